@@ -1,0 +1,103 @@
+"""What is told of a run, as it happens. NamedTuples, not frozen dataclasses: they are a third of the cost, and two an item.
+
+Every started attempt ends in exactly one of finished, failed, cancelled, left.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..flow.values import Value
+from ..text.diagnostics import Diagnostic
+
+At = tuple[str | int, ...]
+"""A moment of a run: for every flow that is open, the step's id and then the indices of the elements, iterations and
+branches around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the for_each that opens the flow ``steps[1]`` calls."""
+
+
+def at_text(at: At) -> str:
+    """
+    >>> at_text(("steps[1]", "steps[0].do", 3))
+    'steps[1]/steps[0].do#3'
+    """
+    text = ""
+    for bit in at:
+        text += f"#{bit}" if isinstance(bit, int) else f"/{bit}" if text else bit
+    return text
+
+
+class RunStarted(NamedTuple):
+    name: str
+    when: float
+    """Seconds of a monotonic clock, as in all events."""
+
+
+class StepStarted(NamedTuple):
+    at: At
+    when: float
+    attempt: int = 1
+
+
+class StepFinished(NamedTuple):
+    at: At
+    when: float
+    value: Value = None
+
+
+class StepFailed(NamedTuple):
+    at: At
+    when: float
+    error: BaseException
+
+
+class StepCancelled(NamedTuple):
+    at: At
+    when: float
+
+
+class StepLeft(NamedTuple):
+    """User code that could not be stopped and is still running somewhere."""
+
+    at: At
+    when: float
+    why: str
+
+
+class StepRetried(NamedTuple):
+    """A failed attempt will be made again."""
+
+    at: At
+    when: float
+    error: BaseException
+
+
+class StepSkipped(NamedTuple):
+    """A step that will not run: a case that was not picked, an element dropped by ``on_error: continue``."""
+
+    at: At
+    when: float
+    why: str
+
+
+class FannedOut(NamedTuple):
+    at: At
+    when: float
+    width: int
+
+
+class Warned(NamedTuple):
+    when: float
+    diagnostic: Diagnostic
+
+
+class RunEnded(NamedTuple):
+    when: float
+    status: str
+    """ok, error, cancelled."""
+    error: BaseException | None = None
+
+
+Event = (
+    RunStarted | StepStarted | StepFinished | StepFailed | StepCancelled | StepLeft | StepRetried | StepSkipped | FannedOut
+    | Warned | RunEnded
+)  # fmt: skip

@@ -1,0 +1,115 @@
+"""What a value is (decision A1).
+
+Dicts with text keys, lists, text, ints, floats, bools and None are JSON. Everything else (a DataFrame, an array, a date, a
+model, a connection) is opaque: it travels by reference from step to step; expressions may pass it on and compare it by
+identity, but not look inside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Value = Any
+"""A value as above. Not a closed type: opaque values are anything."""
+
+ATOMS = frozenset({str, int, float, bool, type(None)})
+"""The exact types that are values as they stand; a subclass is not one of them until `settle` made it plain."""
+
+DEEPEST = 200
+"""How deep a value may nest. A bound of ours, so that a cyclic result is an error and not a RecursionError."""
+
+
+class TooDeep(ValueError):
+    """A value nests deeper than DEEPEST, or contains itself."""
+
+
+def isolate(value: Value, room: int = DEEPEST) -> Value:
+    """A copy of the JSON containers in ``value``; what is opaque is passed by reference (decision P6).
+
+    Called at the boundary to user code only: inside, frames share.
+    """
+    kind = type(value)
+    if kind is dict or kind is list:
+        if not room:
+            raise TooDeep(f"the value nests deeper than {DEEPEST} levels, or contains itself")
+        if kind is dict:
+            return {k: (v if type(v) in ATOMS else isolate(v, room - 1)) for k, v in value.items()}
+        return [v if type(v) in ATOMS else isolate(v, room - 1) for v in value]
+    return value
+
+
+def settle(value: Value, room: int = DEEPEST) -> Value:
+    """What a tool or an agent returned, as a value of ours: a copy, with what is JSON in all but type made plain.
+
+    A tuple becomes a list, a numpy scalar a Python number, a dict or text subclass (Counter, a text enum) its plain
+    kind. A dict with a key that is no text stays what it is: opaque.
+
+    >>> settle(((1, 2), {"a": (3,)}))
+    [[1, 2], {'a': [3]}]
+    """
+    kind = type(value)
+    if kind in ATOMS:
+        return value
+    if isinstance(value, (dict, list, tuple)):
+        if not room:
+            raise TooDeep(f"the value nests deeper than {DEEPEST} levels, or contains itself")
+        if isinstance(value, dict):
+            if not all(isinstance(k, str) for k in value):
+                return value
+            return {str.__str__(k): (v if type(v) in ATOMS else settle(v, room - 1)) for k, v in value.items()}
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return dict(zip(value._fields, (settle(v, room - 1) for v in value), strict=True))
+        return [v if type(v) in ATOMS else settle(v, room - 1) for v in value]
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
+        plain = value.item()  # a numpy scalar; without importing numpy, which may not be there
+        return plain if type(plain) in ATOMS else value
+    return value
+
+
+def is_json(value: Value) -> bool:
+    """Whether ``value`` is JSON through and through."""
+    kind = type(value)
+    if kind in ATOMS:
+        return kind is not float or value - value == 0  # neither infinite nor NaN
+    if kind is list:
+        return all(map(is_json, value))
+    return kind is dict and all(type(k) is str and is_json(v) for k, v in value.items())
+
+
+NAMES = {str: "text", int: "a number", float: "a number", bool: "true or false", type(None): "null", list: "a list",
+         dict: "an object"}  # fmt: skip
+
+
+def type_name(value: Value) -> str:
+    """What an error calls a value: the language's word for a JSON type, the class of what is opaque.
+
+    >>> type_name([1]), type_name(None), type_name(object())
+    ('a list', 'null', 'an opaque object')
+    """
+    return NAMES.get(type(value)) or f"an opaque {type(value).__name__}"
+
+
+def is_true(value: Value) -> bool:
+    """Python's truth for JSON; what is opaque is true (an array or a DataFrame would raise)."""
+    kind = type(value)
+    return bool(value) if kind in ATOMS or kind is list or kind is dict else True
+
+
+def equal(a: Value, b: Value) -> bool:
+    """Python's equality for JSON (``true == 1``, decision P17), identity for what is opaque, nested ones too."""
+    if a is b:
+        return True
+    kind, other = type(a), type(b)
+    if kind in ATOMS and other in ATOMS:
+        return bool(a == b)
+    if kind is list and other is list:
+        return len(a) == len(b) and all(map(equal, a, b))
+    if kind is dict and other is dict:
+        return a.keys() == b.keys() and all(equal(v, b[k]) for k, v in a.items())
+    return False

@@ -1,0 +1,152 @@
+"""What is wrong, where, and what would be right: one model for every layer.
+
+A Diagnostic is data. Loading collects them (`Diagnostics`) and goes on, so that everything wrong is told at once; running
+raises one. The class of the exception says whose fault it is: `DefinitionError` the text's, `StepError` a step's while it
+ran; any other exception is a bug of ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from .source import Span
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding. ``code`` is stable (``<language or layer>.<what>``) and has an entry in docs/errors."""
+
+    code: str
+    message: str
+    """What is wrong, in the author's words, lower case, names by ``!r``."""
+    span: Span | None = None
+    hint: str | None = None
+    """What would be right; lists the choices."""
+    severity: Severity = "error"
+    related: tuple[tuple[str, Span], ...] = ()
+    """Other places that matter, each with what it is: ``("first used here", span)``."""
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """The message, the place with a caret under the very token, the related places, the hint."""
+        lines = [f"{self.message} [{self.code}]", *(_excerpt(self.span) if self.span else ())]
+        for what, span in self.related:
+            lines += [f"  {what}:", *_excerpt(span)]
+        if self.hint:
+            lines.append(f"  = {self.hint}")
+        return lines
+
+
+def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str | None:
+    """The hint for a word nobody knows: the nearest choice, and all of them where ``what`` names the kind.
+
+    >>> suggest("transfrom", ["transform", "tool"], "step kinds")
+    'did you mean transform? step kinds are transform, tool'
+    """
+    known = [str(choice) for choice in choices]
+    # A word in the wrong case is the likeliest slip and difflib does not see it.
+    near = [c for c in known if c.lower() == word.lower()] or difflib.get_close_matches(word, known, 1, 0.6)
+    parts = [f"did you mean {near[0]}?"] if near else []
+    if what and known:
+        shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
+        parts.append(f"{what} are {shown}")
+    return " ".join(parts) or None
+
+
+class Diagnostics:
+    """What loading has found so far."""
+
+    def __init__(self) -> None:
+        self._found: list[Diagnostic] = []
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        self._found.append(diagnostic)
+
+    def error(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
+        self.add(Diagnostic(code, message, span, hint))
+
+    def warn(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
+        self.add(Diagnostic(code, message, span, hint, "warning"))
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self._found.extend(diagnostics)
+
+    def __iter__(self) -> Iterator[Diagnostic]:
+        return iter(in_order(self._found))
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(d for d in self if d.severity == "error")
+
+    def refuse(self, strict: bool = False) -> None:
+        """Raise a DefinitionError with everything found if something is wrong; ``strict``: if anything was warned about."""
+        if any(d.severity == "error" or (strict and d.severity == "warning") for d in self._found):
+            raise DefinitionError(*self)
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Sorted by place; those without one come last; no finding twice."""
+    unique = list(dict.fromkeys(diagnostics))
+    return sorted(unique, key=lambda d: (d.span is None, d.span.start if d.span else 0))
+
+
+class AgfError(Exception):
+    """An error that is told, not traced: ``str()`` is the whole story."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        assert diagnostics, "an error says what is wrong"
+        self.diagnostics = diagnostics
+        super().__init__(*diagnostics)
+
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """The first finding that is an error (under ``strict`` it may be a warning)."""
+        return next((d for d in self.diagnostics if d.severity == "error"), self.diagnostics[0])
+
+    @property
+    def code(self) -> str:
+        return self.diagnostic.code
+
+    def __str__(self) -> str:
+        return "\n".join(str(d) for d in self.diagnostics)
+
+
+class DefinitionError(AgfError):
+    """A definition is wrong; ``diagnostics`` has everything that is, sorted by place."""
+
+
+class StepError(AgfError):
+    """A step failed while a flow ran. The cause, when it was somebody's exception, is ``__cause__``."""
+
+    at: tuple[str | int, ...] | None = None
+    """The moment it failed; the engine fills it in."""
+
+
+def _excerpt(span: Span) -> list[str]:
+    line, column = span.place
+    text = span.source.line(line)
+    # A caret under the wrong letter is worse than none: wide characters take two cells, tabs are shown as one blank.
+    before, marked = text[: column - 1], text[column - 1 : column - 1 + max(1, span.end - span.start)]
+    shown, lead, width = text.replace("\t", " "), _cells(before), max(1, _cells(marked))
+    if lead > 100 or _cells(shown) > 160:  # a 10 MB line is not an excerpt
+        start = max(0, len(before) - 60)
+        shown, lead = "…" + shown[start : start + 140], _cells(before[start:]) + 1
+        width = min(width, 80)
+    gutter = f"{line:>4}"
+    return [
+        f"  --> {span.source.name}, line {line}, column {column}",
+        f"{gutter} | {shown}",
+        f"{' ' * len(gutter)} | {' ' * lead}{'^' * width}",
+    ]
+
+
+def _cells(text: str) -> int:
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,0 +1,1 @@
+"""YAML whose every node and key has its place (API; being written)."""
