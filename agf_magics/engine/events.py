@@ -72,11 +72,19 @@ class StepRetried(NamedTuple):
 
 
 class StepSkipped(NamedTuple):
-    """A step that will not run: a case that was not picked, an element dropped by ``on_error: continue``."""
+    """A step that will not run: a case that was not picked."""
 
     at: At
     when: float
     why: str
+
+
+class ElementDropped(NamedTuple):
+    """An element or branch that failed for good and is left out (``on_error: continue``)."""
+
+    at: At
+    when: float
+    error: BaseException
 
 
 class FannedOut(NamedTuple):
@@ -98,6 +106,6 @@ class RunEnded(NamedTuple):
 
 
 Event = (
-    RunStarted | StepStarted | StepFinished | StepFailed | StepCancelled | StepLeft | StepRetried | StepSkipped | FannedOut
-    | Warned | RunEnded
+    RunStarted | StepStarted | StepFinished | StepFailed | StepCancelled | StepLeft | StepRetried | StepSkipped
+    | ElementDropped | FannedOut | Warned | RunEnded
 )  # fmt: skip

@@ -1,0 +1,217 @@
+"""A run as it stands: a pure fold of its events, and the only thing a view ever reads.
+
+The live widget, the coloured picture, the text log and the tests read the same Progress. A fan-out is one row with
+counters, never a row per element: 100,000 elements cost one row and the failures that are kept to be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..flow.steps import Each, Flow, Fold, Step, children
+from ..flow.values import Value
+from ..text.diagnostics import Diagnostic
+from . import events as ev
+
+Key = tuple[str, ...]
+"""Which row: an `At` without its indices."""
+
+FAILURES_KEPT = 50
+"""Failed elements listed by name; the rest is a count."""
+
+
+class Row:
+    """One step of the tree: how often it started and how that ended."""
+
+    __slots__ = ("cancelled", "depth", "dropped", "error", "failed", "finished", "ended", "key", "label", "left", "many",
+                 "retried", "skipped", "started", "value", "when", "width", "word")  # fmt: skip
+
+    def __init__(self, key: Key, depth: int, word: str, label: str, many: bool) -> None:
+        self.key = key
+        self.depth = depth
+        self.word = word
+        self.label = label
+        self.many = many
+        """Whether it stands in a fan-out or a fold and may run more than once."""
+        self.started = self.finished = self.failed = self.cancelled = 0
+        self.left = self.skipped = self.dropped = self.retried = 0
+        self.width: int | None = None
+        """How many elements its fan-out announced, summed over every time it ran; None before."""
+        self.value: Value = None
+        self.error: BaseException | None = None
+        self.when: float | None = None
+        """The first start and (`ended`) the last end, in seconds of the run's clock."""
+        self.ended: float | None = None
+
+    @property
+    def id(self) -> str:
+        """As an `At` is written: ``steps[1]/steps[0].do``."""
+        return "/".join(self.key)
+
+    @property
+    def running(self) -> int:
+        return self.started - self.finished - self.failed - self.cancelled - self.left
+
+    @property
+    def state(self) -> str:
+        """pending, running, ok, failed, cancelled, skipped, left. A step whose failed attempts were retried or dropped is
+        what it came to in the end."""
+        if self.running:
+            return "running"
+        if self.left:
+            return "left"
+        if self.cancelled:
+            return "cancelled"
+        if self.failed > self.retried + self.dropped:
+            return "failed"
+        if self.started:
+            return "ok" if self.finished or not self.failed else "failed"
+        return "skipped" if self.skipped else "pending"
+
+    @property
+    def seconds(self) -> float | None:
+        """From its first start to its last end."""
+        return None if self.when is None or self.ended is None else self.ended - self.when
+
+
+class Progress:
+    """``apply`` takes each event; everything else is there to be read, at any time, from any thread."""
+
+    def __init__(self, flow: Flow, callees: Mapping[str, Any] | None = None) -> None:
+        """``callees``: what `Linked.callees` says, so that the steps of called flows stand under their call."""
+        self.name = flow.name
+        self.status = "pending"
+        """pending, running, ok, error, cancelled."""
+        self.rows: dict[Key, Row] = {}
+        """In the order of the tree."""
+        self.failures: list[tuple[ev.At, BaseException]] = []
+        """The first FAILURES_KEPT elements that failed for good (dropped ones too), by moment."""
+        self.failed = 0
+        self.warnings: list[Diagnostic] = []
+        self.error: BaseException | None = None
+        self.when: float | None = None
+        self.ended: float | None = None
+        self.changes = 0
+        """Grows with every event: a view that has seen this number has nothing to draw."""
+        for row in _rows(flow, callees or {}, (), 0, False):
+            self.rows[row.key] = row
+
+    def apply(self, event: ev.Event) -> None:
+        self.changes += 1
+        FOLD[type(event)](self, event)
+
+    def row(self, at: ev.At) -> Row:
+        # Two dict look-ups serve a plain step and an element of one fan-out; only deeper moments are searched.
+        found = self.rows.get(at) or self.rows.get(at[:-1])  # type: ignore[arg-type]
+        return found or self.rows[tuple(bit for bit in at if type(bit) is str)]
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.when is None or self.ended is None else self.ended - self.when
+
+
+def _started(p: Progress, e: ev.StepStarted) -> None:
+    row = p.row(e.at)
+    row.started += 1
+    if row.when is None:
+        row.when = e.when
+
+
+def _finished(p: Progress, e: ev.StepFinished) -> None:
+    row = p.row(e.at)
+    row.finished += 1
+    row.ended = e.when
+    if not row.many:
+        row.value = e.value
+
+
+def _failed(p: Progress, e: ev.StepFailed) -> None:
+    row = p.row(e.at)
+    row.failed += 1
+    row.ended = e.when
+    row.error = e.error
+
+
+def _cancelled(p: Progress, e: ev.StepCancelled) -> None:
+    row = p.row(e.at)
+    row.cancelled += 1
+    row.ended = e.when
+
+
+def _left(p: Progress, e: ev.StepLeft) -> None:
+    row = p.row(e.at)
+    row.left += 1
+    row.ended = e.when
+
+
+def _retried(p: Progress, e: ev.StepRetried) -> None:
+    p.row(e.at).retried += 1
+
+
+def _skipped(p: Progress, e: ev.StepSkipped) -> None:
+    p.row(e.at).skipped += 1
+
+
+def _dropped(p: Progress, e: ev.ElementDropped) -> None:
+    p.row(e.at).dropped += 1
+    _keep(p, e.at, e.error)
+
+
+def _fanned(p: Progress, e: ev.FannedOut) -> None:
+    row = p.row(e.at)
+    row.width = (row.width or 0) + e.width
+
+
+def _warned(p: Progress, e: ev.Warned) -> None:
+    p.warnings.append(e.diagnostic)
+
+
+def _begun(p: Progress, e: ev.RunStarted) -> None:
+    p.status = "running"
+    p.when = e.when
+
+
+def _over(p: Progress, e: ev.RunEnded) -> None:
+    p.status = e.status
+    p.error = e.error
+    p.ended = e.when
+
+
+def _keep(p: Progress, at: ev.At, error: BaseException) -> None:
+    p.failed += 1
+    if len(p.failures) < FAILURES_KEPT:
+        p.failures.append((at, error))
+
+
+FOLD: dict[type, Callable[[Progress, Any], None]] = {
+    ev.StepStarted: _started,
+    ev.StepFinished: _finished,
+    ev.StepFailed: _failed,
+    ev.StepCancelled: _cancelled,
+    ev.StepLeft: _left,
+    ev.StepRetried: _retried,
+    ev.StepSkipped: _skipped,
+    ev.ElementDropped: _dropped,
+    ev.FannedOut: _fanned,
+    ev.Warned: _warned,
+    ev.RunStarted: _begun,
+    ev.RunEnded: _over,
+}
+
+
+def _rows(flow: Flow, callees: Mapping[str, Any], before: Key, depth: int, many: bool) -> Iterator[Row]:
+    def under(step: Step, depth: int, many: bool) -> Iterator[Row]:
+        key = (*before, step.id)
+        yield Row(key, depth, step.word, step.label, many)
+        repeats = many or isinstance(step, (Each, Fold))
+        for child in children(step):
+            collects = isinstance(step, Each) and child is step.collect
+            yield from under(child, depth + 1, many if collects else repeats)
+        callee = callees.get(step.id)
+        inner = getattr(callee, "flow", None)
+        if inner is not None:
+            yield from _rows(inner, callee.callees, key, depth + 1, many)
+
+    for step in flow.body.steps:
+        yield from under(step, depth, many)
