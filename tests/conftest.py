@@ -1,0 +1,24 @@
+"""What every test stands on: its own place for what Jupyter and IPython keep, and no clock in property tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("agf", deadline=None)
+settings.load_profile("agf")
+
+PLACES = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Kernels and shells read no profile and write no history of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        home: Path = tmp_path_factory.mktemp("home")
+        for place in PLACES:
+            patch.setenv(place, str(home / place.lower()))
+        yield
