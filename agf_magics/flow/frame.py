@@ -7,7 +7,7 @@ between siblings is not a check, it is the data structure.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from ..text.source import Span
 from .values import Value
@@ -40,9 +40,12 @@ class Expr(Protocol):
 class Args(Protocol):
     """What a call is given. The language's rules for absent, null, default and type live here."""
 
-    def build(self, frame: Frame, wanted: Mapping[str, Any] | None) -> Value:
-        """``wanted``: the JSON Schema of the inputs of what is called, known once linked."""
+    @property
+    def names(self) -> tuple[tuple[str, Span | None], ...]:
+        """The arguments' names as far as the text has them, each with its place: what linking checks."""
         ...
+
+    def build(self, frame: Frame) -> Value: ...
 
     def reads(self) -> tuple[Ref, ...]: ...
 
@@ -85,7 +88,6 @@ class Ran(NamedTuple):
     """In declared order, GONE where there is none."""
     names: Sequence[str] | None = None
     """The branches' names in the same order; None for elements."""
-    failed: Mapping[int, BaseException] = {}
 
 
 class Join(Protocol):

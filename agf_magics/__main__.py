@@ -1,0 +1,115 @@
+"""The command line: ``python -m agf_magics run|check|draw FILE``. The same core as the notebook, without IPython."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import agf_magics as agf
+
+from . import settings
+from .define import read
+from .draw.page import progress_text
+from .engine.perform import clock
+from .flow.values import Value
+from .launch import begin
+from .registry import builtin, default
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: done; 1: the definition is wrong or the run failed (told on stderr); 2: the command line is wrong."""
+    options = _parser().parse_args(argv)
+    try:
+        settings.current.settings = settings.read(Path.cwd())
+        builtin.install(default(), folder=Path.cwd, allow_shell=lambda: settings.current.settings.allow_shell)
+        for module in options.tools:
+            _import(module)
+        for library in options.define:
+            agf.define(library)
+        return int(options.act(options))
+    except AgfError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    run = begin(options.file, _input(options), dry=options.dry).wait()
+    if not options.quiet:
+        print(progress_text(run.progress, now=clock()), file=sys.stderr)
+    run.result()
+    if options.dry:
+        print(f"a real run would make at least {run.calls} tool calls and {run.sessions} agent sessions")
+        return 0
+    print(json.dumps(run.output, indent=2, ensure_ascii=False, default=repr))
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    found = read(options.file, "pipeline", strict=options.strict, registry=default()).findings
+    for diagnostic in found:
+        print(f"{diagnostic.severity}: {diagnostic}", file=sys.stderr)
+    print(f"{options.file}: ok" + (f", {len(found)} findings" if found else ""))
+    return 0
+
+
+def _draw(options: argparse.Namespace) -> int:
+    picture = agf.draw(options.file)
+    if options.out:
+        picture.save(options.out)
+    else:
+        print(picture.to_dot())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="agf-magics", description="Run, check or draw a pipeline file.")
+    acts = parser.add_subparsers(required=True, metavar="run|check|draw")
+    for name, act, about in (
+        ("run", _run, "run it and print its output as JSON"),
+        ("check", _check, "tell everything that is wrong with it"),
+        ("draw", _draw, "print its graph, or save its picture"),
+    ):
+        one = acts.add_parser(name, help=about, description=about)
+        one.set_defaults(act=act)
+        one.add_argument("file", type=Path, help="a pipeline file (YAML)")
+        one.add_argument("--tools", action="append", default=[], metavar="MODULE", help="a module or .py file that registers tools and agents")  # fmt: skip
+        one.add_argument("--define", action="append", default=[], type=Path, metavar="FILE", help="another pipeline that is called")  # fmt: skip
+    chosen = acts.choices
+    chosen["run"].add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
+    chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
+    chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
+    chosen["check"].add_argument("--strict", action="store_true", help="warnings refuse too")
+    chosen["draw"].add_argument("--out", type=Path, metavar="FILE", help="where to save it: .svg, .dot or .txt")
+    return parser
+
+
+def _import(module: str) -> None:
+    """The person names the module on the command line; a definition never can (decision A20)."""
+    if module.endswith(".py"):
+        runpy.run_path(module)
+    else:
+        sys.path.insert(0, "")
+        importlib.import_module(module)
+
+
+def _input(options: argparse.Namespace) -> dict[str, Value] | None:
+    if options.input is None:
+        return None
+    try:
+        value: Any = json.loads(options.input.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DefinitionError(Diagnostic("run.input", f"{options.input} is no JSON file: {error}")) from None
+    if not isinstance(value, dict):
+        raise DefinitionError(Diagnostic("run.input", f"{options.input} holds no JSON object"))
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

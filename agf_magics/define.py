@@ -1,0 +1,138 @@
+"""A definition's text becomes a flow: loaded, checked, and (define) linked and registered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from .engine.link import link
+from .flow.frame import Expr
+from .flow.rules import check
+from .flow.schemas import Schema
+from .flow.steps import Flow
+from .flow.values import Value, settle
+from .languages import LANGUAGES, Language
+from .registry import Registry, default
+from .settings import current
+from .text.diagnostics import DefinitionError, Diagnostic, Diagnostics, in_order, suggest
+from .text.source import Source
+
+
+class Defined(NamedTuple):
+    """What a definition's text gave."""
+
+    flow: Flow | None
+    """None: the text declares schemas alone."""
+    schemas: Mapping[str, Schema]
+    findings: tuple[Diagnostic, ...]
+    """Warnings and notes, sorted by place; what linking found is a warning here and an error when run (decision A5)."""
+
+
+def load(
+    text: str | Path | Source, language: str = "pipeline", *, strict: bool = False, registry: Registry | None = None
+) -> Flow:
+    """The checked flow of a definition's text, not registered.
+
+    Raises DefinitionError with everything that is wrong. ``strict``: warnings refuse too; names are then looked up in
+    ``registry``.
+    """
+    loaded = read(text, language, strict=strict, registry=registry or default())
+    if loaded.flow is None:
+        span = source_of(text).span(0, 0)
+        hint = "one document with pipeline: and steps:"
+        raise DefinitionError(Diagnostic(f"{language}.no-{language}", f"there is no {language} here", span, hint))
+    return loaded.flow
+
+
+def define(
+    text: str | Path | Source, language: str = "pipeline", *, strict: bool = False, registry: Registry | None = None
+) -> Flow | None:
+    """`load`, and register the flow and its schemas under their names. None: the text declares schemas alone."""
+    return register(text, language, strict=strict, registry=registry).flow
+
+
+def register(
+    text: str | Path | Source,
+    language: str = "pipeline",
+    *,
+    name: str | None = None,
+    strict: bool = False,
+    registry: Registry | None = None,
+    origin: str | None = None,
+) -> Defined:
+    """`define`, telling all of it. ``name`` replaces the document's; ``origin`` is where the text stands (a cell's id): a
+    name that another origin defined is replaced with a note (decision A2)."""
+    registry = registry or default()
+    loaded = read(text, language, strict=strict, registry=registry)
+    notes: list[Diagnostic] = []
+    flow = loaded.flow
+    for schema in loaded.schemas.values():
+        registry.schemas.add(schema.name, schema)
+    if flow is not None:
+        flow = replace(flow, name=name) if name else flow
+        replaced = registry.flows.define(flow, origin)
+        if replaced:
+            notes.append(Diagnostic("flow.replaced", replaced, flow.span, severity="note"))
+    return Defined(flow, loaded.schemas, (*loaded.findings, *notes))
+
+
+def read(text: str | Path | Source, language: str, *, strict: bool, registry: Registry) -> Defined:
+    """Load, check and link, registering nothing; everything that is wrong is raised at once."""
+    source = source_of(text)
+    problems = Diagnostics()
+    definition = language_of(language).load(source, problems, current.settings.bounds)
+    flow = definition.flow
+    if flow is not None:
+        flow, found = check(flow)
+        problems.extend(found)
+    problems.refuse()
+    if flow is not None:
+        # What the text decides belongs to the flow; what the registry decides changes with the next cell.
+        flow = replace(flow, warnings=tuple(problems))
+        problems.extend(_milder(d) for d in link(flow, registry)[1])
+    problems.refuse(strict)
+    return Defined(flow, definition.schemas, tuple(problems))
+
+
+def evaluate(language: str, expression: str, context: Value) -> Value:
+    """The value of one expression of a small language: ``r1`` over its root mapping.
+
+    Raises DefinitionError for a wrong expression, StepError for one that fails on its data.
+    """
+    known = {name: parse for lang in LANGUAGES.values() for name, parse in lang.expressions.items()}
+    if language not in known:
+        hint = suggest(language, known, "expression languages")
+        raise DefinitionError(Diagnostic("evaluate.language", f"no expression language {language!r}", hint=hint))
+    parsed: Expr = known[language](Source("<expression>", expression).span())
+    return parsed.evaluate(settle(context))
+
+
+def source_of(text: str | Path | Source) -> Source:
+    """A text, a file or a source as a source."""
+    if isinstance(text, Source):
+        return text
+    if isinstance(text, Path):
+        try:
+            return Source(str(text), text.read_bytes().decode("utf-8"))
+        except OSError as error:
+            raise DefinitionError(Diagnostic("define.file", f"{text} cannot be read: {error.strerror}")) from None
+        except UnicodeDecodeError as error:
+            raise DefinitionError(Diagnostic("define.file", f"{text} is not UTF-8 text: {error}")) from None
+    return Source("<text>", text)
+
+
+def language_of(name: str) -> Language:
+    if name not in LANGUAGES:
+        hint = suggest(name, LANGUAGES, "languages")
+        raise DefinitionError(Diagnostic("define.language", f"no language {name!r}", hint=hint))
+    return LANGUAGES[name]
+
+
+def all_findings(*groups: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    return tuple(in_order([d for group in groups for d in group]))
+
+
+def _milder(diagnostic: Diagnostic) -> Diagnostic:
+    return replace(diagnostic, severity="warning") if diagnostic.severity == "error" else diagnostic

@@ -1,0 +1,152 @@
+"""Calls: a tool, an agent, another flow; what goes into user code is copied and checked, what comes back too."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..flow.frame import Frame, Given
+from ..flow.schemas import conform, json_schema
+from ..flow.steps import Invoke
+from ..flow.values import TooDeep, Value, isolate, settle
+from ..registry import Agent, Tool, reply
+from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
+from . import dry
+from .calls import TimedOut
+from .limits import LAUNCHES, Grant
+from .link import Linked
+from .perform import Index, Performer, Scope
+
+
+async def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Value:
+    """Call what linking found for the step's name, and hold its result to the step's schema."""
+    callee = scope.linked.callees[step.id]
+    return await CALL[type(callee)](run, step, callee, frame, scope, index)
+
+
+async def _tool(
+    run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index
+) -> Value:
+    if not scope.grant.allows(tool.name):
+        raise StepError(_denied(tool.name, scope.grant, step.name.span))
+    try:
+        given = tool.check(isolate(step.args.build(frame)))
+    except TooDeep as error:
+        raise StepError(Diagnostic("step.too-deep", f"arguments of {tool.name!r}: {error}", step.name.span)) from None
+    except StepError as error:
+        raise _placed(error, step, step.args.names) from None
+    run.calls += 1
+    if run.dry:
+        return dry.result(step, tool, scope.linked)
+    value = await _outside(run, tool, "tool", step, given, scope)
+    if step.gives is not None:
+        _must_conform(value, step, scope.linked)
+    return value
+
+
+async def _agent(
+    run: Performer, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index
+) -> Value:
+    run.budget.spawn(step.span)
+    given = isolate(step.args.build(frame))
+    linked = scope.linked
+    schema = linked.schemas[step.gives.text] if step.gives else None
+    if run.dry:
+        return dry.result(step, agent, linked)
+    named = [name.text for name in step.tools] if step.tools is not None else None
+    grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
+    arguments = agent.arguments(
+        **given,
+        schema=json_schema(schema, linked.schemas) if schema else None,
+        tools=_offered(linked, grant),
+        identity=grant.identity,
+    )
+    value = await _outside(run, agent, "agent", step, arguments, scope)
+    try:
+        return reply(value, schema, linked.schemas)
+    except StepError as error:
+        raise _placed(error, step, ()) from None
+
+
+async def _called(
+    run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index
+) -> Value:
+    pipe = step.pipe.evaluate(frame) if step.pipe is not None else None
+    inner = scope._replace(linked=linked, before=(*scope.before, step.id, *index))
+    value = (await run.flow(inner, Given(step.args.build(frame), pipe))).output
+    if step.gives is not None:
+        _must_conform(value, step, scope.linked)
+    return value
+
+
+async def _outside(
+    run: Performer, callee: Tool | Agent, what: str, step: Invoke, given: dict[str, Value], scope: Scope
+) -> Value:
+    """Cross into user code and come back with a settled value."""
+    place = callee.where or ("loop" if callee.is_async else "worker" if scope.beside else "kernel")
+    ok, value = await run.host.call(place, callee.function, given, callee.timeout)
+    span = step.name.span or step.span
+    if ok:
+        try:
+            return settle(value)
+        except TooDeep as error:
+            message = f"{what} {callee.name!r} returned something that cannot be kept: {error}"
+            raise StepError(Diagnostic("step.too-deep", message, span)) from None
+    if isinstance(value, TimedOut):
+        message = f"{what} {callee.name!r} {value}"
+        raise StepError(Diagnostic("step.timeout", message, span, f"@{what}(timeout=…) sets how long it may take"))
+    if isinstance(value, StepError):
+        raise _placed(value, step, ())
+    message = f"{what} {callee.name!r} failed: {type(value).__name__}: {_short(str(value))}"
+    raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from value
+
+
+def _offered(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
+    """The tools an agent function may use, each checking its arguments as a step's call would."""
+
+    def offer(tool: Tool) -> Callable[..., Any]:
+        def call(**given: Value) -> Any:
+            return tool.function(**tool.check(isolate(given)))
+
+        call.__name__ = tool.name
+        call.__doc__ = tool.description
+        return call
+
+    return {name: offer(tool) for name, tool in linked.tools.items() if grant.allows(name)}
+
+
+def _must_conform(value: Value, step: Invoke, linked: Linked) -> None:
+    assert step.gives is not None
+    faults = conform(linked.schemas[step.gives.text], value, linked.schemas)
+    if faults:
+        reasons = "; ".join(fault.message for fault in faults[:5])
+        more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
+        message = f"the result of {step.name.text!r} does not conform to {step.gives.text!r}: {reasons}{more}"
+        raise StepError(Diagnostic("step.schema", message, step.gives.span))
+
+
+def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
+    if tool in LAUNCHES:
+        return Diagnostic("flow.launch", f"a step cannot launch a pipeline: {tool!r}", span, "nest with a call step")
+    may = ", ".join(sorted(grant.tools or ())) or "none"
+    return Diagnostic("step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, f"it may use {may}")
+
+
+def _placed(error: StepError, step: Invoke, names: tuple[tuple[str, Span | None], ...]) -> StepError:
+    """An error from below that knows no place in the definition, at the step's name (or the argument it is about)."""
+    found = error.diagnostic
+    if found.span is not None:
+        return error
+    about = next((span for name, span in names if span is not None and repr(name) in found.message), None)
+    placed = Diagnostic(found.code, found.message, about or step.name.span or step.span, found.hint)
+    again = type(error)(placed)
+    again.__cause__ = error.__cause__
+    return again
+
+
+def _short(text: str, most: int = 500) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+
+
+CALL: dict[type, Callable[..., Awaitable[Value]]] = {Tool: _tool, Agent: _agent, Linked: _called}

@@ -1,0 +1,136 @@
+"""Names looked up once, before the first step, through nested flows.
+
+A run uses what was linked: a tool that deletes its own registration, or a cell that is run meanwhile, changes the next run
+and not this one. What is wrong here is a warning when a flow is defined, because a notebook defines things in any order,
+and refuses the run (decision A5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..flow.schemas import Schema, cycle
+from ..flow.steps import Flow, Invoke, Name, every
+from ..registry import Agent, Registry, Tool
+from ..text.diagnostics import Diagnostic, Diagnostics, suggest
+from .limits import LAUNCHES, USER
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linked:
+    """A flow and what its names mean for one run."""
+
+    flow: Flow
+    callees: Mapping[str, Tool | Agent | Linked] = field(default_factory=dict)
+    """By the id of the Invoke step."""
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
+    """The registry's, with the flow's own document set on top (decision P13)."""
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    """Every tool that was registered: what an agent may be offered."""
+
+
+def link(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
+    """``flow`` with everything it calls, and what is wrong with its names: errors and warnings, all of them."""
+    found = Diagnostics()
+    return _Linker(registry, found).flow(flow, ()), found
+
+
+class _Linker:
+    def __init__(self, registry: Registry, found: Diagnostics) -> None:
+        self.registry = registry
+        self.found = found
+        self.done: dict[str, Linked] = {}
+
+    def flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
+        schemas = {**self.registry.schemas, **flow.schemas}
+        callees: dict[str, Tool | Agent | Linked] = {}
+        for step in every(flow.body):
+            if isinstance(step, Invoke):
+                callee = LOOK_UP[step.kind](self, step, (*around, flow.name))
+                if callee is not None:
+                    callees[step.id] = callee
+                self.result(step, schemas)
+        return Linked(flow, callees, schemas, dict(self.registry.tools))
+
+    def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
+        name = step.name.text
+        if name in LAUNCHES:
+            self.found.error(
+                "flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, "nest with a call step"
+            )
+            return None
+        tool = self.registry.tools.get(name)
+        if tool is None and name in self.registry.flows:
+            return self.called(step, around)
+        if tool is None:
+            hint = suggest(name, [*self.registry.tools, *self.registry.flows], "registered tools")
+            self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, hint)
+        return tool
+
+    def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
+        for tool in step.tools or ():
+            if tool.text not in self.registry.tools and tool.text not in LAUNCHES:
+                hint = suggest(tool.text, self.registry.tools, "registered tools")
+                self.found.warn("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)
+        name = step.name.text
+        if name and name != USER:
+            if name in self.registry.agents:
+                return self.registry.agents[name]
+            if name in self.registry.flows:
+                return self.called(step, around)
+            hint = suggest(name, self.registry.agents, "registered agents")
+            self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
+            return None
+        default = self.registry.default_agent
+        if default is None:
+            hint = "define one in Python: @agent def answer(prompt: str) -> str: ..."
+            self.found.error("flow.no-agent", "no agent is registered to answer this step", step.span, hint)
+        return default
+
+    def called(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
+        name = step.name.text
+        if name in around:
+            chain = " → ".join((*around[around.index(name) :], name))
+            self.found.error("flow.call-cycle", f"{name!r} calls itself: {chain}", step.name.span)
+            return None
+        flow = self.registry.flows.get(name)
+        if flow is None:
+            hint = suggest(name, self.registry.flows, "registered pipelines")
+            self.found.error("flow.unknown-flow", f"no pipeline {name!r} is registered", step.name.span, hint)
+            return None
+        if name not in self.done:
+            self.done[name] = self.flow(flow, around)
+        self.passed(step, flow)
+        return self.done[name]
+
+    def passed(self, step: Invoke, flow: Flow) -> None:
+        """A call hands over what its callee surely reads."""
+        given = [name for name, _ in step.args.names]
+        for ref in flow.inputs:
+            if ref.certain and ref.path[-1] not in given:
+                near = suggest(ref.path[-1], given)
+                self.found.add(
+                    Diagnostic(
+                        "flow.not-passed",
+                        f"{flow.name!r} reads {ref.path[-1]!r}, which this step does not pass",
+                        step.name.span,
+                        near or f"pass: [{', '.join([*given, ref.path[-1]])}]",
+                        related=(("read here", ref.span),) if ref.span else (),
+                    )
+                )
+
+    def result(self, step: Invoke, schemas: Mapping[str, Schema]) -> None:
+        if step.gives is None:
+            return
+        self.schema(step.gives, schemas)
+
+    def schema(self, name: Name, schemas: Mapping[str, Schema]) -> None:
+        if name.text not in schemas:
+            hint = suggest(name.text, schemas, "schemas") or f"declare it: a document with schema: {name.text}"
+            self.found.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
+        elif chain := cycle(schemas):
+            self.found.error("schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span)
+
+
+LOOK_UP = {"tool": _Linker.tool, "agent": _Linker.agent, "flow": _Linker.called}

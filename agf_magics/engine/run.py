@@ -1,0 +1,81 @@
+"""One run: its life and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ..flow.frame import Ended, Given
+from ..flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Step
+from ..text.diagnostics import Diagnostic, StepError
+from . import events as ev
+from .host import Host
+from .in_order import choose, compute, fold
+from .invoke import invoke
+from .limits import Budget, Grant, Limits
+from .link import Linked
+from .perform import Performer, Scope, Shape, clock
+from .side_by_side import branches, each
+
+SHAPES: Mapping[type[Step], Shape] = {
+    Invoke: invoke,
+    Compute: compute,
+    Choose: choose,
+    Fold: fold,
+    Each: each,
+    Branches: branches,
+}
+
+
+class Done(NamedTuple):
+    """A run that came to its end."""
+
+    ended: Ended
+    calls: int
+    """Tool calls made; in a dry run, the calls a real one would make at least."""
+    sessions: int
+    """Agent sessions opened, or that would be."""
+
+
+async def run(
+    linked: Linked,
+    given: Given,
+    *,
+    host: Host,
+    emit: Callable[[ev.Event], None],
+    limits: Limits,
+    grant: Grant = Grant(),  # noqa: B008  # frozen
+    dry: bool = False,
+) -> Done:
+    """Run ``linked`` to its end and tell ``emit`` of everything that happens; RunEnded is the last of it, always.
+
+    Raises StepError when a step failed, CancelledError when the run was cancelled.
+    """
+    budget = Budget(limits)
+    performer = Performer(SHAPES, host, emit, budget, dry)
+    emit(ev.RunStarted(linked.flow.name, clock()))
+    failure: BaseException | None = None
+    try:
+        # asyncio.timeout(None) would cost nothing here, but a run's own deadline must be told from a tool's.
+        async with asyncio.timeout(limits.timeout) as deadline:
+            ended = await performer.flow(Scope(linked, grant=grant), given)
+    except asyncio.CancelledError:
+        emit(ev.RunEnded(clock(), "cancelled"))
+        raise
+    except TimeoutError as error:
+        assert deadline.expired(), "only the run's own deadline raises TimeoutError here"
+        failure = _too_long(linked, limits)
+        failure.__cause__ = error
+    except BaseException as error:
+        failure = error
+    if failure is not None:
+        emit(ev.RunEnded(clock(), "error", failure))
+        raise failure
+    emit(ev.RunEnded(clock(), "ok"))
+    return Done(ended, performer.calls, budget.spawned)
+
+
+def _too_long(linked: Linked, limits: Limits) -> StepError:
+    message = f"{linked.flow.name!r} took longer than the {limits.timeout:g} s a run may take"
+    return StepError(Diagnostic("limit.timeout", message, linked.flow.span, "%config AgfMagics.timeout sets it"))

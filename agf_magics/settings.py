@@ -1,0 +1,98 @@
+"""Limits and switches: defaults < ``[tool.agf-magics]`` of pyproject.toml < ``%config AgfMagics.*``.
+
+They belong to the person: no definition reads or changes them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from .engine.limits import Limits
+from .text.diagnostics import DefinitionError, Diagnostic, suggest
+from .text.source import Source
+from .text.yamlnodes import Bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set; a field is a trait of ``%config AgfMagics`` and a key of ``[tool.agf-magics]``."""
+
+    max_pipeline_fan_out_depth: int = 5
+    """How deep for_each scopes may nest, through calls; 0: no limit."""
+    max_pipeline_spawns: int = 100
+    """Agent sessions a run may open; 0: no limit."""
+    timeout: float = 0.0
+    """Seconds a run may take; 0: no limit."""
+    allow_shell: bool = False
+    """Whether shell steps may start processes."""
+    max_text: int = 1_000_000
+    """Characters of a definition."""
+    max_depth: int = 100
+    """How deep a definition may nest."""
+    max_aliases: int = 1_000
+    """YAML alias expansions of a definition."""
+    max_nodes: int = 100_000
+    """YAML nodes of a definition."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, want = getattr(self, field.name), type(field.default)
+            fits = type(value) is want or (want is float and type(value) is int)
+            if not fits or (want is not bool and value < 0):
+                kind = "true or false" if want is bool else "a number, 0 or more"
+                raise ValueError(f"{field.name} takes {kind}, not {value!r}")
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            fan_out_depth=self.max_pipeline_fan_out_depth,
+            spawns=self.max_pipeline_spawns,
+            timeout=self.timeout or None,
+        )
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(text=self.max_text, depth=self.max_depth, aliases=self.max_aliases, nodes=self.max_nodes)
+
+
+def read(folder: Path) -> Settings:
+    """The settings of the nearest pyproject.toml at or above ``folder``; the defaults where there is none.
+
+    Raises DefinitionError for an unknown key or a value that does not fit.
+    """
+    for place in (folder, *folder.resolve().parents):
+        path = place / "pyproject.toml"
+        if path.is_file():
+            return _settings(path)
+    return Settings()
+
+
+def _settings(path: Path) -> Settings:
+    text = path.read_text(encoding="utf-8")
+    try:
+        table: dict[str, Any] = tomllib.loads(text).get("tool", {}).get("agf-magics", {})
+        known = {key.replace("-", "_"): value for key, value in table.items()}
+        return replace(Settings(), **known)
+    except tomllib.TOMLDecodeError:
+        return Settings()  # somebody else's broken file is not ours to report at every start
+    except (TypeError, ValueError) as error:
+        names = [field.name for field in fields(Settings)]
+        strange = next((key for key in known if key not in names), None)
+        message = f"[tool.agf-magics] knows no {strange!r}" if strange else f"[tool.agf-magics]: {error}"
+        where = max(text.find("[tool.agf-magics]"), 0)
+        span = Source(str(path), text).span(where, where + len("[tool.agf-magics]"))
+        hint = suggest(strange, names, "settings") if strange else None
+        raise DefinitionError(Diagnostic("settings.pyproject", message, span, hint)) from None
+
+
+class Current:
+    """The settings in force in this process: one slot, set by the notebook's ``%config`` and by pyproject.toml."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+
+
+current = Current()
