@@ -1,0 +1,119 @@
+"""A small value that conforms to a JSON Schema: what a dry run answers in place of a tool or an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from .values import Value
+
+
+def sample(schema: Mapping[str, Any] | bool) -> Value:
+    """A smallest value that conforms to ``schema``; properties that need not be there are there where they can be.
+
+    >>> sample({"type": "object", "properties": {"passed": {"type": "boolean"}, "notes": {"type": "string"}}})
+    {'passed': True, 'notes': 'text'}
+    """
+    return _Sampling(schema).value(schema, ())
+
+
+class _Sampling:
+    def __init__(self, root: Mapping[str, Any] | bool) -> None:
+        self.root = root
+
+    def value(self, schema: Any, within: tuple[str, ...]) -> Value:
+        """``within``: the refs that are being made, so that a schema that contains itself ends."""
+        if not isinstance(schema, Mapping):
+            return None
+        if "const" in schema:
+            return schema["const"]
+        if "default" in schema:
+            return schema["default"]
+        for word in ("enum", "examples"):
+            if schema.get(word):
+                return schema[word][0]
+        if isinstance(schema.get("$ref"), str):
+            ref = schema["$ref"]
+            return None if ref in within else self.value(self.resolve(ref), (*within, ref))
+        for word in ("anyOf", "oneOf"):
+            if schema.get(word):
+                return self.choice(schema[word], within)
+        if schema.get("allOf"):
+            return self.value(_merged(schema), within)
+        return self.typed(schema, within)
+
+    def choice(self, choices: Any, within: tuple[str, ...]) -> Value:
+        """The first that is not null and not being made already."""
+        useful = [
+            c for c in choices if not (isinstance(c, Mapping) and (c.get("type") == "null" or c.get("$ref") in within))
+        ]
+        return self.value(useful[0], within) if useful else None
+
+    def typed(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            kind = next((k for k in kind if k != "null"), "null")
+        if kind is None:
+            kind = "object" if "properties" in schema else "array" if "items" in schema else "string"
+        if kind == "object":
+            return self.object(schema, within)
+        if kind == "array":
+            return self.array(schema, within)
+        if kind == "string":
+            return _text(schema)
+        if kind in ("number", "integer"):
+            return _number(schema, kind == "integer")
+        return True if kind == "boolean" else None
+
+    def object(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
+        required = schema.get("required", ())
+        properties = schema.get("properties", {})
+        made = {
+            name: self.value(wanted, within)
+            for name, wanted in properties.items()
+            if name in required or not self.again(wanted, within)
+        }
+        return {**made, **{name: "text" for name in required if name not in properties}}
+
+    def array(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
+        first = [self.value(item, within) for item in schema.get("prefixItems", ())]
+        items = schema.get("items", {})
+        least = schema.get("minItems", 0)
+        if not first and not least and schema.get("maxItems") != 0 and not self.again(items, within):
+            least = 1
+        return first + [self.value(items, within) for _ in range(least - len(first))]
+
+    def again(self, schema: Any, within: tuple[str, ...]) -> bool:
+        return isinstance(schema, Mapping) and schema.get("$ref") in within
+
+    def resolve(self, ref: str) -> Any:
+        found: Any = self.root
+        for part in ref.removeprefix("#").split("/")[1:]:
+            name = unquote(part).replace("~1", "/").replace("~0", "~")
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found
+
+
+def _merged(schema: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for part in (*schema["allOf"], {key: value for key, value in schema.items() if key != "allOf"}):
+        made.update(part)
+    return made
+
+
+def _text(schema: Mapping[str, Any]) -> str:
+    text = "text"
+    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    text = (text * (least // len(text) + 1))[:least] if len(text) < least else text
+    return text if most is None else text[:most]
+
+
+def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
+    value: int | float = 1
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is not None and value < least:
+        value = least
+    if most is not None and value > most:
+        value = most
+    return int(value) if whole else value

@@ -1,0 +1,172 @@
+"""Where each character of a YAML scalar's text stands in the source: quotes, escapes, folds and indentation undone.
+
+The C parser gives a scalar's text and its first and last place, nothing between. This reads the scalar's source again
+by the same rules and keeps for every character where it came from. Only errors ask, so it is done when asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Letters(NamedTuple):
+    """A scalar's text, letter by letter: letter ``i`` stands at ``starts[i]:ends[i]`` of its source."""
+
+    text: str
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+_Letter = tuple[str, int, int]
+
+_ESCAPES = {
+    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b",
+    " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
+}  # fmt: skip
+_HEX = {"x": 2, "u": 4, "U": 8}
+
+
+@lru_cache(maxsize=256)  # an expression's parser asks once per token
+def letters(raw: str, style: str, expected: str | None = None) -> Letters | None:
+    """Read the scalar ``raw`` written in ``style``; None when it does not come out as ``expected``.
+
+    >>> letters("'it''s'", "'").starts
+    (1, 2, 3, 5)
+    """
+    for read in _readings(raw, style):
+        text = "".join(letter for letter, _, _ in read)
+        if expected is None or text == expected:
+            return Letters(text, tuple(start for _, start, _ in read), tuple(end for _, _, end in read))
+    return None
+
+
+def reread(raw: str, tamed: str, style: str, expected: str) -> str | None:
+    """The text of ``raw`` when that of its stand-in ``tamed``, as long and of the same lines, is ``expected``."""
+    for true, tame in zip(_readings(raw, style), _readings(tamed, style), strict=False):
+        if "".join(letter for letter, _, _ in tame) == expected:
+            return "".join(letter for letter, _, _ in true)
+    return None
+
+
+def _readings(raw: str, style: str) -> Iterator[list[_Letter]]:
+    if style in ("|", ">"):
+        return (_block(raw, style == "|", indent) for indent in _indents(raw))
+    if style == "'":
+        return iter([_flow(list(_single(raw)))])
+    if style == '"':
+        return iter([_flow(list(_double(raw)))])
+    return iter([_flow([(letter, i, i + 1) for i, letter in enumerate(raw)])])
+
+
+def _single(raw: str) -> Iterator[_Letter]:
+    i = 1
+    while i < len(raw) - 1:
+        width = 2 if raw.startswith("''", i) else 1
+        yield raw[i], i, i + width
+        i += width
+
+
+def _double(raw: str) -> Iterator[_Letter]:
+    """An escaped letter is more than one wide: so `_flow` tells ``\\n`` from a line's end."""
+    i = 1
+    while i < len(raw) - 1:
+        if raw[i] != "\\":
+            yield raw[i], i, i + 1
+            i += 1
+            continue
+        kind = raw[i + 1]
+        if kind in "\r\n":  # the line goes on below
+            width = 3 if raw.startswith("\r\n", i + 1) else 2
+            yield "", i, i + width
+        elif kind in _HEX:
+            width = 2 + _HEX[kind]
+            code = int(raw[i + 2 : i + width], 16)
+            if 0xD800 <= code < 0xDC00 and raw.startswith("\\u", i + width):  # JSON writes 😀 as two escapes
+                low = int(raw[i + width + 2 : i + width + 6], 16)
+                code, width = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00), width + 6
+            yield chr(code), i, i + width
+        else:
+            width = 2
+            yield _ESCAPES.get(kind, kind), i, i + width
+        i += width
+
+
+def _flow(found: list[_Letter]) -> list[_Letter]:
+    """Fold the lines of a plain or quoted text: blanks around a line's end go, one end is a blank, n are n - 1 ends."""
+    read: list[_Letter] = []
+    i = 0
+    while i < len(found):
+        j = i
+        while j < len(found) and _is(found[j], " \t"):
+            j += 1
+        if j == len(found) or not (_is(found[j], "\r\n") or found[j][0] == ""):
+            read += found[i : j + 1]  # blanks inside a line, and the letter after them
+            i = j + 1
+            continue
+        escaped = found[j][0] == ""
+        if escaped:
+            read += found[i:j]
+        breaks: list[tuple[int, int]] = []
+        k = j + 1 if escaped else i
+        while k < len(found) and _is(found[k], " \t\r\n"):
+            if _is(found[k], "\r\n"):
+                crlf = found[k][0] == "\r" and k + 1 < len(found) and _is(found[k + 1], "\n")
+                breaks.append((found[k][1], found[k + 1 if crlf else k][2]))
+                k += crlf
+            k += 1
+        if escaped:
+            read += [("\n", *place) for place in breaks]
+        elif len(breaks) == 1:
+            read.append((" ", found[i][1], found[k - 1][2]))
+        else:
+            read += [("\n", *place) for place in breaks[1:]]
+        i = k
+    return read
+
+
+def _is(letter: _Letter, among: str) -> bool:
+    """Whether an unescaped letter is one of these."""
+    return letter[0] != "" and letter[0] in among and letter[2] - letter[1] == 1
+
+
+def _indents(raw: str) -> Iterator[int]:
+    """The indentations a block scalar may have: that of its first line with text, then (``|2``) any smaller one."""
+    lines = [line.rstrip("\r") for line in raw.replace("\r", "\n").split("\n")[1:]]
+    full = [line for line in lines if line.strip(" ")]
+    first = len(full[0]) - len(full[0].lstrip(" ")) if full else max(map(len, lines), default=0)
+    return iter(range(first, -1, -1))
+
+
+def _block(raw: str, literal: bool, indent: int) -> list[_Letter]:
+    """The rules of `|` and `>`, line by line: ``pending`` is the last line's end, ``empty`` those of blank lines."""
+    raw = re.sub("\r(?!\n)", "\n", raw)
+    header = raw.find("\n") + 1 or len(raw)
+    chomp = next((c for c in raw[:header].split("#")[0] if c in "+-"), "")
+    read: list[_Letter] = []
+    pending: list[_Letter] = []
+    empty: list[_Letter] = []
+    indented = False
+    at = header
+    while at < len(raw):
+        stop = raw.find("\n", at)
+        after = len(raw) if stop < 0 else stop + 1
+        stop = len(raw) if stop < 0 else stop
+        end = [("\n", stop - raw.startswith("\r", stop - 1), after)] if after > stop else []
+        line_end = end[0][1] if end else stop
+        begin = at + indent
+        if raw[at:line_end].strip(" ") == "" and line_end <= begin:
+            empty += end
+        else:
+            more = raw[begin : begin + 1] in (" ", "\t")
+            if not literal and pending and not indented and not more:
+                read += [(" ", *pending[0][1:])] if not empty else []
+            else:
+                read += pending
+            read += empty
+            read += [(raw[i], i, i + 1) for i in range(begin, line_end)]
+            pending, empty, indented = end, [], more
+        at = after
+    return read + (pending if chomp != "-" else []) + (empty if chomp == "+" else [])
