@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from ..text.diagnostics import Diagnostic, Diagnostics
 from ..text.source import Span
 from .samples import sample as sample
 from .values import DEEPEST, Value, type_name
@@ -231,3 +233,16 @@ def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
             elif ref.schema in schemas and ref.schema not in done:
                 way[ref.schema] = references(schemas[ref.schema].fields)
     return None
+
+
+def check_schemas(schemas: Mapping[str, Schema], problems: Diagnostics) -> None:
+    """Schemas that refer to each other in a cycle are an error, at the first ref of it."""
+    chain = cycle(schemas)
+    if chain is None:
+        return
+    refs = [
+        next(ref for ref in references(schemas[name].fields) if ref.schema == other) for name, other in pairwise(chain)
+    ]
+    others = tuple((f"refers to {ref.schema!r}", ref.span) for ref in refs[1:] if ref.span)
+    message = f"schemas cannot refer to each other in a circle: {' → '.join(chain)}"
+    problems.add(Diagnostic("schema.cycle", message, refs[0].span, "leave one of the references out", related=others))

@@ -1,0 +1,240 @@
+"""A ``schema:`` document becomes a Schema; everything wrong in it is told at the very token.
+
+A field type is closed: a key that it does not have is an error, because a constraint that is silently ignored is worse
+than none (decision P7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from ...flow.schemas import Field, FieldKind, Schema
+from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.source import Span
+from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
+from .words import DOCUMENTS, TAKES
+
+Needs = Literal["must", "may"]
+
+FIELD_KEYS: Mapping[FieldKind, Mapping[str, Needs]] = {
+    "bool": {},
+    "string": {},
+    "number": {"minimum": "may", "maximum": "may"},
+    "enum": {"values": "must"},
+    "list": {"of": "must"},
+    "object": {"fields": "must"},
+    "ref": {"schema": "must"},
+}
+"""The keys that each field type has beside ``type`` and ``required``."""
+
+# What other schema languages call these.
+_TYPES = {
+    "boolean": "bool", "str": "string", "text": "string", "int": "number", "integer": "number", "float": "number",
+    "array": "list", "dict": "object", "map": "object", "mapping": "object", "$ref": "ref", "literal": "enum",
+}  # fmt: skip
+_KEYS = {"items": "of", "properties": "fields", "enum": "values", "$ref": "schema", "min": "minimum", "max": "maximum"}
+
+
+def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema] | None = None) -> Schema | None:
+    """The schema that a document with the key ``schema`` declares; None when it has no name of its own.
+
+    ``known``: those declared before it. Fields that are wrong are left out.
+    """
+    reading = _Reading(problems)
+    keys = DOCUMENTS["schema"].keys
+    for name, key in node.keys.items():
+        if name not in keys:
+            hint = suggest(name, keys, "the keys of a schema document")
+            if name not in _KEYS.values() and isinstance(node.fields[name], Fields):
+                hint = f"a field stands below fields:, indented; {hint}"
+            reading.wrong("unknown-key", f"a schema document has no key {name!r}", key.span, hint)
+    title = reading.name(node.fields["schema"], node.keys["schema"], "a schema is named by a text")
+    if "fields" in node.fields:
+        fields = reading.fields(node.fields["fields"], node.keys["fields"])
+    else:
+        fields = {}
+        reading.wrong("missing-key", "a schema needs 'fields'", node.keys["schema"].span, f"fields: {TAKES['fields']}")
+    if title is None:
+        return None
+    if known and title.text in known:
+        first = known[title.text].span
+        related = (("first declared here", first),) if first else ()
+        message = f"the schema {title.text!r} is declared twice"
+        problems.add(Diagnostic("schema.duplicate-name", message, title.span, "rename one of them", related=related))
+        return None
+    return Schema(title.text, fields, title.span)
+
+
+class _Reading:
+    def __init__(self, problems: Diagnostics) -> None:
+        self.problems = problems
+        self.faults = 0
+
+    def wrong(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        self.faults += 1
+        self.problems.error(f"schema.{code}", message, span, hint)
+
+    def name(self, node: Node, key: Scalar, what: str) -> Scalar | None:
+        """The text that names a schema."""
+        if not isinstance(node, Scalar) or type(node.value) is not str or node.is_expr:
+            quoted = f'quote it: "{node.text}"' if isinstance(node, Scalar) and node.text and not node.is_expr else None
+            self.wrong("name", f"{what}, not {shown(node)}", _place(node, key), quoted)
+        elif not node.text.strip():
+            self.wrong("name", f"{what}, not a blank one", node.span)
+        else:
+            return node
+        return None
+
+    def fields(self, node: Node, key: Scalar) -> dict[str, Field]:
+        if not isinstance(node, Fields) or not node.fields:
+            hint = f"fields: {TAKES['fields']}"
+            self.wrong("fields", f"'fields' takes {TAKES['fields']}, not {shown(node)}", _place(node, key), hint)
+            return {}
+        found: dict[str, Field] = {}
+        for name, value in node.fields.items():
+            if not name.strip():
+                self.wrong("field-name", "a field's name is blank", node.keys[name].span)
+            read = self.field(value, node.keys[name])
+            if read is not None:
+                found[name] = read
+        return found
+
+    def field(self, node: Node, key: Scalar, *, element: bool = False) -> Field | None:
+        """The type under ``key``; ``element``: it is that of a list's elements, which are not optional."""
+        what = "the type of a list's elements" if element else f"the type of {key.text!r}"
+        if not isinstance(node, Fields):
+            meant = _TYPES.get(node.text, node.text) if isinstance(node, Scalar) else ""
+            hint = f"{key.text}: {{type: {meant if meant in FIELD_KEYS else 'string'}}}"
+            self.wrong("type-shape", f"{what} is a mapping, not {shown(node)}", _place(node, key), hint)
+            return None
+        kind = self.kind(node, key, what)
+        if kind is None:
+            return None
+        allowed = {"type", *FIELD_KEYS[kind]} | (set() if element else {"required"})
+        for name, own in node.keys.items():
+            if name not in allowed:
+                self.unknown(kind, name, own, element)
+        place = node.fields["type"].span
+        for name, needs in FIELD_KEYS[kind].items():
+            if needs == "must" and name not in node.fields:
+                self.wrong("missing-key", f"{_a(kind)} needs {name!r}", place, HINTS[name])
+        if element and kind == "list":
+            hint = "put an object between them: {type: object, fields: {row: {type: list, of: ...}}}"
+            self.wrong("list-of-lists", "a list's elements cannot be lists", place, hint)
+            return None
+        return self.built(kind, node, place)
+
+    def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
+        named = node.fields.get("type")
+        if named is None:
+            near = suggest("type", node.keys)
+            hint = f"{near or ''} {what} says type: one of {', '.join(FIELD_KEYS)}".strip()
+            self.wrong("missing-type", f"{what} is missing", key.span, hint)
+        elif not isinstance(named, Scalar) or type(named.value) is not str or named.is_expr:
+            choices = ", ".join(FIELD_KEYS)
+            self.wrong(
+                "unknown-type", f"a type is one of {choices}, not {shown(named)}", _place(named, node.keys["type"])
+            )
+        else:
+            for kind in FIELD_KEYS:
+                if kind == named.text:
+                    return kind
+            hint = suggest(named.text, FIELD_KEYS, "types")
+            if named.text.lower() in _TYPES:
+                hint = f"{_TYPES[named.text.lower()]} is its name here; types are {', '.join(FIELD_KEYS)}"
+            self.wrong("unknown-type", f"unknown type {named.text!r}", _place(named, node.keys["type"]), hint)
+        return None
+
+    def unknown(self, kind: FieldKind, name: str, key: Scalar, element: bool) -> None:
+        keys = ["type", *FIELD_KEYS[kind], *([] if element else ["required"])]
+        hint = suggest(name, keys, f"the keys of {_a(kind)}")
+        if name == "required":
+            hint = "the elements of a list are always there"
+        elif _KEYS.get(name) in keys:
+            hint = f"{_KEYS[name]} is its name here"
+        self.wrong("unknown-key", f"{_a(kind)} has no key {name!r}", key.span, hint)
+
+    def built(self, kind: FieldKind, node: Fields, place: Span) -> Field | None:
+        """The field, once its keys are those of its type; None when one of them is wrong."""
+        before = self.faults
+        required = self.required(node)
+        given: dict[str, Any] = {}
+        for name in FIELD_KEYS[kind]:
+            if name in node.fields:
+                given[name] = READ[name](self, node.fields[name], node.keys[name])
+        least, most = given.get("minimum"), given.get("maximum")
+        if least is not None and most is not None and least > most:
+            self.wrong("bound", f"'minimum' {least} is above 'maximum' {most}", node.fields["minimum"].span)
+        if self.faults > before or any(
+            name not in given for name, needs in FIELD_KEYS[kind].items() if needs == "must"
+        ):
+            return None
+        if kind == "ref":
+            place = node.fields["schema"].span
+        return Field(kind=kind, required=required, span=place, **given)
+
+    def required(self, node: Fields) -> bool:
+        given = node.fields.get("required")
+        if given is None:
+            return False
+        if isinstance(given, Scalar) and type(given.value) is bool:
+            return given.value
+        hint = "beside each field that must be there: required: true" if isinstance(given, Items) else None
+        place = _place(given, node.keys["required"])
+        self.wrong("required", f"'required' takes true or false, not {shown(given)}", place, hint)
+        return False
+
+    def bound(self, node: Node, key: Scalar) -> int | float | None:
+        if isinstance(node, Scalar) and type(node.value) in (int, float):
+            value: int | float = node.value
+            return value
+        self.wrong("bound", f"{key.text!r} takes a number, not {shown(node)}", _place(node, key))
+        return None
+
+    def values(self, node: Node, key: Scalar) -> tuple[Any, ...]:
+        if not isinstance(node, Items) or not node.items:
+            self.wrong("values", f"'values' takes a list, not {shown(node)}", _place(node, key), HINTS["values"])
+            return ()
+        found: list[Any] = []
+        for item in node.items:
+            if not isinstance(item, Scalar) or item.is_expr:
+                message = f"a value of an enum is text, a number, true, false or null, not {shown(item)}"
+                self.wrong("values", message, item.span)
+            elif any(type(item.value) is type(other) and item.value == other for other in found):
+                self.problems.warn("schema.duplicate-value", f"{shown(item)} stands here twice", item.span)
+            else:
+                found.append(item.value)
+        return tuple(found)
+
+    def element(self, node: Node, key: Scalar) -> Field | None:
+        return self.field(node, key, element=True)
+
+    def reference(self, node: Node, key: Scalar) -> str:
+        named = self.name(node, key, "'schema' takes the name of a schema")
+        return named.text if named else ""
+
+
+READ = {
+    "minimum": _Reading.bound,
+    "maximum": _Reading.bound,
+    "values": _Reading.values,
+    "of": _Reading.element,
+    "fields": _Reading.fields,
+    "schema": _Reading.reference,
+}
+HINTS = {
+    "values": "values: [low, high]",
+    "of": "of: {type: string}",
+    "fields": "fields: {passed: {type: bool}}",
+    "schema": "schema: Name",
+}
+
+
+def _a(kind: FieldKind) -> str:
+    return f"an {kind}" if kind[0] in "eo" else f"a {kind}"
+
+
+def _place(node: Node, key: Scalar) -> Span:
+    """Where ``node`` stands; where nothing does, its key."""
+    return node.span if node.span.text else key.span
