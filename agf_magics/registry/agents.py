@@ -1,0 +1,217 @@
+"""Agents: Python functions that answer a prompt; what they are given (decision A10) and what their reply is (P10)."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, overload
+
+from ..flow.schemas import Schema, conform
+from ..flow.values import TooDeep, Value, is_json, isolate
+from ..text.diagnostics import Diagnostic, StepError, suggest
+from .arguments import Arguments
+from .callables import (
+    F,
+    Names,
+    Where,
+    callable_by_name,
+    checked_limits,
+    checked_names,
+    description_of,
+    is_async,
+    name_of,
+)
+from .registry import Registry, into
+
+USER = "user"
+"""The person in the notebook, an identity with every tool (decision A12): no agent's name."""
+
+HANDED = ("prompt", "input", "schema", "tools", "identity")
+"""What a caller has; any other parameter is a field of the input object."""
+
+OURS = frozenset({"schema", "tools", "identity"})
+"""Made by the caller, not by the run's data: not checked against annotations."""
+
+FENCE = re.compile(r"```[^\n`]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Agent:
+    """A function that answers prompts. Called as ``function(**arguments(...))``; its value goes through `reply`."""
+
+    name: str
+    function: Callable[..., Any]
+    """To be called with keyword arguments."""
+    takes: Arguments
+    description: str = ""
+    tools: tuple[str, ...] | None = None
+    """The tools it may use at most; None: every registered one."""
+    default: bool = False
+    """Whether it answers when no identity is named."""
+    where: Where | None = None
+    """None: decided from the flow."""
+    timeout: float | None = None
+    """Seconds."""
+    is_async: bool = False
+
+    def arguments(
+        self,
+        *,
+        prompt: str,
+        input: Value = None,
+        schema: Mapping[str, Any] | None = None,
+        tools: Mapping[str, Callable[..., Any]] | None = None,
+        identity: str = USER,
+        alone: Literal["prompt", "input"] = "prompt",
+    ) -> dict[str, Value]:
+        """The keyword arguments to call it with: parameters are filled by name.
+
+        ``input`` is the whole input object, whose fields fill every other parameter. ``alone``: what a function gets
+        whose only parameter says nothing of itself: the prompt in a pipeline. A StepError ``agent.arguments`` says
+        everything that is missing or does not fit.
+        """
+        handed = {"prompt": prompt, "input": input, "schema": schema, "tools": tools or {}, "identity": identity}
+        names = self.takes.parameters
+        if (only := self._only()) is not None:
+            return {only: handed[alone]}
+        fields = input if isinstance(input, dict) else {}
+        given = {name: handed[name] for name in HANDED if name in names}
+        if self.takes.more:
+            given.update((name, value) for name, value in fields.items() if name not in HANDED)
+        else:
+            given.update((name, fields[name]) for name in names if name in fields and name not in HANDED)
+        try:
+            return self.takes.validate(given)
+        except ValueError as error:
+            wrong = error
+        self._refuse(wrong, given, fields)
+
+    def _only(self) -> str | None:
+        parameters = self.takes.parameters
+        if len(parameters) != 1 or self.takes.more:
+            return None
+        ((name, parameter),) = parameters.items()
+        return name if name not in HANDED and parameter.annotation is inspect.Parameter.empty else None
+
+    def _refuse(self, wrong: ValueError, given: Mapping[str, Value], fields: Mapping[str, Value]) -> NoReturn:
+        found = self.takes.explain("agent.arguments", f"agent {self.name!r}", wrong, given, ())
+        near = [suggest(name, [*fields, *HANDED]) for name in self.takes.parameters if name not in given]
+        has = f"its input has {', '.join(fields)}" if fields else "its input has no fields"
+        hint = " ".join(dict.fromkeys(filter(None, near)))
+        rule = f"a parameter is {', '.join(HANDED)} or a field of the input; {has}"
+        raise StepError(Diagnostic(found.code, found.message, hint=f"{hint} {rule}".strip()))
+
+
+def reply(value: Value, schema: Schema | None, schemas: Mapping[str, Schema]) -> Value:
+    """What an agent's answer comes to: as it is, or under a schema the JSON it is or holds, which must conform.
+
+    Raises StepError ``agent.reply-not-json``, ``agent.reply-schema``.
+    """
+    if schema is None:
+        return value
+    read = _read(value) if isinstance(value, str) else value
+    faults = conform(schema, read, schemas)
+    if not faults:
+        return read
+    reasons = "; ".join(fault.message for fault in faults[:5])
+    more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
+    message = f"the reply does not conform to {schema.name!r}: {reasons}{more}"
+    raise StepError(Diagnostic("agent.reply-schema", message, hint=f"it was: {_short(value)}"))
+
+
+@overload
+def agent(
+    function: F, /, *, name: str | None = ..., registry: Registry | None = ..., tools: Names | None = ...,
+    default: bool = ..., timeout: float | None = ..., where: Where | None = ...,
+) -> F: ...  # fmt: skip
+@overload
+def agent(
+    *, name: str | None = ..., registry: Registry | None = ..., tools: Names | None = ...,
+    default: bool = ..., timeout: float | None = ..., where: Where | None = ...,
+) -> Callable[[F], F]: ...  # fmt: skip
+def agent(
+    function: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    registry: Registry | None = None,
+    tools: Names | None = None,
+    default: bool = False,
+    timeout: float | None = None,
+    where: Where | None = None,
+) -> F | Callable[[F], F]:
+    """Register a function as an agent; it stays what it is.
+
+        @agent
+        def reviewer(prompt: str) -> str: ...
+
+        @agent(tools=["fetch"], default=True)
+        async def researcher(prompt, tools, schema): ...
+
+    Its parameters are filled by name: ``prompt``, ``input``, ``schema``, ``tools``, ``identity``, and any other from
+    the field of that name in the input. ``tools=[…]`` limits what it may use. ``default=True``: it answers when a step
+    names no identity; where no agent says so, the one registered first does. An agent of that name is replaced.
+    """
+
+    def register(function: F) -> F:
+        made = _make(function, name_of(function, "agent", name), tools, default, timeout, where)
+        into(registry).agents.add(made)
+        return function
+
+    return register if function is None else register(function)
+
+
+def _make(
+    function: Callable[..., Any],
+    name: str,
+    tools: Names | None,
+    default: bool,
+    timeout: float | None,
+    where: Where | None,
+) -> Agent:
+    if name == USER:
+        raise ValueError(f"{USER!r} is the person in the notebook, who may use every tool: say agent(…, name=…)")
+    checked_limits(where, timeout)
+    if not isinstance(default, bool):
+        raise TypeError(f"default is True or False, not {default!r}")
+    arguments = Arguments(function, f"agent {name!r}", OURS)
+    return Agent(
+        name=name,
+        function=callable_by_name(function, arguments.signature),
+        takes=arguments,
+        description=description_of(function),
+        tools=None if tools is None else checked_names(tools, "tools"),
+        default=default,
+        where=where,
+        timeout=timeout,
+        is_async=is_async(function),
+    )
+
+
+def _read(text: str) -> Value:
+    fenced = FENCE.fullmatch(text.strip())
+    bare = fenced[1] if fenced else text
+    try:
+        read = isolate(json.loads(bare))
+        why = "" if is_json(read) else "a number in it is not finite"
+    except json.JSONDecodeError as error:
+        why = f"{error.msg[:1].lower()}{error.msg[1:]} at line {error.lineno}, column {error.colno}"
+    except (TooDeep, RecursionError):
+        why = "it nests too deep"
+    except ValueError:
+        why = "a number in it is too long"
+    if not why:
+        return read
+    raise StepError(Diagnostic("agent.reply-not-json", f"the reply is not JSON: {why}", hint=f"it was: {_short(text)}"))
+
+
+def _short(value: Value) -> str:
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    text = text.strip()
+    return (text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)") or "empty text"

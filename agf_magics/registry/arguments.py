@@ -1,0 +1,100 @@
+"""What a function takes, by name: its signature, read when it is registered, and the model of its annotations, made
+when it is first needed. By then a notebook has defined what they speak of, and who never calls never pays for pydantic.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..flow.values import Value
+from ..text.diagnostics import Diagnostic, suggest
+from .callables import names_around, signature_of
+from .faults import faults, takes
+
+if TYPE_CHECKING:
+    from .annotations import Model
+
+
+class Arguments:
+    """``validate`` gives the checked arguments or raises pydantic's ValidationError, which `explain` makes readable."""
+
+    __slots__ = ("_function", "_model", "_unchecked", "more", "parameters", "signature", "validate")
+
+    def __init__(self, function: Callable[..., Any], what: str, unchecked: Collection[str] = ()) -> None:
+        """``what``: who speaks in an error, ``tool 'fetch'``; ``unchecked``: parameters the caller itself fills."""
+        self._function = function
+        self._model: Model | None = None
+        self.signature = signature_of(function)
+        """None where nobody knows it."""
+        self.parameters: dict[str, inspect.Parameter] = {}
+        self.more = self.signature is None
+        """Whether other names are taken too."""
+        kinds = set()
+        for name, parameter in self.signature.parameters.items() if self.signature else ():
+            kinds.add(parameter.kind)
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self.more = True
+            elif parameter.kind is not parameter.VAR_POSITIONAL:
+                self.parameters[name] = parameter
+        if inspect.Parameter.VAR_POSITIONAL in kinds and not self.more:
+            raise ValueError(f"{what} takes *{_starred(self.signature)}, but arguments are given by name: take a list")
+        self._unchecked = frozenset(unchecked)
+        self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments."""
+        return self._read().schema
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Which annotations cannot be used; anything is accepted there."""
+        return self._read().doubts
+
+    @property
+    def takes(self) -> str:
+        """``name (text), limit (number, optional)``"""
+        return takes(self.schema)
+
+    def gives(self) -> dict[str, Any] | None:
+        """JSON Schema of what it returns; None where it does not say, or it is not JSON."""
+        from .annotations import schema_of
+
+        if self.signature is None or self.signature.return_annotation is inspect.Signature.empty:
+            return None
+        return schema_of(self.signature.return_annotation, names_around(self._function))
+
+    def explain(
+        self, code: str, who: str, error: ValueError, given: Mapping[str, Value], secret: Collection[str]
+    ) -> Diagnostic:
+        """Everything wrong with ``given``, at once; ``error`` is what `validate` raised."""
+        found = error.errors(include_url=False)  # type: ignore[attr-defined]
+        hints = [
+            suggest(e["loc"][0], self.parameters)
+            for e in found
+            if e["type"] == "extra_forbidden" and len(e["loc"]) == 1
+        ]
+        if any(e["type"] in ("extra_forbidden", "missing") for e in found):
+            hints.append(f"it takes {self.takes}")
+        hint = " ".join(dict.fromkeys(filter(None, hints))) or None
+        return Diagnostic(code, f"{who} {'; '.join(faults(found, given, secret))}", hint=hint)
+
+    def _first(self, given: dict[str, Value]) -> dict[str, Value]:
+        self._read()
+        return self.validate(given)
+
+    def _read(self) -> Model:
+        # What a later cell defines is looked for again whenever somebody asks, but not at every call.
+        if self._model is None or self._model.unresolved:
+            from .annotations import build
+
+            checked = {n: p.replace(annotation=Any) if n in self._unchecked else p for n, p in self.parameters.items()}
+            self._model = build(checked, self.more, names_around(self._function))
+            self.validate = self._model.validate
+        return self._model
+
+
+def _starred(signature: inspect.Signature | None) -> str:
+    return next(n for n, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL) if signature else ""

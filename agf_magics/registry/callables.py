@@ -1,0 +1,140 @@
+"""What a callable says of itself: its name, its first line, its signature, whether it is async.
+
+Functions, bound methods, partials, callable objects, classes and builtins each answer these questions in another way;
+here are the answers for all of them, so that a tool and an agent are made alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+Where: TypeAlias = Literal["loop", "kernel", "worker"]
+"""Where a call runs: the engine's loop, the thread that waits for the run, a thread of its own."""
+
+Names: TypeAlias = list[str] | tuple[str, ...] | set[str] | frozenset[str] | str
+"""Names given to a decorator; a single text is one name."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PLACES = get_args(Where)
+
+
+def name_of(function: Callable[..., Any], what: str, name: str | None, group: str | None = None) -> str:
+    """The name to register ``function`` under: the one that is given, or its own; ``group`` makes ``group__name``."""
+    if not callable(function):
+        raise TypeError(f"@{what} needs a function, not {function!r}; a name is given as name=…")
+    own = getattr(function, "__name__", None)
+    if name is None:
+        if isinstance(function, functools.partial) or own == "<lambda>":
+            kind = "a lambda" if own == "<lambda>" else "a partial"
+            raise ValueError(f"{kind} has no name of its own: say {what}(…, name=…)")
+        name = own or type(function).__name__
+    for part, word in ((name, "name"), (group, "group")):
+        if part is not None:
+            _checked_name(part, what, word)
+    _refuse_shape(function, what, name)
+    return f"{group}__{name}" if group is not None else name
+
+
+def description_of(function: Callable[..., Any]) -> str:
+    """The first line of its documentation; nothing where it has none of its own."""
+    inner = _inner(function)
+    if not inspect.isroutine(inner) and not inspect.isclass(inner):
+        inner = inner if type(inner).__call__.__doc__ is None else type(inner).__call__
+    lines = (inspect.getdoc(inner) or "").strip().splitlines()
+    return lines[0].strip() if lines else ""
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether a call gives a coroutine."""
+    inner = _inner(function)
+    if inspect.iscoroutinefunction(inner):
+        return True
+    return not inspect.isclass(inner) and inspect.iscoroutinefunction(getattr(inner, "__call__", None))  # noqa: B004
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    """None for a builtin that tells nobody (``math.log``)."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None
+
+
+def names_around(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """The globals that its annotations speak of: those of the notebook for a function of a cell."""
+    inner = inspect.unwrap(_inner(function))
+    if inspect.isclass(inner):
+        return vars(sys.modules[inner.__module__]) if inner.__module__ in sys.modules else {}
+    if inspect.ismethod(inner):
+        inner = inner.__func__
+    if not hasattr(inner, "__globals__"):
+        inner = inspect.unwrap(type(inner).__call__)
+    found = getattr(inner, "__globals__", {})
+    return found if isinstance(found, dict) else {}
+
+
+def callable_by_name(function: Callable[..., Any], signature: inspect.Signature | None) -> Callable[..., Any]:
+    """``function``, or a wrapper around one with positional-only parameters, so that it can be called by names."""
+    kept = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_ONLY] if signature else []
+    if not kept:
+        return function
+
+    def by_name(**given: Any) -> Any:
+        first = [given.pop(p.name, p.default) for p in kept]
+        while first and first[-1] is inspect.Parameter.empty:  # an optional one that tells no default
+            first.pop()
+        return function(*first, **given)
+
+    return by_name
+
+
+def checked_limits(where: object, timeout: object) -> None:
+    """Refuse a place that does not exist and a time that is none."""
+    if where is not None and where not in PLACES:
+        raise ValueError(f"where is one of {', '.join(map(repr, PLACES))}, not {where!r}")
+    if timeout is None:
+        return
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
+    if not (math.isfinite(timeout) and timeout > 0):
+        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
+
+
+def checked_names(names: object, option: str) -> tuple[str, ...]:
+    """A list of names given to a decorator's option; a single text is one name, not its letters."""
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(n, str) for n in names):
+        raise TypeError(f"{option} is a list of names, not {names!r}")
+    return tuple(dict.fromkeys(names))
+
+
+def _checked_name(name: object, what: str, word: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the {word} of {what} is text, not {name!r}")
+    if not name or any(c.isspace() or not c.isprintable() for c in name):
+        raise ValueError(f"the {word} of {what} is text without blanks, not {name!r}")
+
+
+def _refuse_shape(function: Callable[..., Any], what: str, name: str) -> None:
+    inner = _inner(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise ValueError(f"{what} {name!r} yields: a call gives one value, so return a list instead")
+    if isinstance(inner, types.FunctionType):
+        around = inner.__qualname__.rpartition(".")[0]
+        first = next(iter(inspect.signature(inner).parameters), None)
+        if first in ("self", "cls") and around and not around.endswith("<locals>"):
+            raise ValueError(f"{around}.{name} is not bound to an object: register a bound method, {what}(obj.{name})")
+
+
+def _inner(function: Callable[..., Any]) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function

@@ -1,0 +1,132 @@
+"""What pydantic finds wrong with arguments, in our words and without its values where they are secret."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from ..flow.schemas import shown_value
+from ..flow.values import Value, type_name
+
+EXPECTED = {
+    "int_type": "a whole number", "float_type": "a number", "bool_type": "true or false", "string_type": "text",
+    "list_type": "a list", "tuple_type": "a list", "set_type": "a list",
+    "frozen_set_type": "a list", "iterable_type": "a list", "sequence_type": "a list", "dict_type": "an object",
+    "mapping_type": "an object", "none_required": "null", "callable_type": "a function",
+    "model_type": "an object or a {class_name}", "dataclass_type": "an object or a {class_name}",
+    "model_attributes_type": "an object", "is_instance_of": "a {class}",
+    "literal_error": "{expected}", "enum": "{expected}",
+}  # fmt: skip
+
+TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "null": "null",
+         "array": "list", "object": "object"}  # fmt: skip
+
+
+def faults(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value], secret: Collection[str]) -> list[str]:
+    """Each as a phrase that follows the name of what was called: ``needs 'name'``, ``has no argument 'nmae'``."""
+    phrases: list[str] = []
+    expected: dict[str, list[str]] = {}
+    got: dict[str, str] = {}
+    deep = _deepest(found, given)
+    for error in deep:
+        loc, kind = error["loc"], error["type"]
+        path, tail = _follow(given, loc)
+        hidden = loc[0] in secret
+        if kind == "extra_forbidden":
+            phrases.append(f"has no argument {path!r}" if len(loc) == 1 else f"knows no {path!r}")
+        elif kind == "missing":
+            name = tail[-1] if tail else loc[-1]
+            phrases.append(f"needs {_join(path, name)!r}")
+        elif kind in EXPECTED:
+            word = EXPECTED[kind].format(**error.get("ctx") or {})
+            expected.setdefault(path, []).append(word)
+            got.setdefault(path, _got(error["input"], hidden, word))
+        elif hidden:
+            phrases.append(f"refuses {path!r}")
+        else:
+            phrases.append(_otherwise(path, error))
+    for path, words in expected.items():
+        phrases.append(f"expects {' or '.join(dict.fromkeys(words))} for {path!r}, got {got[path]}")
+    return list(dict.fromkeys(phrases))
+
+
+def takes(schema: Mapping[str, Any]) -> str:
+    """The arguments of a JSON Schema in a line: ``name (text), limit (number, optional)``."""
+    required = schema.get("required", ())
+    known = [
+        f"{name} ({_word(told, schema)}{'' if name in required else ', optional'})"
+        for name, told in schema.get("properties", {}).items()
+    ]
+    if schema.get("additionalProperties"):
+        known.append("any other" if known else "anything")
+    return ", ".join(known) or "no arguments"
+
+
+def _deepest(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value]) -> list[Mapping[str, Any]]:
+    """Without what a union's other members say where one of its members got further in."""
+    places = [_follow(given, error["loc"])[0] for error in found]
+    tagged = {p for p, error in zip(places, found, strict=True) if _tags(given, error["loc"])}
+    return [
+        error
+        for place, error in zip(places, found, strict=True)
+        if not (place in tagged and any(p != place and p.startswith((place + ".", place + "[")) for p in tagged))
+    ]
+
+
+def _follow(given: Value, loc: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
+    """The path of ``loc`` as far as the value goes, and what is left. pydantic puts the names of a union's members in
+    between; what is neither a key nor an index of the value is one of them."""
+    path, rest = "", list(loc)
+    value: Any = given
+    for index, bit in enumerate(loc):
+        if (isinstance(value, dict) and bit in value) or (
+            isinstance(value, (list, tuple)) and isinstance(bit, int) and 0 <= bit < len(value)
+        ):
+            value = value[bit]  # type: ignore[index]
+            path = _join(path, bit)
+            rest = list(loc[index + 1 :])
+    return path, rest
+
+
+def _tags(given: Value, loc: Sequence[str | int]) -> bool:
+    path, _ = _follow(given, loc)
+    plain = ""
+    for bit in loc:
+        plain = _join(plain, bit)
+    return plain != path
+
+
+def _join(path: str, bit: str | int) -> str:
+    if isinstance(bit, int):
+        return f"{path}[{bit}]"
+    return f"{path}.{bit}" if path else bit
+
+
+def _otherwise(path: str, error: Mapping[str, Any]) -> str:
+    told = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if told.startswith("Input should be "):
+        return f"expects {path!r} to be {told.removeprefix('Input should be ')}, got {_got(error['input'], False, '')}"
+    return f"refuses {path!r}: {told[:1].lower()}{told[1:]}"
+
+
+def _got(value: Value, hidden: bool, wanted: str) -> str:
+    kind = type(value)
+    if kind.__name__ in wanted.split() and kind not in (str, int, float, bool):
+        return f"a {kind.__name__} of another definition (of an earlier cell?)"
+    return type_name(value) if hidden else shown_value(value)
+
+
+def _word(told: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    if "$ref" in told:
+        name = str(told["$ref"]).rpartition("/")[2]
+        inner = schema.get("$defs", {}).get(name, {})
+        return _word(inner, schema) if "enum" in inner else name
+    if "enum" in told:
+        return " or ".join(repr(v) for v in told["enum"])
+    if "const" in told:
+        return repr(told["const"])
+    if "anyOf" in told:
+        return " or ".join(dict.fromkeys(_word(one, schema) for one in told["anyOf"]))
+    if "type" in told:
+        return TYPES.get(str(told["type"]), str(told["type"]))
+    return str(told.get("title", "anything"))

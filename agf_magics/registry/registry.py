@@ -1,0 +1,152 @@
+"""What this kernel offers: tools, agents, flows, schemas, each on a shelf of its own (decision A2: one namespace each).
+
+A shelf is a dict that is changed in place by single operations and read by snapshots: both are one step for other
+threads, so a cell may register while a run or a listing reads, and nothing is lost or torn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from ..text.diagnostics import Diagnostic, suggest
+from ..text.source import Span
+
+if TYPE_CHECKING:
+    from ..flow.schemas import Schema
+    from ..flow.steps import Flow
+    from .agents import Agent
+    from .tools import Tool
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+class Shelf(Mapping[str, T]):
+    """Things of one kind by name; iterated in the order of their names."""
+
+    def __init__(self, word: str, how: str) -> None:
+        """``word``: what one of them is called; ``how``: a hint for who finds none at all."""
+        self._word = word
+        self._how = how
+        self._held: dict[str, T] = {}
+
+    def add(self, thing: T) -> None:
+        """Register it; what had its name before is replaced."""
+        self._held[thing.name] = thing
+
+    def remove(self, name: str) -> None:
+        """Forget it; nothing happens where there is none."""
+        self._held.pop(name, None)
+
+    def __getitem__(self, name: str) -> T:
+        return self._held[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._held
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(list(self._held)))  # noqa: C414 - the list is the snapshot
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def items(self) -> ItemsView[str, T]:
+        """A snapshot, as is `values`."""
+        return dict(sorted(list(self._held.items()), key=lambda pair: pair[0])).items()  # noqa: C414
+
+    def values(self) -> ValuesView[T]:
+        return dict(self.items()).values()
+
+    def missing(self, name: str, span: Span | None, code: str) -> Diagnostic:
+        """What to say when ``name`` is not here."""
+        hint = suggest(name, self, f"{self._word}s") if len(self) else f"there is no {self._word} yet: {self._how}"
+        return Diagnostic(code, f"no {self._word} {name!r}", span, hint)
+
+    def __repr__(self) -> str:
+        return f"<{self._word}s: {', '.join(self) or 'none'}>"
+
+
+class Agents(Shelf["Agent"]):
+    """Who answers when no identity is named is `default`."""
+
+    def __init__(self) -> None:
+        super().__init__("agent", "@agent on a function registers one")
+        self._chosen: str | None = None
+
+    def add(self, thing: Agent) -> None:
+        super().add(thing)
+        if thing.default:
+            self._chosen = thing.name
+
+    @property
+    def default(self) -> Agent | None:
+        """The agent last registered with ``default=True``; where none says so, the one that was registered first."""
+        chosen = self._held.get(self._chosen) if self._chosen is not None else None
+        if chosen is not None and chosen.default:
+            return chosen
+        return next(iter(list(self._held.values())), None)
+
+
+class Definitions(Shelf[T]):
+    """What cells and files define."""
+
+    def __init__(self, word: str, how: str) -> None:
+        super().__init__(word, how)
+        self._origins: dict[str, str | None] = {}
+
+    def define(self, thing: T, origin: str | None) -> str | None:
+        """Register it, and give the note to show when another origin (a cell's id, a file) or another language had
+        defined that name; defining it again from where it came is silent."""
+        name = thing.name
+        before, origin_before = self._held.get(name), self._origins.get(name)
+        self.add(thing)
+        self._origins[name] = origin
+        if before is None:
+            return None
+        language, other = getattr(thing, "language", None), getattr(before, "language", None)
+        if language != other:
+            return f"{self._word} {name!r} replaces the {other} of that name"
+        if origin != origin_before:
+            return f"{self._word} {name!r} was defined elsewhere before; this definition replaces it"
+        return None
+
+    def remove(self, name: str) -> None:
+        super().remove(name)
+        self._origins.pop(name, None)
+
+
+class Registry:
+    """Everything a flow may name."""
+
+    def __init__(self) -> None:
+        self.tools: Shelf[Tool] = Shelf("tool", "@tool on a function registers one")
+        self.agents = Agents()
+        self.flows: Definitions[Flow] = Definitions("flow", "a cell that defines one registers it")
+        self.schemas: Definitions[Schema] = Definitions("schema", "a schema: document registers one")
+
+    @property
+    def default_agent(self) -> Agent | None:
+        """Who answers an agent step that names no identity."""
+        return self.agents.default
+
+    def __repr__(self) -> str:
+        return f"Registry({self.tools!r}, {self.agents!r}, {self.flows!r}, {self.schemas!r})"
+
+
+_DEFAULT = Registry()
+
+
+def default() -> Registry:
+    """The one registry of this kernel: what decorators register in unless they are given another."""
+    return _DEFAULT
+
+
+def into(registry: Registry | None) -> Registry:
+    """Where a decorator registers."""
+    return _DEFAULT if registry is None else registry

@@ -1,0 +1,161 @@
+"""Tools: Python functions that a flow may call by name. A decorator registers one and returns it unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, overload
+
+from ..flow.values import Value
+from ..text.diagnostics import Diagnostic, StepError, suggest
+from .arguments import Arguments
+from .callables import (
+    F,
+    Names,
+    Where,
+    callable_by_name,
+    checked_limits,
+    checked_names,
+    description_of,
+    is_async,
+    name_of,
+)
+from .registry import Registry, into
+
+MASK = "•••"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Tool:
+    """A function with what is said of it. Called as ``function(**check(given))``."""
+
+    name: str
+    function: Callable[..., Any]
+    """To be called with keyword arguments."""
+    arguments: Arguments
+    description: str = ""
+    where: Where | None = None
+    """None: decided from the flow."""
+    timeout: float | None = None
+    """Seconds."""
+    reuse: bool = False
+    secret: frozenset[str] = frozenset()
+    """Arguments that are shown and kept as `MASK`."""
+    is_async: bool = False
+
+    @property
+    def accepts(self) -> dict[str, Any]:
+        """JSON Schema of its arguments."""
+        schema = self.arguments.schema
+        for name in self.secret:
+            schema.get("properties", {}).get(name, {}).pop("default", None)
+        return schema
+
+    @property
+    def gives(self) -> dict[str, Any] | None:
+        """JSON Schema of its result; None where its annotation does not say, or it is not JSON."""
+        return self.arguments.gives()
+
+    @property
+    def takes(self) -> str:
+        """Its arguments in a line: ``name (text), limit (number, optional)``."""
+        return self.arguments.takes
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Annotations that cannot be used, asked for when a flow is linked: a later cell may have cured them."""
+        return tuple(
+            Diagnostic("tool.annotation", f"tool {self.name!r}: {doubt}", severity="warning")
+            for doubt in self.arguments.doubts
+        )
+
+    def check(self, given: dict[str, Value]) -> dict[str, Value]:
+        """The keyword arguments to call it with; a StepError ``tool.arguments`` says everything that is wrong."""
+        try:
+            return self.arguments.validate(given)
+        except ValueError as error:
+            wrong = error
+        # Raised out here: the cause would carry the values, and a secret is one of them.
+        raise StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", wrong, given, self.secret))
+
+
+def shown_arguments(tool: Tool, given: Mapping[str, Value]) -> dict[str, Value]:
+    """``given`` as it may be shown and kept."""
+    return {name: MASK if name in tool.secret else value for name, value in given.items()}
+
+
+@overload
+def tool(
+    function: F, /, *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
+    where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+) -> F: ...  # fmt: skip
+@overload
+def tool(
+    *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
+    where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+) -> Callable[[F], F]: ...  # fmt: skip
+def tool(
+    function: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    registry: Registry | None = None,
+    timeout: float | None = None,
+    where: Where | None = None,
+    reuse: bool = False,
+    secret: Names = (),
+    group: str | None = None,
+) -> F | Callable[[F], F]:
+    """Register a function as a tool; it stays what it is.
+
+        @tool
+        def fetch(name: str) -> dict: ...
+
+        @tool(timeout=30, secret=["token"])
+        async def search(query: str, token: str) -> list[str]: ...
+
+        tool(client.search)
+        tool(functools.partial(fetch, limit=3), name="fetch_three")
+
+    ``timeout``: seconds. ``where``: "loop", "kernel" or "worker"; decided from the flow unless it is said. ``reuse``:
+    an equal call may take an earlier result. ``secret``: arguments never shown or kept. ``group="a"`` names it
+    ``a__b``. A tool of that name is replaced.
+    """
+
+    def register(function: F) -> F:
+        made = _make(
+            function, name_of(function, "tool", name, group), where, timeout, reuse, checked_names(secret, "secret")
+        )
+        into(registry).tools.add(made)
+        return function
+
+    return register if function is None else register(function)
+
+
+def _make(
+    function: Callable[..., Any],
+    name: str,
+    where: Where | None,
+    timeout: float | None,
+    reuse: bool,
+    secret: tuple[str, ...],
+) -> Tool:
+    checked_limits(where, timeout)
+    if not isinstance(reuse, bool):
+        raise TypeError(f"reuse is True or False, not {reuse!r}")
+    arguments = Arguments(function, f"tool {name!r}")
+    for hidden in secret:
+        if hidden not in arguments.parameters and not arguments.more:
+            hint = suggest(hidden, arguments.parameters, "its arguments")
+            raise ValueError(f"tool {name!r} has no argument {hidden!r} to keep secret" + (f": {hint}" if hint else ""))
+    return Tool(
+        name=name,
+        function=callable_by_name(function, arguments.signature),
+        arguments=arguments,
+        description=description_of(function),
+        where=where,
+        timeout=timeout,
+        reuse=reuse,
+        secret=frozenset(secret),
+        is_async=is_async(function),
+    )
