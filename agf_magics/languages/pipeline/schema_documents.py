@@ -54,7 +54,7 @@ def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]
         fields = reading.fields(node.fields["fields"], node.keys["fields"])
     else:
         fields = {}
-        reading.wrong("missing-key", "a schema needs 'fields'", node.keys["schema"].span, f"fields: {TAKES['fields']}")
+        reading.wrong("missing-key", "a schema needs 'fields'", node.keys["schema"].span, HINTS["fields"])
     if title is None:
         return None
     if known and title.text in known:
@@ -88,8 +88,7 @@ class _Reading:
 
     def fields(self, node: Node, key: Scalar) -> dict[str, Field]:
         if not isinstance(node, Fields) or not node.fields:
-            hint = f"fields: {TAKES['fields']}"
-            self.wrong("fields", f"'fields' takes {TAKES['fields']}, not {shown(node)}", _place(node, key), hint)
+            self.wrong("fields", f"'fields' takes {TAKES['fields']}, not {shown(node)}", _place(node, key))
             return {}
         found: dict[str, Field] = {}
         for name, value in node.fields.items():
@@ -117,7 +116,7 @@ class _Reading:
                 self.unknown(kind, name, own, element)
         place = node.fields["type"].span
         for name, needs in FIELD_KEYS[kind].items():
-            if needs == "must" and name not in node.fields:
+            if needs == "must" and name not in node.fields and not any(_KEYS.get(own) == name for own in node.fields):
                 self.wrong("missing-key", f"{_a(kind)} needs {name!r}", place, HINTS[name])
         if element and kind == "list":
             hint = "put an object between them: {type: object, fields: {row: {type: list, of: ...}}}"
@@ -128,9 +127,10 @@ class _Reading:
     def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
         named = node.fields.get("type")
         if named is None:
-            near = suggest("type", node.keys)
-            hint = f"{near or ''} {what} says type: one of {', '.join(FIELD_KEYS)}".strip()
-            self.wrong("missing-type", f"{what} is missing", key.span, hint)
+            slip = next((own for name, own in node.keys.items() if suggest(name, ["type"])), None)
+            hint = f"type: one of {', '.join(FIELD_KEYS)}"
+            hint = f"did you mean {hint}?" if slip else hint
+            self.wrong("missing-type", f"{what} is missing", (slip or key).span, hint)
         elif not isinstance(named, Scalar) or type(named.value) is not str or named.is_expr:
             choices = ", ".join(FIELD_KEYS)
             self.wrong(
@@ -140,10 +140,10 @@ class _Reading:
             for kind in FIELD_KEYS:
                 if kind == named.text:
                     return kind
-            hint = suggest(named.text, FIELD_KEYS, "types")
+            near = suggest(named.text, FIELD_KEYS, "types")
             if named.text.lower() in _TYPES:
-                hint = f"{_TYPES[named.text.lower()]} is its name here; types are {', '.join(FIELD_KEYS)}"
-            self.wrong("unknown-type", f"unknown type {named.text!r}", _place(named, node.keys["type"]), hint)
+                near = f"{_TYPES[named.text.lower()]} is its name here; types are {', '.join(FIELD_KEYS)}"
+            self.wrong("unknown-type", f"unknown type {named.text!r}", _place(named, node.keys["type"]), near)
         return None
 
     def unknown(self, kind: FieldKind, name: str, key: Scalar, element: bool) -> None:
@@ -194,7 +194,12 @@ class _Reading:
 
     def values(self, node: Node, key: Scalar) -> tuple[Any, ...]:
         if not isinstance(node, Items) or not node.items:
-            self.wrong("values", f"'values' takes a list, not {shown(node)}", _place(node, key), HINTS["values"])
+            self.wrong(
+                "values",
+                f"'values' takes a list of one or more values, not {shown(node)}",
+                _place(node, key),
+                HINTS["values"],
+            )
             return ()
         found: list[Any] = []
         for item in node.items:
