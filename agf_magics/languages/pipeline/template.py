@@ -1,0 +1,153 @@
+"""Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays what it is (decision P3).
+
+A brace is replaced if it holds a path whose first name is known. What the run's input will hold is not known when a
+template is loaded, so a name that is not known then is looked for among the stores when the prompt is made. It is
+warned about, because a misspelt name looks just the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
+
+from ...flow.frame import Frame, Ref
+from ...flow.values import Value, type_name
+from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.source import Span, Text
+from . import r1
+from .r1 import R1, Names
+from .r1.nodes import COMBINATORS, KEYWORDS
+from .r1.walk import LONGEST
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_B, _NAME = r"[ \t\r\n]*", "[A-Za-z_][A-Za-z0-9_]*"
+_PATH = re.compile(rf"{_B}(({_NAME})(?:{_B}\.{_B}{_NAME})*){_B}")
+
+
+class Template:
+    """A prompt. An Expr that gives text."""
+
+    __slots__ = ("evaluate", "parts", "span", "warnings")
+
+    evaluate: Callable[[Frame], Value]
+
+    def __init__(self, span: Span, parts: tuple[str | _Hole, ...], warnings: tuple[Diagnostic, ...]) -> None:
+        self.span = span
+        self.parts = parts
+        self.warnings = warnings
+        self.evaluate = self._fill
+
+    def reads(self) -> tuple[Ref, ...]:
+        """In the order of the text; a name that was not known is read if it is there."""
+        return tuple(
+            ref if part.known else ref._replace(certain=False)
+            for part in self.parts
+            if isinstance(part, _Hole)
+            for ref in part.path.reads()
+        )
+
+    def _fill(self, frame: Frame) -> str:
+        return "".join([part if isinstance(part, str) else part.fill(frame) for part in self.parts])
+
+
+class _Hole(NamedTuple):
+    """A brace with a path in it."""
+
+    path: R1
+    written: str
+    known: bool
+    store: tuple[str, ...]
+    """Where its first name is, if it is a store."""
+
+    def fill(self, frame: Frame) -> str:
+        if not self.known and not _holds(frame, self.store):
+            return self.written
+        try:
+            value = self.path.evaluate(frame)
+        except StepError as error:
+            wrong = error.diagnostic
+            hint = f"{wrong.hint} (in a transform before: braces hold a path, no expression)"
+            raise StepError(replace(wrong, hint=hint)) from None
+        return value if type(value) is str else _shown(value, self.path)
+
+
+class _Inside(NamedTuple):
+    """The part of a text between two braces, as a Text of its own."""
+
+    outer: Text
+    start: int
+    text: str
+
+    def locate(self, start: int, end: int) -> Span:
+        return self.outer.locate(self.start + start, self.start + end)
+
+
+def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Template:
+    """The template that ``text`` is; ``known``: the stores written so far. Whatever it holds, it is a template."""
+    source, parts, warnings, end = text.text, list[str | _Hole](), list[Diagnostic](), 0
+    sure = {*names.roots, *names.hidden, *known}
+    for found in _BRACES.finditer(source):
+        path = _PATH.match(found[1])
+        if path is None or path[2] in KEYWORDS:
+            continue
+        first = path[2]
+        if path.end() == len(found[1]):
+            inner = _Inside(text, found.start(1) + path.start(1), path[1])
+            hole = _Hole(r1.parse(inner, names), found[0], first in sure, (*(names.stores or ()), first))
+            parts += [source[end : found.start()], hole]
+            end = found.end()
+            if not hole.known:
+                warnings.append(_unknown(first, inner.locate(0, len(first)), sure))
+        elif first in sure or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
+            place = text.locate(found.start(), found.end())
+            hint = "compute it in a transform and name its output here"
+            message = f"{found[0]} stays as it is: braces hold a path, no expression"
+            warnings.append(Diagnostic("pipeline.template-expression", message, place, hint, "warning"))
+    parts.append(source[end:])
+    return Template(text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings))
+
+
+def _unknown(name: str, place: Span, known: Collection[str]) -> Diagnostic:
+    near = suggest(name, sorted(known))
+    hint = f"{near or 'if the input has it,'} {'if the input has it, ' if near else ''}write {{ctx.{name}}}"
+    message = f"{{{name}}} is replaced only if there is a store {name!r} when the step runs"
+    return Diagnostic("pipeline.template-name", message, place, hint, "warning")
+
+
+def _holds(frame: Frame, path: tuple[str, ...]) -> bool:
+    value: Value = frame
+    for name in path:
+        if type(value) is not dict or name not in value:
+            return False
+        value = value[name]
+    return True
+
+
+def _opaque(value: Value) -> NoReturn:
+    raise TypeError(type_name(value))
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_opaque)
+
+
+def _shown(value: Any, path: R1) -> str:
+    """Compact JSON; piece by piece, because a small value whose parts are shared can be large when it is written out."""
+    pieces, room = list[str](), LONGEST
+    try:
+        for piece in _JSON.iterencode(value):
+            pieces.append(piece)
+            room -= len(piece)
+            if room < 0:
+                problem = f"{path.text!r} has more than {LONGEST:,} characters"
+                break
+        else:
+            return "".join(pieces)
+    except TypeError as error:
+        problem = f"{path.text!r} holds {error}, which has no text form"
+    except (ValueError, RecursionError):  # a number too long to write, or nested too deep
+        problem = f"{path.text!r} is too large to be written out"
+    hint = "turn it into text in a tool first"
+    raise StepError(Diagnostic("pipeline.template-value", problem, path.span, hint))
