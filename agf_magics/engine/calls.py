@@ -1,0 +1,137 @@
+"""The one crossing into user code and back.
+
+What user code raises comes back as a value, whatever it is: a StopIteration set on a future would hang it, a SystemExit
+that passes a TaskGroup or a loop would end the engine's thread. Nobody else calls a tool, an agent or their awaitables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from typing import Any
+
+Result = tuple[bool, Any]
+"""Whether it succeeded; then its value, else what it raised."""
+
+PLAIN = frozenset({type(None), bool, int, float, str, list, dict, tuple, bytes})
+"""Types nobody awaits: one look-up instead of an abstract check, which costs as much as the call."""
+
+
+class TimedOut(TimeoutError):
+    """A call took longer than it may. Only we make these: a TimeoutError of the tool's own is another thing."""
+
+    def __init__(self, seconds: float, left: str | None = None) -> None:
+        super().__init__(f"took longer than {seconds:g} s{f' ({left})' if left else ''}")
+        self.left = left
+        """What could not be stopped and is still running."""
+
+
+class StillRunning(asyncio.CancelledError):
+    """A call was given up: it was told to stop, did not within the grace, and nobody waits for it any more."""
+
+    def __init__(self, left_running: str) -> None:
+        super().__init__(left_running)
+        self.left_running = left_running
+
+
+def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
+    """Call ``function`` here and now."""
+    try:
+        return True, function(**given)
+    except RuntimeError as error:
+        if "running event loop" in str(error) or "another loop is running" in str(error):
+            error.add_note("an event loop runs on this thread: make it `async def` and await, or say where='worker'")
+        return False, error
+    except BaseException as error:
+        return False, error
+
+
+def is_awaitable(value: Any) -> bool:
+    return type(value) not in PLAIN and inspect.isawaitable(value)
+
+
+async def awaited(awaitable: Awaitable[Any], grace: float) -> Result:
+    """Await it in the task that runs.
+
+    Not in a task of its own: that costs more than the engine's whole share of a step. So whether a CancelledError is
+    the tool's failure or ours to pass on is decided by whether this task was cancelled meanwhile; a tool that swallows
+    the cancel is cut off ``grace`` seconds later.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
+    try:
+        result: Result = True, await _stoppable(_coroutine(awaitable), task, grace)
+    except GeneratorExit as error:
+        if not _runs(task):  # nobody raised it: this very coroutine is being thrown away
+            raise
+        result = False, error
+    except BaseException as error:
+        result = False, error
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
+    return result
+
+
+@types.coroutine
+def _stoppable(coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], grace: float) -> Generator[Any, Any, Any]:
+    """``await coroutine``, spelled out: only so can one that swallows its cancel be closed, in the task it began in."""
+    cut = False
+    timer: asyncio.TimerHandle | None = None
+
+    def wake() -> None:
+        nonlocal cut
+        cut = True
+        task.cancel()
+
+    try:
+        waits = coroutine.send(None)
+        while True:
+            try:
+                sent = yield waits
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except asyncio.CancelledError as stop:
+                if cut:
+                    task.uncancel()  # that cancel was only to wake us
+                    _close(coroutine)
+                    raise
+                if timer is None:
+                    timer = task.get_loop().call_later(grace, wake)
+                waits = coroutine.throw(stop)
+            except BaseException as error:
+                waits = coroutine.throw(error)
+            else:
+                waits = coroutine.send(sent)
+    except StopIteration as end:
+        return end.value
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+def _coroutine(awaitable: Awaitable[Any]) -> Coroutine[Any, Any, Any]:
+    if isinstance(awaitable, types.CoroutineType):
+        return awaitable
+
+    async def wait() -> Any:
+        return await awaitable
+
+    return wait()
+
+
+def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
+    try:
+        coroutine.close()
+    except BaseException:
+        return  # it would not even be closed; nobody drives it any more
+
+
+def _runs(task: asyncio.Task[Any]) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # no loop runs
+        return False

@@ -1,0 +1,104 @@
+"""The engine's own event loop, in one daemon thread per process.
+
+Not the notebook's loop: a cell that waits blocks that one. The loop beats, so that everybody can see whether it lives;
+a tool that blocks it (``time.sleep`` in an ``async def``) costs this loop and its thread: the next run gets fresh ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from types import FrameType
+from typing import ClassVar
+
+from . import calls
+
+BEAT = 0.25
+STUCK = 2.0
+"""Seconds without a beat after which the loop is asked whether it still lives."""
+ANSWER = 0.5
+"""Seconds it has for the answer: the process may have been stopped, or a thread have held the interpreter's lock."""
+
+
+class EngineLoop:
+    """A loop and its thread. `current` is the one to use."""
+
+    _current: ClassVar[EngineLoop | None] = None
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.jobs: set[object] = set()
+        """Who runs on it: held here, because a loop holds its tasks only weakly."""
+        self._beaten = time.monotonic()
+        self._abandoned = False
+        self.thread = threading.Thread(target=self._live, name="agf-engine", daemon=True)
+        self.thread.start()
+
+    @classmethod
+    def current(cls) -> EngineLoop:
+        """The loop of this process; a fresh one if there is none, if it died (a fork), or if it is stuck."""
+        with cls._lock:
+            found = cls._current
+            if found is None or not found.thread.is_alive() or found.stuck():
+                if found is not None:
+                    found._abandoned = True
+                found = cls._current = EngineLoop()
+            return found
+
+    def stuck(self) -> bool:
+        """Whether something blocks it."""
+        if time.monotonic() - self._beaten < STUCK or self.runs_here():
+            return False
+        alive = threading.Event()
+        self.loop.call_soon_threadsafe(alive.set)
+        return not alive.wait(ANSWER)
+
+    def runs_here(self) -> bool:
+        """Whether this is its thread."""
+        return threading.current_thread() is self.thread
+
+    def abandon(self) -> None:
+        """Leave it: `current` makes a new one. Should it ever wake, it ends with its last job."""
+        with self._lock:
+            self._abandoned = True
+            if EngineLoop._current is self:
+                EngineLoop._current = None
+
+    def blocked_in(self) -> str:
+        """The function that blocks it and the line it stands at: user code's, if user code is running."""
+        frame = sys._current_frames().get(self.thread.ident or 0)
+        if frame is None:
+            return "a thread that ended"
+        found = frame
+        inner: FrameType = frame
+        while frame is not None:
+            if frame.f_code.co_filename == calls.__file__ and inner.f_code.co_filename != calls.__file__:
+                found = inner
+                break
+            inner, frame = frame, frame.f_back
+        return f"{found.f_code.co_name}, line {found.f_lineno}"
+
+    def _live(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(self._beat)
+        while not self._abandoned or self.jobs:
+            try:
+                self.loop.run_forever()
+            except BaseException:  # a SystemExit from a task that a tool made: the loop lives on
+                continue
+        self.loop.close()
+
+    def _beat(self) -> None:
+        self._beaten = time.monotonic()
+        if self._abandoned and not self.jobs:
+            self.loop.stop()
+        else:
+            self.loop.call_later(BEAT, self._beat)
+
+
+def on_an_engine_loop() -> bool:
+    """Whether this thread drives an engine's loop, the current one or one that was left."""
+    return threading.current_thread().name == "agf-engine"

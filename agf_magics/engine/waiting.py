@@ -1,0 +1,204 @@
+"""The thread that waits for a run: it runs the plain functions the run hands it, and takes the signals.
+
+Python runs signal handlers on the main thread only, so that is the one thread where a call can be stopped from outside,
+by a real SIGINT: it ends a ``time.sleep(30)`` too. While the main thread waits, SIGINT has our handler. It alone knows
+whose signal it is: the person's cancels the run, ours is for one call and is swallowed when that call is already out.
+And it raises KeyboardInterrupt nowhere but inside a call, so nothing here can be torn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Any
+
+from .calls import Result
+from .threads import NEVER_BEGAN, Call
+
+POLL = 0.1
+"""Seconds: on Windows a wait is not woken by a signal, and the blocked loop is noticed by looking."""
+
+IN_FLIGHT = 1.0
+"""Seconds to wait for a signal that was sent and has not come; it has, unless a tool put its own handler there."""
+
+
+class Waiter:
+    """One thread's wait for one run."""
+
+    def __init__(self, cancel: Callable[[str], None]) -> None:
+        self.cancel = cancel
+        self.hits = 0
+        """How often the person interrupted; counted on the outermost waiter of the thread."""
+        self.inside: Call | None = None
+        """The call that is running."""
+        self.owed: Call | None = None
+        """The call that a signal of ours is on its way to."""
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._reachable = False
+
+    def interrupt(self, call: Call) -> None:
+        """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal reaches it."""
+        with self._lock:
+            runs = self.inside is call and call.inner is None and not call.struck
+            if runs and self._reachable and self.owed is None:
+                self.owed = call
+                _signal_main_thread()
+
+    def serve(self, calls: SimpleQueue[Call | None], ended: threading.Event, watch: Callable[[], None]) -> None:
+        """Run what comes through ``calls`` until the run has ended; KeyboardInterrupt at the second interrupt."""
+        self._calls = calls
+        with self._attending():
+            while not ended.is_set():
+                if waiters.stack[0].hits > 1:
+                    raise KeyboardInterrupt
+                watch()
+                try:
+                    call = calls.get(timeout=POLL)
+                except Empty:
+                    continue
+                if call is not None:
+                    self._perform(call)
+                del call
+
+    def wake(self) -> None:
+        self._calls.put(None)
+
+    def _perform(self, call: Call) -> None:
+        if not call.take():
+            call.tell(NEVER_BEGAN)
+            return
+        call.waiter = self
+        result: Result = NEVER_BEGAN
+        try:
+            with _no_loop_running():
+                try:
+                    self.inside = call
+                    result = call.perform()
+                    self.inside = None
+                except KeyboardInterrupt as late:  # it came as the function was entered or left
+                    self.inside = None
+                    result = False, late
+        finally:
+            self.inside = None
+            call.tell(result)
+
+    @contextlib.contextmanager
+    def _attending(self) -> Iterator[None]:
+        waiters.stack.append(self)
+        try:
+            with _handling_sigint():
+                self._reachable = isinstance(_handler(), _OnSigint)
+                try:
+                    yield
+                finally:
+                    self._close()
+        finally:
+            waiters.stack.pop()
+
+    def _close(self) -> None:
+        """No signal after this; one that is on its way is taken in, or it would end the person's next cell."""
+        with self._lock:
+            self._reachable = False
+        until = time.monotonic() + IN_FLIGHT
+        while self.owed is not None and time.monotonic() < until:
+            time.sleep(0.001)
+
+
+class _Waiters(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Waiter] = []
+        """Who waits on this thread, the outermost first: a tool may start a run of its own and wait for it."""
+
+
+waiters = _Waiters()
+
+
+class _OnSigint:
+    """The handler while the main thread waits."""
+
+    def __init__(self, before: Any) -> None:
+        self.before = before
+        self._pid = os.getpid()
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        stack = waiters.stack
+        if not stack or os.getpid() != self._pid:  # a tool saved this handler and put it back later; or a fork
+            if callable(self.before):
+                self.before(number, frame)
+            return
+        top = stack[-1]
+        for waiter in stack:
+            if waiter.owed is not None:
+                call, waiter.owed = waiter.owed, None
+                if waiter is top and waiter.inside is call and not call.struck:
+                    _strike(call)
+                return
+        if self.before is signal.SIG_IGN:
+            return
+        stack[0].hits += 1
+        for waiter in stack:
+            waiter.cancel("interrupt")
+        if top.inside is None:
+            top.wake()
+        elif not top.inside.struck or stack[0].hits > 1:
+            top.inside.interrupted = True
+            _strike(top.inside)
+
+
+def _strike(call: Call) -> None:
+    call.struck = True
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _handling_sigint() -> Iterator[None]:
+    before = _handler()
+    if before is None or isinstance(before, _OnSigint) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours = _OnSigint(before)
+    signal.signal(signal.SIGINT, ours)
+    try:
+        yield
+    finally:
+        if _handler() is ours:  # a tool may have put its own there, for good
+            signal.signal(signal.SIGINT, before)
+
+
+def _handler() -> Any:
+    return signal.getsignal(signal.SIGINT)
+
+
+def _signal_main_thread() -> None:
+    if sys.platform == "win32":
+        import _thread
+
+        _thread.interrupt_main()
+    else:
+        ident = threading.main_thread().ident
+        assert ident is not None
+        signal.pthread_kill(ident, signal.SIGINT)
+
+
+@contextlib.contextmanager
+def _no_loop_running() -> Iterator[None]:
+    """In a notebook the kernel's own loop runs on this thread: out of sight, so that a tool may call `asyncio.run`."""
+    running = asyncio._get_running_loop()
+    if running is None:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(running)  # asyncio.run leaves none behind
+        asyncio._set_running_loop(running)
