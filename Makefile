@@ -1,0 +1,90 @@
+# Everything runs in an environment of its own, made when first needed. A stamp in it says what has been installed, so the
+# second call installs nothing; a changed pyproject.toml or notebook extension does.
+#
+#   make demo                      make PYTHON=python3.12 VENV=.venv312 test ARGS="tests/flow -x"
+
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+
+PY        := $(VENV)/bin/python
+PIP       := $(PY) -m pip --quiet --disable-pip-version-check
+EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/static/*.js)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo lab test coverage lint types format notebooks docs bench browser browser-tools wheel wheel-check clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.has-lab,diagrams  ## run notebooks/quickstart.ipynb with a real kernel; print its result and where its page is
+	@$(PY) notebooks/execute.py --into build/demo notebooks/quickstart.ipynb
+
+lab: $(VENV)/.has-lab,diagrams  ## open the notebooks in JupyterLab
+	@$(PY) -m jupyterlab notebooks/quickstart.ipynb $(ARGS)
+
+test: $(VENV)/.has-test  ## the test suite, without the browser
+	@$(PY) -m pytest $(ARGS)
+
+coverage: $(VENV)/.has-test  ## the same, with a coverage report (pages in build/coverage)
+	@$(PY) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)
+
+lint: $(VENV)/.has-test  ## ruff: rules and format
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+format: $(VENV)/.has-test  ## ruff: mend what it can
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+types: $(VENV)/.has-test  ## mypy --strict
+	@$(PY) -m mypy
+
+notebooks: $(VENV)/.has-test  ## run all notebooks with a real kernel (pages in build/notebooks)
+	@$(PY) notebooks/execute.py --into build/notebooks notebooks/*.ipynb
+
+docs: $(VENV)/.has-lab,diagrams,docs  ## the documentation, into build/docs; a warning is an error
+	@$(PY) -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "docs: build/docs/index.html"
+
+bench: $(VENV)/.has-test,bench  ## measure against the limit and the peers; writes docs/benchmarks.md
+	@$(PY) -m tests.bench $(ARGS)
+
+browser: browser-tools  ## the tests in a real JupyterLab (screenshots in build/screenshots)
+	@$(PY) -m pytest -m browser tests/browser $(ARGS)
+
+# A Chromium that is there is used; else the system's package where we may install it, else Playwright's own.
+browser-tools: $(VENV)/.has-browser
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	       && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
+	  || $(PY) -m playwright install chromium
+
+wheel: | $(PY)  ## build the wheel, into dist
+	@rm -f dist/*.whl
+	@$(PIP) wheel --no-deps --wheel-dir dist .
+	@echo "wheel: $$(ls dist/*.whl)"
+
+# What a user gets: the wheel with the dependencies it declares, and nothing else, in an empty environment.
+wheel-check: wheel  ## install the wheel in an empty environment and load it there
+	@$(PY) -m venv --clear build/wheel-check
+	@build/wheel-check/bin/python -m pip --quiet --disable-pip-version-check install dist/*.whl
+	@cd build/wheel-check && bin/python -m IPython --InteractiveShell.xmode=Plain -c '%load_ext agf_magics' && bin/agf-magics --help >/dev/null
+	@echo "wheel: installs and loads"
+
+clean:  ## remove what was built, but not the environment
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*
+
+$(VENV)/.has-%: pyproject.toml $(EXTENSION) | $(PY)
+	@echo "installing agf-magics[$*] into $(VENV) ..."
+	@$(PIP) install --editable '.[$*]'
+	@touch $@
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "agf-magics needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)"; \
+	  echo "name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; } >&2
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+	  echo "$(PYTHON) cannot make an environment; on Debian and Ubuntu: apt install python3-venv"; \
+	  rm -rf $(VENV); exit 1; } >&2

@@ -1,0 +1,41 @@
+"""One JupyterLab and one Chromium for all tests of this folder; a page for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.harness import Lab, Notebook, chromium
+
+Open = Callable[..., Notebook]
+
+
+@pytest.fixture(scope="package")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with Lab(tmp_path_factory.mktemp("lab") / "notebooks") as lab:
+        yield lab
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def opened(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]:
+    """``opened("cell", "cell", app="lab")``: a notebook of these cells, open, its kernel idle."""
+    pages: list[Notebook] = []
+
+    def open_notebook(*cells: str, app: str = "lab") -> Notebook:
+        name = f"{request.node.originalname}-{len(pages)}-{app}.ipynb"
+        lab.write(name, *cells)
+        pages.append(Notebook(browser, lab, name, app))
+        return pages[-1]
+
+    yield open_notebook
+    for page in pages:
+        page.command("notebook:shutdown-kernel")
+        page.close()

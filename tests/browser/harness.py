@@ -1,0 +1,260 @@
+"""JupyterLab as a person has it: a server of our own, a page in headless Chromium, and few words to drive it with.
+
+    with Lab(folder) as lab, chromium() as browser:
+        lab.write("a.ipynb", "%load_ext agf_magics", "%%pipeline\npipeline: p\nsteps: []")
+        page = Notebook(browser, lab, "a.ipynb")
+        page.run_all()
+        page.picture("a")
+
+Nothing waits for a time: everything waits for a state of the page, at most SECONDS. Commands are JupyterLab's own, so a
+test says what a user does (`notebook:interrupt-kernel`), not where the button stands this year.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import nbformat
+from playwright.sync_api import Browser, Locator, sync_playwright
+from playwright.sync_api import Page as BrowserPage
+
+SECONDS = 60
+PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
+FLAGS = [
+    "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
+
+# No news, no look-up of updates; all cells in the page, also those out of sight.
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification": '{"fetchNews": "false", "checkForUpdates": false}',
+    "@jupyterlab/notebook-extension/tracker": '{"windowingMode": "none"}',
+}
+
+
+class Lab:
+    """A server on a free port of this machine, with no settings but these; its notebooks lie in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = ""
+        self.log: list[str] = []
+
+    def __enter__(self) -> Lab:
+        home = self.folder.parent / f"{self.folder.name}-home"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, text in SETTINGS.items():
+            path = home / "settings" / f"{name}.jupyterlab-settings"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        places = {
+            "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime",
+            "IPYTHONDIR": "ipython", "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        }  # fmt: skip
+        self._server = subprocess.Popen(
+            [
+                sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser",
+                "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", f"--ServerApp.root_dir={self.folder}",
+                "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True",
+                "--JupyterNotebookApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly",
+            ],
+            env={**os.environ, **{name: str(home / place) for name, place in places.items()}},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        started = threading.Event()
+        self._reader = threading.Thread(target=self._read, args=(started,), daemon=True)
+        self._reader.start()
+        if not started.wait(SECONDS) or not self.url:
+            self.__exit__()
+            raise RuntimeError("JupyterLab did not start:\n" + "".join(self.log))
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._server.terminate()
+        try:
+            self._server.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+            self._server.wait()
+        self._reader.join(SECONDS)
+
+    def _read(self, started: threading.Event) -> None:
+        assert self._server.stderr
+        for line in self._server.stderr:
+            self.log.append(line)
+            if not self.url and (address := re.search(r"http://127\.0\.0\.1:[1-9]\d*", line)):
+                self.url = address[0]
+                started.set()
+        started.set()
+
+    def write(self, name: str, *cells: str) -> None:
+        """A notebook of these code cells."""
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        notebook.metadata = {
+            "kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"},
+            "language_info": {"name": "python"},
+        }
+        nbformat.write(notebook, self.folder / name)
+
+    def read(self, name: str) -> nbformat.NotebookNode:
+        """A notebook as it was last saved."""
+        return nbformat.read(self.folder / name, as_version=4)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The Chromium of this machine, or else Playwright's own."""
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=next(filter(None, found), None), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Token(NamedTuple):
+    text: str
+    look: str
+    """The classes of its span; empty where it has no colour."""
+
+
+class Notebook:
+    """A notebook open in a page of its own. `app` is `lab` (JupyterLab) or `notebooks` (Notebook 7)."""
+
+    def __init__(self, browser: Browser, lab: Lab, name: str, app: str = "lab") -> None:
+        self.lab = lab
+        self.name = name
+        path = f"lab/workspaces/{Path(name).stem}/tree/{name}?reset" if app == "lab" else f"{app}/{name}"
+        self.page: BrowserPage = browser.new_page(viewport={"width": 1200, "height": 900})
+        self.page.set_default_timeout(SECONDS * 1000)
+        self.errors: list[str] = []
+        """What the page itself complained about."""
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        self.page.goto(f"{lab.url}/{path}", wait_until="domcontentloaded")
+        self._ready()
+
+    def close(self) -> None:
+        self.page.close()
+
+    def _ready(self) -> None:
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell")
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")
+        self.wait(f"{PANEL}?.sessionContext?.session?.kernel?.status === 'idle'")
+
+    def wait(self, condition: str, argument: Any = None) -> None:
+        """Until this JavaScript is true; ``it`` in it is the argument."""
+        self.page.wait_for_function(f"it => {condition}", arg=argument)
+
+    # ---- the editor
+
+    def cell(self, index: int) -> Locator:
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(index)
+
+    def output(self, index: int) -> Locator:
+        return self.cell(index).locator(".jp-Cell-outputArea")
+
+    def select(self, index: int) -> None:
+        self.page.evaluate(f"it => {{ {PANEL}.content.activeCellIndex = it }}", index)
+
+    def type(self, index: int, text: str, *, instead: bool = False) -> None:
+        """At the end of a cell, or instead of what it holds, key by key as a person does; `\\n` is the Enter key."""
+        self.cell(index).locator(".cm-content").click()
+        self.page.keyboard.press("Control+A" if instead else "Control+End")
+        if instead:
+            self.page.keyboard.press("Delete")
+        self.page.keyboard.type(text)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def source(self, index: int) -> str:
+        return str(self.page.evaluate(f"it => {PANEL}.content.widgets[it].model.sharedModel.getSource()", index))
+
+    def tokens(self, index: int) -> list[Token]:
+        """The text of a cell in the pieces in which the editor shows it."""
+        pieces = self.page.evaluate(PIECES, index)
+        return [Token(text, look) for text, look in pieces]
+
+    def look(self, index: int, text: str) -> str:
+        """How the first piece that is exactly this text is shown; empty when no piece is."""
+        return next((token.look for token in self.tokens(index) if token.text == text), "")
+
+    def becomes(self, index: int, text: str, look: str) -> None:
+        """Waits until the first piece that is exactly this text is shown so."""
+        self.wait(f"({PIECES})(it[0]).find(piece => piece[0] === it[1])?.[1] === it[2]", [index, text, look])
+
+    # ---- the kernel
+
+    def run_all(self, *, wait: bool = True) -> None:
+        self.command("notebook:run-all-cells", wait=wait)
+
+    def run(self, index: int, *, wait: bool = True) -> None:
+        self.select(index)
+        self.command("notebook:run-cell", wait=wait)
+
+    def interrupt(self) -> None:
+        self.command("notebook:interrupt-kernel", wait=False)
+
+    def command(self, name: str, wait: bool = True, **arguments: Any) -> None:
+        """A command of JupyterLab. Without waiting, `finished` waits later for the last one."""
+        self.page.evaluate(COMMAND, [name, arguments])
+        if wait:
+            self.finished()
+
+    def finished(self) -> None:
+        """Until the last command (so, all cells that it ran) has come to its end."""
+        self.wait("window.agfCommand.done")
+
+    # ---- the page
+
+    def save(self) -> nbformat.NotebookNode:
+        self.command("docmanager:save")
+        return self.lab.read(self.name)
+
+    def reload(self) -> None:
+        self.page.reload(wait_until="domcontentloaded")
+        self._ready()
+
+    def theme(self, name: str) -> None:
+        """Light or Dark."""
+        self.command("apputils:change-theme", theme=f"JupyterLab {name}")
+        self.wait("document.body.dataset.jpThemeLight === it", "true" if name == "Light" else "false")
+
+    def picture(self, name: str) -> Path:
+        path = PICTURES / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=path)
+        return path
+
+
+PANEL = "window.jupyterapp?.shell.currentWidget"
+
+COMMAND = """([name, given]) => {
+  const told = window.agfCommand = { done: false };
+  const end = () => { told.done = true };
+  window.jupyterapp.commands.execute(name, given).then(end, end);
+}"""
+
+PIECES = """index => {
+  const pieces = [];
+  const walk = (node, look) => {
+    if (node.nodeType === Node.TEXT_NODE) pieces.push([node.textContent, look]);
+    else for (const child of node.childNodes) walk(child, node.className?.startsWith?.("cm-") ? "" : node.className);
+  };
+  const cell = document.querySelectorAll(".jp-Notebook .jp-Cell")[index];
+  for (const line of cell.querySelectorAll(".cm-line")) for (const child of line.childNodes) walk(child, "");
+  return pieces;
+}"""

@@ -1,0 +1,98 @@
+"""Cells of our magics are YAML, with a command line on top, in JupyterLab and in Notebook 7."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.conftest import Open
+
+pytestmark = pytest.mark.browser
+
+PYTHON = "for name in [1, 2.5, 'text', None, True]:\n    # a comment\n    print(name)"
+PIPELINE = """%%pipeline review --draw --set doc=$text
+# what happens to a document
+pipeline: review
+description: look for an error in it, or not
+steps:
+  - for_each:
+      over: "ctx.items"
+      max_parallel: 4
+      on_error: continue
+      do: {tool: {name: fetch, args: {name: !expr item, deep: true}}}
+      collect: {transform: {value: "pipe"}}
+      output: found
+  - agent:
+      prompt: |
+        Is this right: {ctx.doc}?
+        # not a comment
+      schema: Review
+"""
+BOTH = pytest.mark.parametrize("app", ["lab", "notebooks"])
+
+
+@BOTH
+def test_a_pipeline_is_coloured_as_yaml_when_it_is_opened(opened: Open, app: str) -> None:
+    page = opened(PYTHON, PIPELINE, app=app)
+    key = page.look(1, "pipeline")
+    assert key
+    assert {page.look(1, word) for word in ("description", "for_each", "max_parallel", "tool", "deep")} == {key}
+    assert page.look(1, "# what happens to a document") == page.look(0, "# a comment") != ""
+    assert page.look(1, '"ctx.items"') == page.look(0, "'text'") != ""
+    assert page.look(1, "4") == page.look(0, "1") != ""
+    assert page.look(1, "true") == page.look(0, "True") != ""
+    assert page.look(1, "!expr") == page.look(1, "%%pipeline") == page.look(0, "for") != ""
+    # The rest of a prompt is text, whatever it looks like.
+    assert page.look(1, "        # not a comment") == page.look(0, "'text'")
+    # What Python would take for keywords is plain text.
+    assert {token.look for token in page.tokens(1) if "error in it" in token.text} == {""}
+
+
+@BOTH
+def test_a_cell_changes_its_colours_while_its_first_line_is_typed(opened: Open, app: str) -> None:
+    page = opened("", PIPELINE, app=app)
+    key, keyword = page.look(1, "pipeline"), page.look(1, "%%pipeline")
+    page.type(0, "%%pla\nfor: x")
+    page.becomes(0, "for", keyword)
+    page.press("Control+Home", "End", "n")
+    page.becomes(0, "for", key)
+    page.press("Control+Home", "#")
+    page.becomes(0, "for", keyword)
+
+
+@BOTH
+def test_enter_indents_as_yaml_wants_it(opened: Open, app: str) -> None:
+    page = opened("%%pipeline", app=app)
+    page.type(0, "\npipeline: p\nsteps:\n- agent:\nprompt: |\nfor all")
+    assert page.source(0).splitlines()[1:] == [
+        "pipeline: p",
+        "steps:",
+        "  - agent:",
+        "      prompt: |",
+        "        for all",
+    ]
+
+
+def test_a_reloaded_page_has_the_colours(opened: Open) -> None:
+    page = opened(PYTHON, PIPELINE)
+    key = page.look(1, "pipeline")
+    page.reload()
+    page.becomes(1, "pipeline", key)
+
+
+def test_the_magics_of_ours_are_known_and_no_others(opened: Open) -> None:
+    ours = ["%%pipeline", "%%policy", "%%plan", "%%graph", "\n  %%pipeline", "%%pipeline?"]
+    others = ["%%pipeline_inline", "%%pipelines", "%%timeit", "%pipeline", "# %%pipeline"]
+    page = opened(PIPELINE, *(f"{magic}\nfor name: x" for magic in ours + others))
+    key, keyword = page.look(0, "pipeline"), page.look(0, "%%pipeline")
+    looks = {magic: page.look(at, "for name") or page.look(at, "for") for at, magic in enumerate(ours + others, 1)}
+    assert looks == dict.fromkeys(ours, key) | dict.fromkeys(others, keyword)
+
+
+@BOTH
+def test_pictures_in_light_and_dark(opened: Open, app: str) -> None:
+    page = opened(PYTHON, PIPELINE, app=app)
+    light, dark = (
+        page.theme(theme) or page.picture(f"highlighting-{app}-{theme.lower()}") for theme in ("Light", "Dark")
+    )
+    assert light.read_bytes() != dark.read_bytes()
+    assert not [error for error in page.errors if "agf" in error]
