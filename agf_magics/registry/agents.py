@@ -97,7 +97,7 @@ class Agent:
         return name if name not in HANDED and parameter.annotation is inspect.Parameter.empty else None
 
     def _refuse(self, wrong: ValueError, given: Mapping[str, Value], fields: Mapping[str, Value]) -> NoReturn:
-        found = self.takes.explain("agent.arguments", f"agent {self.name!r}", wrong, given, ())
+        found = self.takes.explain("agent.arguments", f"agent {self.name!r}", wrong, given)
         near = [suggest(name, [*fields, *HANDED]) for name in self.takes.parameters if name not in given]
         has = f"its input has {', '.join(fields)}" if fields else "its input has no fields"
         hint = " ".join(dict.fromkeys(filter(None, near)))
@@ -177,7 +177,7 @@ def _make(
     checked_limits(where, timeout)
     if not isinstance(default, bool):
         raise TypeError(f"default is True or False, not {default!r}")
-    arguments = Arguments(function, f"agent {name!r}", OURS)
+    arguments = Arguments(function, f"agent {name!r}", unchecked=OURS)
     return Agent(
         name=name,
         function=callable_by_name(function, arguments.signature),

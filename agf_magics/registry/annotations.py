@@ -13,7 +13,7 @@ import inspect
 import operator
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -50,8 +50,11 @@ class Model(NamedTuple):
     """Whether one of them names something that does not exist yet: a later cell may define it."""
 
 
-def build(parameters: Mapping[str, inspect.Parameter], more: bool, names: Mapping[str, Any]) -> Model:
-    """The model of ``parameters``. ``more``: other names are taken too; ``names``: what annotations speak of."""
+def build(
+    parameters: Mapping[str, inspect.Parameter], more: bool, names: Mapping[str, Any], secret: Collection[str]
+) -> Model:
+    """The model of ``parameters``. ``more``: other names are taken too; ``names``: what annotations speak of;
+    ``secret``: parameters whose default is not told."""
     fields: dict[str, Any] = {}
     doubts: list[str] = []
     unresolved = False
@@ -68,7 +71,7 @@ def build(parameters: Mapping[str, inspect.Parameter], more: bool, names: Mappin
         fields[name] = typing_extensions.Required[wanted] if required else typing_extensions.NotRequired[wanted]
     adapter = TypeAdapter(_typed_dict("Arguments", fields, CONFIG))
     validator = SchemaValidator(_closed(_strict(adapter.core_schema), more))
-    return Model(validator.validate_python, _told(adapter, parameters, more), tuple(doubts), unresolved)
+    return Model(validator.validate_python, _told(adapter, parameters, more, secret), tuple(doubts), unresolved)
 
 
 def schema_of(annotation: object, names: Mapping[str, Any]) -> Schema | None:
@@ -183,11 +186,13 @@ def _closed(node: Any, more: bool) -> Any:
     return {**node, "extra_behavior": "allow" if more else "forbid"}
 
 
-def _told(adapter: TypeAdapter[Any], parameters: Mapping[str, inspect.Parameter], more: bool) -> Schema:
+def _told(
+    adapter: TypeAdapter[Any], parameters: Mapping[str, inspect.Parameter], more: bool, secret: Collection[str]
+) -> Schema:
     schema = adapter.json_schema(schema_generator=_Plain)
     for name, told in schema.get("properties", {}).items():
         default = parameters[name].default
-        if default is not inspect.Parameter.empty and is_json(plain := settle(default)):
+        if default is not inspect.Parameter.empty and name not in secret and is_json(plain := settle(default)):
             told["default"] = plain
     schema.pop("title", None)
     return {**schema, "additionalProperties": more}

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 class Arguments:
     """``validate`` gives the checked arguments or raises pydantic's ValidationError, which `explain` makes readable."""
 
-    __slots__ = ("_function", "_model", "_unchecked", "more", "parameters", "signature", "validate")
+    __slots__ = ("_function", "_model", "_unchecked", "more", "parameters", "secret", "signature", "validate")
 
-    def __init__(self, function: Callable[..., Any], what: str, unchecked: Collection[str] = ()) -> None:
-        """``what``: who speaks in an error, ``tool 'fetch'``; ``unchecked``: parameters the caller itself fills."""
+    def __init__(
+        self, function: Callable[..., Any], what: str, *, secret: Collection[str] = (), unchecked: Collection[str] = ()
+    ) -> None:
+        """``what``: who speaks in an error, ``tool 'fetch'``. ``secret``: parameters whose values are never told;
+        ``unchecked``: those that the caller itself fills."""
         self._function = function
         self._model: Model | None = None
         self.signature = signature_of(function)
@@ -41,6 +44,7 @@ class Arguments:
         if inspect.Parameter.VAR_POSITIONAL in kinds and not self.more:
             raise ValueError(f"{what} takes *{_starred(self.signature)}, but arguments are given by name: take a list")
         self._unchecked = frozenset(unchecked)
+        self.secret = frozenset(secret)
         self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
 
     @property
@@ -66,9 +70,7 @@ class Arguments:
             return None
         return schema_of(self.signature.return_annotation, names_around(self._function))
 
-    def explain(
-        self, code: str, who: str, error: ValueError, given: Mapping[str, Value], secret: Collection[str]
-    ) -> Diagnostic:
+    def explain(self, code: str, who: str, error: ValueError, given: Mapping[str, Value]) -> Diagnostic:
         """Everything wrong with ``given``, at once; ``error`` is what `validate` raised."""
         found = error.errors(include_url=False)  # type: ignore[attr-defined]
         hints = [
@@ -79,7 +81,7 @@ class Arguments:
         if any(e["type"] in ("extra_forbidden", "missing") for e in found):
             hints.append(f"it takes {self.takes}")
         hint = " ".join(dict.fromkeys(filter(None, hints))) or None
-        return Diagnostic(code, f"{who} {'; '.join(faults(found, given, secret))}", hint=hint)
+        return Diagnostic(code, f"{who} {'; '.join(faults(found, given, self.secret))}", hint=hint)
 
     def _first(self, given: dict[str, Value]) -> dict[str, Value]:
         self._read()
@@ -91,7 +93,7 @@ class Arguments:
             from .annotations import build
 
             checked = {n: p.replace(annotation=Any) if n in self._unchecked else p for n, p in self.parameters.items()}
-            self._model = build(checked, self.more, names_around(self._function))
+            self._model = build(checked, self.more, names_around(self._function), self.secret)
             self.validate = self._model.validate
         return self._model
 

@@ -39,17 +39,17 @@ class Tool:
     timeout: float | None = None
     """Seconds."""
     reuse: bool = False
-    secret: frozenset[str] = frozenset()
-    """Arguments that are shown and kept as `MASK`."""
     is_async: bool = False
+
+    @property
+    def secret(self) -> frozenset[str]:
+        """Arguments that are shown and kept as `MASK`."""
+        return self.arguments.secret
 
     @property
     def accepts(self) -> dict[str, Any]:
         """JSON Schema of its arguments."""
-        schema = self.arguments.schema
-        for name in self.secret:
-            schema.get("properties", {}).get(name, {}).pop("default", None)
-        return schema
+        return self.arguments.schema
 
     @property
     def gives(self) -> dict[str, Any] | None:
@@ -76,7 +76,7 @@ class Tool:
         except ValueError as error:
             wrong = error
         # Raised out here: the cause would carry the values, and a secret is one of them.
-        raise StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", wrong, given, self.secret))
+        raise StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", wrong, given))
 
 
 def shown_arguments(tool: Tool, given: Mapping[str, Value]) -> dict[str, Value]:
@@ -143,7 +143,7 @@ def _make(
     checked_limits(where, timeout)
     if not isinstance(reuse, bool):
         raise TypeError(f"reuse is True or False, not {reuse!r}")
-    arguments = Arguments(function, f"tool {name!r}")
+    arguments = Arguments(function, f"tool {name!r}", secret=secret)
     for hidden in secret:
         if hidden not in arguments.parameters and not arguments.more:
             hint = suggest(hidden, arguments.parameters, "its arguments")
@@ -156,6 +156,5 @@ def _make(
         where=where,
         timeout=timeout,
         reuse=reuse,
-        secret=frozenset(secret),
         is_async=is_async(function),
     )

@@ -1,0 +1,140 @@
+"""A command as a process of its own: no shell reads it, and it never outlives the call that started it.
+
+Its output goes to files, not pipes: no thread has to read two pipes at once, and a command that prints without end
+costs no memory. It leads a process group, so that what it started ends with it, whatever ends the call: an interrupt on
+the notebook's own thread, its timeout, or, on a thread that no interrupt reaches, ``stopped`` (asked ten times a
+second).
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import math
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from ..text.diagnostics import Diagnostic, StepError
+
+MOST = 10_000_000
+"""Bytes a command may print. More is an error: text that was cut looks like text that is whole."""
+
+TAIL = 2_000
+"""Bytes of its last words shown when it failed."""
+
+GRACE = 1.0
+"""Seconds between asking it to end and ending it."""
+
+
+class Finished(NamedTuple):
+    """What a command printed, without the line ends at its end, as ``$(…)`` gives it."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+def run(
+    command: Sequence[str],
+    folder: Path,
+    timeout: float | None,
+    success_codes: Sequence[int],
+    stopped: Callable[[], bool],
+) -> Finished:
+    """Run ``command`` in ``folder``; ``timeout`` in seconds. Raises StepError ``tool.shell-…``."""
+    if timeout is not None and not timeout > 0:
+        raise StepError(Diagnostic("tool.shell-timeout", f"timeout is a number of seconds above 0, not {timeout:g}"))
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = _start(command, folder, out, err)
+        end = functools.partial(_end, process)
+        atexit.register(end)
+        try:
+            _wait(process, command[0], timeout, stopped, (out, err))
+        finally:
+            end()
+            atexit.unregister(end)
+        code = process.returncode
+        if code not in success_codes:
+            how = f"exited with {code}" if code >= 0 else f"was ended by signal {-code}"
+            words = _last_words(err) or _last_words(out)
+            raise StepError(
+                Diagnostic("tool.shell-exit", f"{command[0]!r} {how}", hint=f"it wrote: {words}" if words else None)
+            )
+        return Finished(_text(out), _text(err), code)
+
+
+def _start(command: Sequence[str], folder: Path, out: BinaryIO, err: BinaryIO) -> subprocess.Popen[bytes]:
+    if not command or not command[0].strip():
+        raise StepError(Diagnostic("tool.shell-command", "the command is empty"))
+    try:
+        return subprocess.Popen(
+            list(command), cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+        )
+    except FileNotFoundError:
+        why = "there is no such program" if folder.is_dir() else "the notebook's folder is gone"
+    except OSError as error:
+        why = error.strerror or str(error)
+    except ValueError as error:  # a NUL in a word
+        why = str(error)
+    hint = "a command is a program and its arguments; no shell reads it, so there are no pipes and no built-ins"
+    raise StepError(Diagnostic("tool.shell-command", f"{command[0]!r} cannot be run: {why}", hint=hint))
+
+
+def _wait(
+    process: subprocess.Popen[bytes],
+    name: str,
+    timeout: float | None,
+    stopped: Callable[[], bool],
+    printed: tuple[BinaryIO, BinaryIO],
+) -> None:
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    while process.returncode is None:
+        left = deadline - time.monotonic()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(min(max(left, 0), 0.1))
+        if any(os.fstat(file.fileno()).st_size > MOST for file in printed):
+            message = f"{name!r} printed more than {MOST:,} bytes"
+            raise StepError(Diagnostic("tool.shell-output", message, hint="let it write to a file"))
+        if process.returncode is None and left <= 0:
+            raise StepError(Diagnostic("tool.shell-timeout", f"{name!r} did not end within {timeout:g} s"))
+        if process.returncode is None and stopped():
+            raise StepError(Diagnostic("tool.shell-stopped", f"{name!r} was stopped"))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it and what it started, unless it has ended by itself (then what it left running is meant to)."""
+    if process.poll() is not None:
+        return
+    try:
+        _signal(process, signal.SIGTERM)
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:  # also when a second interrupt comes meanwhile
+        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+        process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; on macOS also: only just gone
+            os.killpg(process.pid, number)
+    else:
+        process.kill()
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _last_words(file: BinaryIO) -> str:
+    file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+    return file.read().decode("utf-8", "replace").strip()
