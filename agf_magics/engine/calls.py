@@ -59,11 +59,18 @@ async def awaited(awaitable: Awaitable[Any], grace: float) -> Result:
     the tool's failure or ours to pass on is decided by whether this task was cancelled meanwhile; a tool that swallows
     the cancel is cut off ``grace`` seconds later.
     """
+    coroutine = awaitable if isinstance(awaitable, types.CoroutineType) else _waiting_for(awaitable)
+    try:
+        waits = coroutine.send(None)
+    except StopIteration as end:  # it did not wait at all, and nothing can have been cancelled
+        return True, end.value
+    except BaseException as error:
+        return False, error
     task = asyncio.current_task()
     assert task is not None
     before = task.cancelling()
     try:
-        result: Result = True, await _stoppable(_coroutine(awaitable), task, grace)
+        result: Result = True, await _driven(coroutine, waits, task, grace)
     except GeneratorExit as error:
         if not _runs(task):  # nobody raised it: this very coroutine is being thrown away
             raise
@@ -76,18 +83,25 @@ async def awaited(awaitable: Awaitable[Any], grace: float) -> Result:
 
 
 @types.coroutine
-def _stoppable(coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], grace: float) -> Generator[Any, Any, Any]:
-    """``await coroutine``, spelled out: only so can one that swallows its cancel be closed, in the task it began in."""
+def _driven(
+    coroutine: Coroutine[Any, Any, Any], waits: Any, task: asyncio.Task[Any], grace: float
+) -> Generator[Any, Any, Any]:
+    """The rest of ``await coroutine``, spelled out: only so can one that swallows its cancel be closed.
+
+    It stays in the task it began in, or its own `asyncio.timeout` would cancel another.
+    """
+    before = task.cancelling()
     cut = False
     timer: asyncio.TimerHandle | None = None
 
-    def wake() -> None:
-        nonlocal cut
-        cut = True
-        task.cancel()
+    def look() -> None:
+        nonlocal cut, timer
+        timer = None
+        if task.cancelling() > before:  # else it was a timeout of the tool's own
+            cut = True
+            task.cancel()
 
     try:
-        waits = coroutine.send(None)
         while True:
             try:
                 sent = yield waits
@@ -99,8 +113,7 @@ def _stoppable(coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], gra
                     task.uncancel()  # that cancel was only to wake us
                     _close(coroutine)
                     raise
-                if timer is None:
-                    timer = task.get_loop().call_later(grace, wake)
+                timer = timer or task.get_loop().call_later(grace, look)
                 waits = coroutine.throw(stop)
             except BaseException as error:
                 waits = coroutine.throw(error)
@@ -113,14 +126,8 @@ def _stoppable(coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], gra
             timer.cancel()
 
 
-def _coroutine(awaitable: Awaitable[Any]) -> Coroutine[Any, Any, Any]:
-    if isinstance(awaitable, types.CoroutineType):
-        return awaitable
-
-    async def wait() -> Any:
-        return await awaitable
-
-    return wait()
+async def _waiting_for(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
 
 
 def _close(coroutine: Coroutine[Any, Any, Any]) -> None:

@@ -1,8 +1,8 @@
 """What a run borrows: the places where user code runs, and how it is stopped there.
 
 Three places. The engine's own loop; the thread that waits for the run, where a blocking function can be interrupted
-and sqlite, matplotlib and ``breakpoint()`` behave; worker threads. `Host.call` is the way to all of them and never raises
-what user code raised. A `Job` is a run being driven from a thread that is not its loop's.
+and sqlite, matplotlib and ``breakpoint()`` behave; worker threads. `Host.call` is the way to all of them and never
+raises what user code raised. A `Job` is a run being driven from a thread that is not its loop's.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Job(Generic[T]):
             if around.stopped:
                 self.cancel("the run around it was stopped")
         try:
-            Waiter(self.cancel).serve(self._calls, self._ended, self._watch)
+            Waiter(self._calls, self.cancel).serve(self._ended, self._watch)
         except KeyboardInterrupt:
             self.cancel("interrupt")
             raise

@@ -33,7 +33,7 @@ IN_FLIGHT = 1.0
 class Waiter:
     """One thread's wait for one run."""
 
-    def __init__(self, cancel: Callable[[str], None]) -> None:
+    def __init__(self, calls: SimpleQueue[Call | None], cancel: Callable[[str], None]) -> None:
         self.cancel = cancel
         self.hits = 0
         """How often the person interrupted; counted on the outermost waiter of the thread."""
@@ -41,7 +41,7 @@ class Waiter:
         """The call that is running."""
         self.owed: Call | None = None
         """The call that a signal of ours is on its way to."""
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._calls = calls
         self._lock = threading.Lock()
         self._reachable = False
 
@@ -53,16 +53,18 @@ class Waiter:
                 self.owed = call
                 _signal_main_thread()
 
-    def serve(self, calls: SimpleQueue[Call | None], ended: threading.Event, watch: Callable[[], None]) -> None:
-        """Run what comes through ``calls`` until the run has ended; KeyboardInterrupt at the second interrupt."""
-        self._calls = calls
+    def serve(self, ended: threading.Event, watch: Callable[[], None]) -> None:
+        """Run what the run hands over until it has ended. Raises KeyboardInterrupt at the second interrupt.
+
+        ``watch`` is called every now and then and may raise as well.
+        """
         with self._attending():
             while not ended.is_set():
                 if waiters.stack[0].hits > 1:
                     raise KeyboardInterrupt
                 watch()
                 try:
-                    call = calls.get(timeout=POLL)
+                    call = self._calls.get(timeout=POLL)
                 except Empty:
                     continue
                 if call is not None:
@@ -96,7 +98,7 @@ class Waiter:
         waiters.stack.append(self)
         try:
             with _handling_sigint():
-                self._reachable = isinstance(_handler(), _OnSigint)
+                self._reachable = _on_main_thread() and isinstance(_handler(), _OnSigint)
                 try:
                     yield
                 finally:
@@ -162,7 +164,7 @@ def _strike(call: Call) -> None:
 @contextlib.contextmanager
 def _handling_sigint() -> Iterator[None]:
     before = _handler()
-    if before is None or isinstance(before, _OnSigint) or threading.current_thread() is not threading.main_thread():
+    if not _on_main_thread() or before is None or isinstance(before, _OnSigint):
         yield
         return
     ours = _OnSigint(before)
@@ -172,6 +174,10 @@ def _handling_sigint() -> Iterator[None]:
     finally:
         if _handler() is ours:  # a tool may have put its own there, for good
             signal.signal(signal.SIGINT, before)
+
+
+def _on_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _handler() -> Any:
