@@ -95,6 +95,10 @@ class Join(Protocol):
 
     def join(self, frame: Frame, ran: Ran) -> Frame: ...
 
+    def writes(self) -> tuple[Ref, ...]:
+        """Where in the frame it leaves what ran."""
+        ...
+
 
 class Given(NamedTuple):
     """What a flow starts from."""

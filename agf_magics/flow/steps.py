@@ -136,6 +136,8 @@ class Flow:
     start: Callable[[Given], Frame]
     end: Callable[[Frame], Ended]
     description: str = ""
+    stores: tuple[str, ...] = ()
+    """Where in a frame its named stores live: ``("ctx",)``; what no step writes there its input must bring."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """The schemas its own document set declares."""
     inputs: tuple[Any, ...] = ()

@@ -1,0 +1,31 @@
+"""The languages a flow can be written in. Text in, flow out: each knows ``text`` and ``flow`` and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ..flow.frame import Expr
+from ..text.diagnostics import Diagnostics
+from ..text.source import Source, Text
+from ..text.yamlnodes import Bounds
+from . import pipeline
+from .pipeline.load import Definition
+from .pipeline.words import Words
+
+
+class Language(NamedTuple):
+    """A language, as everything above sees it."""
+
+    name: str
+    load: Callable[[Source, Diagnostics, Bounds], Definition]
+    """Never raises for what stands in the text: what is wrong is added to the Diagnostics."""
+    expressions: Mapping[str, Callable[[Text], Expr]]
+    """Its small languages by name, each parsing a text that stands alone; a DefinitionError if it is none."""
+    words: Words
+
+
+LANGUAGES: Mapping[str, Language] = {
+    language.name: language
+    for language in (Language("pipeline", pipeline.load, {"r1": pipeline.expression}, pipeline.WORDS),)
+}

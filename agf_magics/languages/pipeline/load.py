@@ -1,0 +1,117 @@
+"""Text to flow: the documents of one pipeline definition.
+
+Everything that the text alone decides is an error here (decision A5), all of it told at once: a step that is wrong does
+not hide the next one. What the registry or the input decides is linking's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ...flow.frame import Expr
+from ...flow.schemas import Schema, check_schemas
+from ...flow.steps import Flow, Name, Sequence, Step
+from ...text.diagnostics import Diagnostics, suggest
+from ...text.source import Source, Text
+from ...text.yamlnodes import Bounds, Fields, Items, Node, documents, shown
+from .body import Here
+from .r1 import parse
+from .schema_documents import read_schema
+from .scope import ANYWHERE, STORES, outermost
+from .steps import Steps, written
+from .values import end, start
+from .words import DOCUMENTS, PLANNED
+
+_BOUNDS = Bounds()
+
+
+class Definition(NamedTuple):
+    """What a text defines."""
+
+    flow: Flow | None
+    """None: it has no pipeline, or one that cannot be used."""
+    schemas: Mapping[str, Schema]
+
+
+def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
+    """The pipeline and the schemas that ``source`` defines; what is wrong goes to ``problems``."""
+    before = len(problems.errors)
+    nodes = documents(source, problems, bounds)
+    loading = _Loading(source, problems)
+    for node in nodes:
+        loading.document(node)
+    flow = loading.flow()
+    check_schemas(loading.schemas, problems)
+    if len(problems.errors) > before:
+        flow = None
+    elif not nodes:
+        problems.error("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), "begin: pipeline: NAME")
+    return Definition(flow, loading.schemas)
+
+
+def expression(text: Text) -> Expr:
+    """An R1 expression that stands alone, with the names of a pipeline."""
+    return parse(text, ANYWHERE)
+
+
+class _Loading:
+    def __init__(self, source: Source, problems: Diagnostics) -> None:
+        self.source, self.problems = source, problems
+        self.steps = Steps(problems)
+        self.schemas: dict[str, Schema] = {}
+        self.pipelines: list[Fields] = []
+
+    def document(self, node: Node) -> None:
+        wrong = self.steps.reader.wrong
+        if not isinstance(node, Fields):
+            hint = "begin with pipeline: NAME or schema: NAME"
+            wrong("document-shape", f"a document is a mapping, not {shown(node)}", node.span, hint)
+        elif "schema" in node.fields:
+            schema = read_schema(node, self.problems, self.schemas)
+            if schema is not None:
+                self.schemas[schema.name] = schema
+        elif "pipeline" in node.fields:
+            self.pipelines.append(node)
+        else:
+            first = next(iter(node.keys.values()), None)
+            hint = (first and suggest(first.text, DOCUMENTS)) or "it begins with pipeline: NAME or schema: NAME"
+            wrong("document-kind", "neither a pipeline nor a schema", first.span if first else node.span, hint)
+
+    def flow(self) -> Flow | None:
+        """The one pipeline; every other one is told."""
+        for other in self.pipelines[1:]:
+            hint = "define the other one in a cell or file of its own; a call step runs it"
+            self.steps.reader.wrong("two-pipelines", "one pipeline: per cell", other.keys["pipeline"].span, hint)
+        if not self.pipelines:
+            return None
+        given = self.read(self.pipelines[0])
+        if self.steps.reader.faults:
+            return None
+        name: Name = given["pipeline"]
+        description: Name | None = given.get("description")
+        steps: tuple[Step, ...] = given["steps"]
+        return Flow(
+            name=name.text,
+            language="pipeline",
+            source=self.source,
+            body=Sequence(id="steps", word="pipeline", label=name.text, span=name.span, steps=steps),
+            start=start,
+            end=end,
+            stores=STORES,
+            description=description.text if description else "",
+            schemas=self.schemas,
+            span=name.span,
+        )
+
+    def read(self, node: Fields) -> dict[str, Any]:
+        """The keys of a pipeline document."""
+        for name in PLANNED:  # P9
+            if name in node.keys:
+                self.steps.reader.wrong("not-supported", f"{name!r} is not yet supported", node.keys[name].span)
+        fields = {name: value for name, value in node.fields.items() if name not in PLANNED}
+        known = Fields(fields, {name: node.keys[name] for name in fields}, node.span)
+        steps = fields.get("steps")
+        stores = [written(step) for step in steps.items] if isinstance(steps, Items) else []
+        scope = outermost(frozenset().union(*stores))
+        return self.steps.reader.fields(DOCUMENTS["pipeline"], known, Here("", known.keys["pipeline"].span, scope, {}))

@@ -1,0 +1,277 @@
+"""Step kinds to shapes: what each kind of the language becomes in the one representation.
+
+One builder per kind, by table; what stands in the text was read before, so a builder only puts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...flow.frame import Expr
+from ...flow.frame import Target as Keeps
+from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, Step, part
+from ...text.diagnostics import Diagnostics, suggest
+from ...text.source import Span
+from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
+from .body import VALUES, Here, Policy, Read, Reader
+from .calls import CALLS, Target
+from .scope import Scope
+from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Constant, Named, Store, labels, shorten
+from .words import STEPS, Key
+
+SIDE_BY_SIDE = 8
+"""Items of a for_each that run at once when it does not say (decision P14)."""
+
+Given = Mapping[str, Any]
+
+
+class At(NamedTuple):
+    """A step being built: what all shapes have."""
+
+    id: str
+    word: str
+    span: Span
+    target: Keeps | None
+
+
+class Steps:
+    """Makes the steps of one definition."""
+
+    def __init__(self, problems: Diagnostics) -> None:
+        nested: Mapping[str, Read] = {"steps": self.listed, "step": self.nested, "branches": self.branches}
+        self.reader = Reader(problems, {**VALUES, **CALLS, **nested})
+
+    def listed(self, reader: Reader, node: Node, key: Key, here: Here) -> tuple[Step, ...]:
+        if not isinstance(node, Items) or not node.items:
+            reader.mistyped(node, key)
+            return ()
+        steps = [self.step(item, f"steps[{index}]", here.scope) for index, item in enumerate(node.items)]
+        return tuple(step for step in steps if step is not None)
+
+    def nested(self, reader: Reader, node: Node, key: Key, here: Here) -> Step | None:
+        loops = "acc" in key.binds  # what a fold's step stores, its next iteration sees
+        branches = here.given.get("branches") or () if key.name == "collect" else ()
+        scope = here.scope.inside(key.binds, branches, written(node) if loops else frozenset())
+        return self.step(node, f"{here.id}.{key.name}", scope)
+
+    def branches(self, reader: Reader, node: Node, key: Key, here: Here) -> dict[str, Step] | None:
+        if not isinstance(node, Fields) or not node.fields:
+            reader.mistyped(node, key)
+            return None
+        steps, scope = {}, here.scope.inside(())
+        for name, value in node.fields.items():
+            if not name.strip():
+                reader.wrong("blank-name", "a branch has a blank name", node.keys[name].span, "give it a name")
+            step = self.step(value, f"{here.id}.branches{part(name)}", scope)
+            if step is not None:
+                steps[name] = step
+        return steps
+
+    def step(self, node: Node, id: str, scope: Scope) -> Step | None:
+        """The step that ``node`` is; None, and told why, when it is none."""
+        found = self._kind(node)
+        if found is None:
+            return None
+        key, body = found
+        reader, before = self.reader, self.reader.faults
+        here = Here(id, key.span, scope, {})
+        given = reader.fields(STEPS[key.text], body, here)
+        if key.text in _LISTS and "over" in body.fields and "items" in body.fields:
+            hint = "over takes an expression, items a literal list: keep one"
+            reader.wrong("over-and-items", "over and items cannot stand together", body.keys["items"].span, hint)
+        if reader.faults > before:
+            return None
+        return BUILD[key.text](At(id, key.text, key.span, _target(given, scope)), given, body)
+
+    def _kind(self, node: Node) -> tuple[Scalar, Fields] | None:
+        wrong = self.reader.wrong
+        if not isinstance(node, Fields):
+            hint = "a step is one kind with its keys: transform: {value: ...}"
+            wrong("step-shape", f"a step is a mapping with one key, its kind, not {shown(node)}", node.span, hint)
+            return None
+        known = [key for key in node.keys.values() if key.text in STEPS]
+        if len(node.fields) != 1:
+            self._not_one(node, known)
+            return None
+        (key,) = node.keys.values()
+        if not known:
+            wrong("step-kind", f"no step kind {key.text!r}", key.span, suggest(key.text, STEPS, "step kinds"))
+            return None
+        body = node.fields[key.text]
+        if not isinstance(body, Fields):
+            span = body.span if not isinstance(body, Scalar) or body.text else key.span
+            hint = f"the keys of {key.text} are {', '.join(STEPS[key.text].keys)}"
+            wrong("wrong-type", f"{key.text} takes a mapping, not {shown(body)}", span, hint)
+            return None
+        return key, body
+
+    def _not_one(self, node: Fields, known: list[Scalar]) -> None:
+        wrong, kinds = self.reader.wrong, suggest(next(iter(node.fields), ""), STEPS, "step kinds")
+        if len(known) > 1:
+            hint = "one step per list entry: begin each with a dash"
+            wrong("step-shape", "several kinds in one step", known[1].span, hint)
+        elif known:
+            (kind,) = known
+            extra = next(key for key in node.keys.values() if key is not kind)
+            hint = f"indent its keys under it, or write {kind.text}: {{...}}"
+            wrong("step-shape", f"{extra.text!r} stands beside {kind.text!r}, not in it", extra.span, hint)
+        else:
+            wrong("step-shape", "a step is a mapping with one key, its kind", node.span, kinds)
+
+
+def written(node: Node) -> frozenset[str]:
+    """The store that a step's ``output`` names, seen before the step is read."""
+    for body in node.fields.values() if isinstance(node, Fields) else ():
+        output = body.fields.get("output") if isinstance(body, Fields) else None
+        if isinstance(output, Scalar):
+            return frozenset((output.text,))
+    return frozenset()
+
+
+def _target(given: Given, scope: Scope) -> Keeps | None:
+    output: Name | None = given.get("output")
+    if output is not None:
+        return Store(output.text, output.span, scope.top)
+    return PIPE if scope.top else None
+
+
+def _transform(at: At, given: Given, body: Fields) -> Step:
+    return Compute(**at._asdict(), label=_says(body, "value"), value=given["value"])
+
+
+def _tool(at: At, given: Given, body: Fields) -> Step:
+    name: Name = given["name"]
+    args = given.get("args") or Arguments(())
+    return Invoke(
+        **at._asdict(), label=shorten(name.text), kind="tool", name=name, args=args, gives=given.get("schema")
+    )
+
+
+def _shell(at: At, given: Given, body: Fields) -> Step:
+    command: Expr = given["command"]
+    label = shorten(" ".join(command.value)) if isinstance(command, Constant) else _says(body, "command")
+    args = Arguments((("command", command.span, command),))
+    gives = given.get("schema")
+    return Invoke(**at._asdict(), label=label, kind="tool", name=Name("shell", at.span), args=args, gives=gives)
+
+
+def _agent(at: At, given: Given, body: Fields) -> Step:
+    prompt: Expr = given["prompt"]
+    return Invoke(
+        **at._asdict(),
+        label=_says(body, "prompt"),
+        kind="agent",
+        name=given.get("identity") or Name(""),
+        args=Arguments((("prompt", prompt.span, prompt),)),
+        gives=given.get("schema"),
+        tools=given.get("capabilities"),
+    )
+
+
+def _call(at: At, given: Given, body: Fields) -> Step:
+    name: Name = given["pipeline"]
+    return _runs(at, Target(at.span, name, given.get("pass") or Arguments(())))
+
+
+def _runs(at: At, target: Target) -> Invoke:
+    return Invoke(
+        **at._asdict(),
+        label=shorten(target.pipeline.text),
+        kind="flow",
+        name=target.pipeline,
+        args=target.args,
+        pipe=Named(target.span, ("pipe",)),
+    )
+
+
+def _match(at: At, given: Given, body: Fields) -> Step:
+    def case(id: str, target: Target) -> Step:
+        return _runs(At(f"{at.id}.{id}", "call", target.span, None), target)
+
+    cases: Mapping[str, Target] = given["cases"]
+    default: Target | None = given.get("default")
+    return Choose(
+        **at._asdict(),
+        label=_says(body, "on"),
+        pick=given["on"],
+        labels=labels,
+        cases={label: case(f"cases{part(label)}", target) for label, target in cases.items()},
+        default=case("default", default) if default else None,
+    )
+
+
+def _fold(at: At, given: Given, body: Fields) -> Step:
+    over, label = _source(at, given, body)
+    return Fold(
+        **at._asdict(),
+        label=label,
+        over=over,
+        init=given["init"],
+        element=ITEM,
+        acc=ACC,
+        body=given["do"],
+        most=given.get("max_items"),
+    )
+
+
+def _for_each(at: At, given: Given, body: Fields) -> Step:
+    over, label = _source(at, given, body)
+    policy: Policy = given["on_error"]
+    return Each(
+        **at._asdict(),
+        label=label,
+        over=over,
+        element=ITEM,
+        body=given["do"],
+        join=COLLECTED,
+        collect=given["collect"],
+        limit=given.get("max_parallel") or SIDE_BY_SIDE,
+        on_error=policy.on_error,
+        retries=policy.retries,
+    )
+
+
+def _parallel(at: At, given: Given, body: Fields) -> Step:
+    policy: Policy = given.get("on_error") or Policy()
+    branches: Mapping[str, Step] = given["branches"]
+    return Branches(
+        **at._asdict(),
+        label=shorten(", ".join(branches)),
+        branches=branches,
+        join=COLLECTED,
+        collect=given["collect"],
+        on_error=policy.on_error,
+        retries=policy.retries,
+    )
+
+
+def _source(at: At, given: Given, body: Fields) -> tuple[Expr, str]:
+    """Where a for_each or a fold takes its list from."""
+    if "over" in given:
+        return given["over"], _says(body, "over")
+    if "items" in given:
+        items: Constant = given["items"]
+        return items, f"{len(items.value)} items"
+    return Named(at.span, ("pipe",)), "pipe"
+
+
+def _says(body: Fields, key: str) -> str:
+    node = body.fields[key]
+    assert isinstance(node, Scalar)
+    return shorten(node.text)
+
+
+_LISTS = ("fold", "for_each")
+
+BUILD: Mapping[str, Callable[[At, Given, Fields], Step]] = {
+    "transform": _transform,
+    "tool": _tool,
+    "shell": _shell,
+    "agent": _agent,
+    "call": _call,
+    "match": _match,
+    "fold": _fold,
+    "for_each": _for_each,
+    "parallel": _parallel,
+}
