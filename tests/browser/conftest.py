@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser
 
-from tests.browser.harness import Lab, Notebook, chromium
+from tests.browser.harness import Lab, Notebook, Open, chromium
 
-Open = Callable[..., Notebook]
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="package")
@@ -26,7 +27,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]:
-    """``opened("cell", "cell", app="lab")``: a notebook of these cells, open, its kernel idle."""
+    """See `Open`."""
     pages: list[Notebook] = []
 
     def open_notebook(*cells: str, app: str = "lab") -> Notebook:

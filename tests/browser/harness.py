@@ -7,7 +7,8 @@
         page.picture("a")
 
 Nothing waits for a time: everything waits for a state of the page, at most SECONDS. Commands are JupyterLab's own, so a
-test says what a user does (`notebook:interrupt-kernel`), not where the button stands this year.
+test says what a user does (`notebook:interrupt-kernel`), not where the button stands this year. Playwright is imported
+when a browser is started: a plain test run leaves these tests out and does without it.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nbformat
-from playwright.sync_api import Browser, Locator, sync_playwright
-from playwright.sync_api import Page as BrowserPage
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator
 
 SECONDS = 60
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
@@ -116,6 +118,8 @@ class Lab:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """The Chromium of this machine, or else Playwright's own."""
+    from playwright.sync_api import sync_playwright
+
     found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=next(filter(None, found), None), args=FLAGS)
@@ -136,7 +140,7 @@ class Notebook:
         self.lab = lab
         self.name = name
         path = f"lab/workspaces/{Path(name).stem}/tree/{name}?reset" if app == "lab" else f"{app}/{name}"
-        self.page: BrowserPage = browser.new_page(viewport={"width": 1200, "height": 900})
+        self.page = browser.new_page(viewport={"width": 1200, "height": 900})
         self.page.set_default_timeout(SECONDS * 1000)
         self.errors: list[str] = []
         """What the page itself complained about."""
@@ -239,6 +243,9 @@ class Notebook:
         self.page.screenshot(path=path)
         return path
 
+
+Open = Callable[..., Notebook]
+"""The fixture `opened`: ``opened("cell", "cell", app="lab")``, a notebook of these cells, open, its kernel idle."""
 
 PANEL = "window.jupyterapp?.shell.currentWidget"
 

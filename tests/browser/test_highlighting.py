@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.conftest import Open
+from tests.browser.harness import Open
 
 pytestmark = pytest.mark.browser
 
@@ -91,8 +91,9 @@ def test_the_magics_of_ours_are_known_and_no_others(opened: Open) -> None:
 @BOTH
 def test_pictures_in_light_and_dark(opened: Open, app: str) -> None:
     page = opened(PYTHON, PIPELINE, app=app)
-    light, dark = (
-        page.theme(theme) or page.picture(f"highlighting-{app}-{theme.lower()}") for theme in ("Light", "Dark")
-    )
+    page.theme("Light")
+    light = page.picture(f"highlighting-{app}-light")
+    page.theme("Dark")
+    dark = page.picture(f"highlighting-{app}-dark")
     assert light.read_bytes() != dark.read_bytes()
     assert not [error for error in page.errors if "agf" in error]

