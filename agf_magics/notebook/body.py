@@ -1,0 +1,249 @@
+"""What may be written at a place in the YAML of a cell: kinds, keys, names, paths, by the language's own table.
+
+Nothing is parsed: half of what is asked about is half written. Which key stands where is `cursor`'s business; what a
+key takes is said by `Words`, the table the loader reads too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from ..languages.pipeline.words import Key, Kind, Words
+from ..registry import Registry
+from .cursor import ELEMENT, Spot, find, survey
+
+
+class Choice(NamedTuple):
+    text: str
+    type: str
+    """What the popup calls it: ``step``, ``key``, ``tool``, ``store`` ..."""
+
+
+class Offer(NamedTuple):
+    """What may stand instead of ``fragment``, the text right before the cursor."""
+
+    fragment: str
+    choices: tuple[Choice, ...] = ()
+
+
+class Place(NamedTuple):
+    """What is meant at a spot: ``takes`` is a word of `Words.takes`, or one of ours for what stands inside those."""
+
+    takes: str
+    kind: Kind | None = None
+    """The mapping the last key belongs to."""
+    key: str = ""
+    binds: tuple[str, ...] = ()
+    """What an expression sees beside ctx and pipe."""
+
+
+Look = Callable[[str], Iterable[Choice]]
+"""The names that can follow a dotted path; the empty path asks for first names."""
+
+NAMED_BY = {"name": "tool", "pipeline": "flow", "schema": "schema", "identity": "agent"}
+"""Keys of a step whose value is somebody's name."""
+
+TYPE_KEYS = {"list": ("of",), "enum": ("values",), "object": ("fields",), "ref": ("schema",),
+             "number": ("minimum", "maximum")}  # fmt: skip
+
+INSIDE = {
+    "steps": {ELEMENT: "step"},
+    "tools": {"tools": "tool list"},
+    "tool list": {ELEMENT: "tool"},
+    "type": {"type": "type name", "of": "type", "fields": "fields", "schema": "schema"},
+}
+"""Where a part of a path leads; by any other part, `ANYWHERE`."""
+
+ANYWHERE = {"branches": "step", "cases": "target", "arguments": "argument", "fields": "type", "pass": "expression"}
+
+
+def offer(before: str, after: str, inputs: Iterable[str], words: Words, registry: Registry) -> Offer:
+    """``before`` and ``after``: the body around the cursor; ``inputs``: names its input is known to have."""
+    spot = find(before)
+    place = _place(spot, words)
+    if place is None:
+        return Offer("")
+    if spot.part == "key" and place.takes not in ("store", "tool"):
+        return _these(spot.text, _keys(place, spot, words, registry))
+    look = Names(before, after, spot, place, tuple(inputs), words, registry)
+    match place.takes:
+        case "expression":
+            return expression(spot.text, look)
+        case "template":
+            opened = spot.text.rpartition("{")[2]
+            is_open = "{" in spot.text and "}" not in opened
+            return expression(opened, look, is_template=True) if is_open else Offer("")
+        case "argument" | "command" if spot.tag == "!expr":
+            return expression(spot.text, look)
+        case "argument" | "command":
+            return _these(spot.tag + spot.text, [Choice("!expr ", "tag")])
+        case "store":
+            return _these(spot.text, [*look.stores, *look.bound, Choice("pipe", "name")])
+        case "on_error":
+            return _these(spot.text, [Choice(text, "policy") for text in ("abort", "continue", "retry(2)")])
+        case "type name":
+            return _these(spot.text, [Choice(name, "type") for name in words.field_types])
+    what = NAMED_BY.get(place.key) if place.kind and place.kind.name not in words.documents else None
+    return _these(spot.text, look.registered({"tool": "tool", "schema": "schema"}.get(place.takes) or what))
+
+
+def expression(text: str, look: Look, is_template: bool = False) -> Offer:
+    """What may stand at the end of the expression ``text``."""
+    path = re.search(r"[\w.]*$", text)
+    assert path is not None, "it matches the empty text"
+    base, _, fragment = path[0].rpartition(".")
+    if _in_text(text) or (path[0] and path[0][0].isdigit()):
+        return Offer("")
+    found = list(look(base))
+    if is_template:
+        found = [choice for choice in found if choice.type not in ("function", "keyword")]
+    elif not base:
+        found += [Choice(name, "name") for name in re.findall(r"(\w+)\s*->", text)]
+    return _these(fragment, found)
+
+
+class Names:
+    """The names an expression of this cell can read here."""
+
+    def __init__(
+        self,
+        before: str,
+        after: str,
+        spot: Spot,
+        place: Place,
+        inputs: tuple[str, ...],
+        words: Words,
+        registry: Registry,
+    ) -> None:
+        fragment = re.search(r"\w*$", before)
+        self.text = before[: fragment.start() if fragment else None] + after
+        self.inputs, self.words, self.registry = inputs, words, registry
+        above, everywhere = survey(before), survey(before + after)
+        self.bound = [Choice(name, "name") for name in place.binds]
+        self.outputs = {m.near["output"]: m.near.get("schema", "") for m in above if m.near.get("output")}
+        self.fields = {
+            top.near["schema"]: list(inner.near)
+            for inner, top in pairwise(everywhere)
+            if inner.path == ("fields",) and not top.path and "schema" in top.near
+        }
+        # Not `collect` in general: a for_each has one too, and no branches.
+        parallel = spot.path[: _last(spot.path, "parallel") + 1]
+        is_collect = parallel and spot.path[len(parallel) : len(parallel) + 1] == ("collect",)
+        branches = [list(m.near) for m in above if is_collect and m.path == (*parallel, "branches")]
+        self.bound += [Choice(name, "branch") for name in (branches[-1] if branches else ())]
+
+    @property
+    def stores(self) -> list[Choice]:
+        return [Choice(name, "store") for name in self.outputs]
+
+    def __call__(self, path: str) -> Iterable[Choice]:
+        if not path:
+            yield from (Choice("ctx", "name"), Choice("pipe", "name"), *self.bound, *self.stores)
+            yield from (Choice(f"{name}(", "function") for name in self.words.functions)
+            yield from (Choice(word, "keyword") for word in ("and", "or", "not", "true", "false", "null"))
+            return
+        if path == "ctx":
+            yield from self.stores
+            yield from (Choice(name, "input") for name in self.inputs)
+        schema = self.outputs.get(path.removeprefix("ctx."))
+        if schema:
+            registered = self.registry.schemas.get(schema)
+            names = self.fields.get(schema) or (list(registered.fields) if registered else [])
+            yield from (Choice(name, "field") for name in names)
+        for name in re.findall(rf"(?<![\w.]){re.escape(path)}\.(\w+)", self.text):
+            yield Choice(name, "name")
+
+    def registered(self, what: str | None) -> list[Choice]:
+        shelves: Mapping[str, Iterable[str]] = {
+            "tool": self.registry.tools,
+            "flow": self.registry.flows,
+            "agent": self.registry.agents,
+            "schema": [*self.registry.schemas, *self.fields],
+        }
+        return [Choice(name, what) for name in shelves[what]] if what else []
+
+
+def _place(spot: Spot, words: Words) -> Place | None:
+    """Follow the path from the document down; None where it leads nowhere."""
+    takes, key = "document", ""
+    kind: Kind | None = None
+    binds: tuple[str, ...] = ()
+    for part in spot.path:
+        if takes in ("document", "keys"):
+            found = (_document(spot, words) if takes == "document" else kind.keys if kind else {}).get(part)
+            if found is None:
+                return None
+            kind = _owner(part, words) if takes == "document" else kind
+            takes, key = found.takes, part
+            binds = found.binds if takes == "step" else binds
+        elif takes == "step":
+            kind, takes = words.steps.get(part), "keys"
+        elif takes == "pass" and part == ELEMENT:
+            takes = "store"
+        else:
+            takes = INSIDE.get(takes, {}).get(part) or ANYWHERE.get(takes, "")
+            binds = () if takes == "step" else binds
+        if takes == "target":
+            kind, takes = words.target, "keys"
+        if not takes:
+            return None
+    return Place(takes, kind, key, binds)
+
+
+def _keys(place: Place, spot: Spot, words: Words, registry: Registry) -> list[Choice]:
+    near = spot.around[0] if spot.around else {}
+    match place.takes:
+        case "document":
+            names: Iterable[str] = _document(spot, words)
+        case "steps":
+            return [Choice(f"- {kind}: ", "step") for kind in words.steps]
+        case "step":
+            return [Choice(f"{kind}: ", "step") for kind in words.steps] if not near else []
+        case "keys":
+            names = place.kind.keys if place.kind else ()
+        case "arguments":
+            # The arguments stand one mapping deeper than the name of their tool.
+            tool = registry.tools.get(next((outer["name"] for outer in spot.around if "name" in outer), ""))
+            names = tool.accepts.get("properties", {}) if tool else ()
+        case "tools":
+            names = ("tools",)
+        case "type":
+            names = ("type", "required", *TYPE_KEYS.get(near.get("type", ""), ()))
+        case _:
+            names = ()
+    return [Choice(f"{name}: ", "key") for name in names if name not in near]
+
+
+def _document(spot: Spot, words: Words) -> dict[str, Key]:
+    """The keys a document can have: of its kind, or of all kinds where nothing says which it is."""
+    has = spot.around[-1] if spot.around else {}
+    kinds = [kind for kind in words.documents.values() if any(key in kind.keys for key in has)]
+    return {name: key for kind in kinds or words.documents.values() for name, key in kind.keys.items()}
+
+
+def _owner(key: str, words: Words) -> Kind:
+    return next(kind for kind in words.documents.values() if key in kind.keys)
+
+
+def _these(fragment: str, choices: Iterable[Choice]) -> Offer:
+    known = {choice.text: choice for choice in reversed(list(choices))}
+    return Offer(fragment, tuple(c for c in reversed(known.values()) if c.text.startswith(fragment)))
+
+
+def _last(path: tuple[str, ...], part: str) -> int:
+    """The index of the last ``part``; -1 where there is none."""
+    return max((index for index, found in enumerate(path) if found == part), default=-1)
+
+
+def _in_text(text: str) -> bool:
+    """Whether ``text`` ends inside a string of the expression."""
+    quote = ""
+    for char in text:
+        if char == quote:
+            quote = ""
+        elif not quote and char in "'\"":
+            quote = char
+    return bool(quote)

@@ -1,0 +1,116 @@
+"""``%config AgfMagics.*``: the settings as traits, and those of the view, which exist only in a notebook.
+
+IPython's ``%config`` logs every Exception of a wrong value and lets the cell succeed; so ours is none (`BadSetting`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+from traitlets import Bool, Enum, Float, Int, TraitError
+from traitlets.config import Config, Configurable
+
+from .. import settings
+from ..text.diagnostics import Diagnostic, suggest
+
+SHARED = tuple(field.name for field in fields(settings.Settings))
+"""What pyproject.toml can set as well."""
+
+DEFAULTS = settings.Settings()
+
+
+class BadSetting(BaseException):
+    """A setting that does not exist or a value that does not fit. Not an Exception: IPython would swallow it."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic)
+        self.diagnostic = diagnostic
+
+    def __str__(self) -> str:
+        return str(self.diagnostic)
+
+    def _render_traceback_(self) -> list[str]:
+        return f"{type(self).__name__}: {self}".splitlines()
+
+
+class AgfMagics(Configurable):
+    """Pipelines in the notebook."""
+
+    progress = Enum(
+        ("auto", "widget", "html", "text", "off"),
+        "auto",
+        help="How a run is watched: auto is a live widget where somebody can see it, plain HTML in a kernel without a "
+        "front end, lines of text in a terminal.",
+    ).tag(config=True)
+    progress_after = Float(0.3, min=0.0, help="Seconds a run must take before a live view is shown.").tag(config=True)
+    refresh_hz = Float(10.0, min=0.1, max=10.0, help="How often a live view is drawn again, at most.").tag(config=True)
+    traceback = Enum(
+        ("short", "full"), "short", help="Errors: ours in a few lines, or with every frame of Python."
+    ).tag(config=True)
+    max_rows = Int(40, min=5, help="Rows of a run that are shown; the others are counted.").tag(config=True)
+
+    max_pipeline_fan_out_depth = Int(
+        DEFAULTS.max_pipeline_fan_out_depth,
+        min=0,
+        help="How deep for_each scopes may nest; 0: no limit.",
+    ).tag(config=True)
+    max_pipeline_spawns = Int(
+        DEFAULTS.max_pipeline_spawns, min=0, help="Agent sessions a run may open; 0: no limit."
+    ).tag(config=True)
+    timeout = Float(DEFAULTS.timeout, min=0.0, help="Seconds a run may take; 0: no limit.").tag(config=True)
+    allow_shell = Bool(DEFAULTS.allow_shell, help="Whether shell steps may start processes.").tag(config=True)
+    max_text = Int(DEFAULTS.max_text, min=1, help="Characters of a definition.").tag(config=True)
+    max_depth = Int(DEFAULTS.max_depth, min=1, help="How deep a definition may nest.").tag(config=True)
+    max_aliases = Int(DEFAULTS.max_aliases, min=0, help="YAML alias expansions of a definition.").tag(config=True)
+    max_nodes = Int(DEFAULTS.max_nodes, min=1, help="YAML nodes of a definition.").tag(config=True)
+
+    def __init__(self, shell: Any, folder: Path) -> None:
+        """What IPython's own configuration says, else the pyproject.toml above ``folder``, else the defaults."""
+        found = settings.read(folder)
+        self._check(shell.config)
+        super().__init__(parent=shell)
+        mine = shell.config.get("AgfMagics", {})
+        for name in SHARED:
+            if name not in mine:
+                setattr(self, name, getattr(found, name))
+        self.observe(self._apply, names=list(SHARED))
+        self._apply()
+
+    def update_config(self, config: Config) -> None:
+        """What ``%config`` calls. Raises BadSetting and changes nothing when anything is wrong."""
+        self._check(config)
+        super().update_config(config)
+
+    def _check(self, config: Config) -> None:
+        known: dict[str, Any] = dict(type(self).class_traits(config=True))
+        for name, value in config.get("AgfMagics", {}).items():
+            if name not in known:
+                hint = suggest(name, sorted(known), "settings")
+                _wrong("unknown-setting", f"AgfMagics has no setting {name!r}", hint)
+            try:
+                fits = isinstance(value, bool) <= isinstance(known[name], Bool)  # True is no number
+                known[name].validate(self, value)
+            except TraitError:
+                fits = False
+            if not fits:
+                _wrong("setting", f"AgfMagics.{name} takes {_takes(known[name])}, not {value!r}", known[name].help)
+
+    def _apply(self, _: object = None) -> None:
+        settings.current.settings = settings.Settings(**{name: getattr(self, name) for name in SHARED})
+
+
+def _takes(trait: Any) -> str:
+    match trait:
+        case Enum():
+            return " or ".join(trait.values or ())
+        case Bool():
+            return "True or False"
+    limits = (("least", trait.min), ("most", trait.max))
+    bounds = [f"at {word} {limit:g}" for word, limit in limits if limit is not None and abs(limit) != float("inf")]
+    return ", ".join(["a whole number" if isinstance(trait, Int) else "a number", *bounds])
+
+
+def _wrong(what: str, message: str, hint: str | None) -> NoReturn:
+    raise BadSetting(Diagnostic(f"magic.{what}", message, hint=hint))

@@ -1,0 +1,245 @@
+"""Where the cursor stands in YAML that is still being written.
+
+By indentation and brackets, not by parsing: a parser gives up at the first thing that is missing, and what is missing
+is what we are asked for. It reads only what stands before the cursor, once, and never fails.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+ELEMENT = "-"
+"""What an element of a list is called in a path."""
+
+FLOW = 10**6
+"""The column of what stands in brackets: deeper than any indentation."""
+
+KEY = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#{}\[\],"'&*!|>%@`-][^#]*?|-\S[^#]*?)\s*:(?=\s|$)""")
+LITERAL = re.compile(r"(?:![\w!]*\s+)?[|>][-+0-9]*\s*(?:#.*)?$")
+TAG = re.compile(r"![\w!]*(?:\s+|$)")
+
+
+class Mapping(NamedTuple):
+    """A mapping as far as it was read."""
+
+    path: tuple[str, ...]
+    near: dict[str, str]
+    """Its keys, with their values where those are on one line."""
+
+
+class Spot(NamedTuple):
+    """A place where something may be written."""
+
+    path: tuple[str, ...]
+    """The keys from the top of the document, ELEMENT for an element: ``("steps", "-", "tool", "name")``."""
+    part: Literal["key", "value"]
+    text: str
+    """What of the key or the value already stands before the cursor, without its opening quote and tag."""
+    tag: str
+    """The value's tag, as in ``!expr``."""
+    around: tuple[dict[str, str], ...]
+    """What the mapping it stands in has, as in `Mapping.near`; then the mapping around it, and so on."""
+
+
+@dataclass(slots=True)
+class _Level:
+    column: int
+    opener: Literal["", "-", "{", "["] = ""
+    key: str | None = None
+    near: dict[str, str] = field(default_factory=dict)
+
+
+def find(text: str) -> Spot:
+    """Where the end of ``text`` stands.
+
+    >>> find("steps:\\n- tool: {name: fetch, ar")[:3]
+    (('steps', '-', 'tool'), 'key', 'ar')
+    """
+    reader = _Reader()
+    lines = text.split("\n")
+    for line in lines[:-1]:
+        reader.line(line)
+    reader.line(lines[-1], last=True)
+    return reader.spot()
+
+
+def survey(text: str) -> list[Mapping]:
+    """Every mapping of ``text``, inner ones first; in all its documents."""
+    reader = _Reader()
+    for line in text.split("\n"):
+        reader.line(line)
+    reader.leave(0)
+    return reader.left
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.levels: list[_Level] = []
+        self.token = ""
+        """What has been read of the key or scalar under way."""
+        self.quote = ""
+        self.literal: int | None = None
+        """In a block scalar: the column its lines are deeper than."""
+        self.is_value = False
+        self.left: list[Mapping] = []
+        self.column = 0
+        """Where the last key in a block began."""
+
+    @property
+    def in_flow(self) -> bool:
+        return bool(self.levels) and self.levels[-1].opener in ("{", "[")
+
+    def line(self, line: str, last: bool = False) -> None:
+        column = len(line) - len(line.lstrip(" "))
+        if self.literal is not None:
+            if column > self.literal or (not line.strip() and not last):
+                self.token = line.strip(" ")
+                return
+            self.literal = None
+        if self.in_flow or self.quote:
+            self.token += " "
+            self._flow(line)
+            return
+        if not last and (not line.strip() or line.lstrip().startswith("#")):
+            return
+        if line.startswith(("---", "...")):
+            self.leave(0)
+            self.token = ""
+            return
+        self._block(line, column)
+
+    def _block(self, line: str, column: int) -> None:
+        rest = line[column:]
+        self.token, self.is_value = "", False
+        while rest.startswith("- ") or rest == "-":
+            self._close(column)
+            self.levels.append(_Level(column, "-"))
+            inner = rest[1:].lstrip(" ")
+            column += len(rest) - len(inner)
+            rest = inner
+        found = KEY.match(rest)
+        self._close(column)
+        self.column = column
+        if not found:
+            self.is_value = rest.startswith(('"', "'"))
+            self._flow(rest)
+            return
+        level = self.levels[-1] if self.levels else None
+        if level is None or level.column != column or level.opener:
+            level = _Level(column)
+            self.levels.append(level)
+        level.key = _bare(found[1])
+        value = rest[found.end() :]
+        level.near[level.key] = _bare(value.split(" #")[0])
+        self.is_value = True
+        if LITERAL.match(value.strip()):
+            self.literal = column
+            return
+        self._flow(value)
+
+    def _close(self, column: int) -> None:
+        """Leave what a thing at ``column`` does not stand in; a dash beside it is one, a key is not."""
+        while self.levels:
+            top = self.levels[-1]
+            if top.column < column or (top.column == column and top.opener != "-"):
+                return
+            self.leave(len(self.levels) - 1)
+
+    def leave(self, depth: int) -> None:
+        """Leave all but the first ``depth`` levels."""
+        while len(self.levels) > depth:
+            top = self.levels.pop()
+            if top.near:
+                self.left.append(Mapping(self.path, top.near))
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return tuple(part for level in self.levels for part in _parts(level))
+
+    def _flow(self, text: str) -> None:
+        """Read the characters of a scalar or of what stands in brackets."""
+        i = 0
+        while i < len(text):
+            char = text[i]
+            if self.quote:
+                if char == "\\" and self.quote == '"':
+                    self.token += text[i : i + 2]
+                    i += 2
+                    continue
+                if char == self.quote == text[i + 1 : i + 2] == "'":
+                    i += 1
+                elif char == self.quote:
+                    self.quote = ""
+                self.token += char
+            elif char in "\"'" and not TAG.sub("", self.token.strip() + " ").strip():
+                self.quote = char
+                self.token += char
+            elif char == "#" and self.token.endswith((" ", "\t")):
+                return
+            elif char in "{[" and (self.in_flow or not self.token.strip()):
+                self.levels.append(_Level(FLOW, "{" if char == "{" else "["))
+                self._start()
+            elif self.in_flow and char in "}],":
+                self._end(char)
+            elif self._ends_key(char, text[i + 1 : i + 2]):
+                top = self.levels[-1]
+                top.key = _bare(self.token)
+                top.near[top.key] = ""
+                self.token, self.is_value = "", True
+            else:
+                self.token += char
+            i += 1
+
+    def _start(self) -> None:
+        self.token = ""
+        self.is_value = self.in_flow and self.levels[-1].opener == "["
+
+    def _ends_key(self, char: str, after: str) -> bool:
+        if char != ":" or not self.in_flow or self.levels[-1].opener != "{" or self.levels[-1].key is not None:
+            return False
+        return after in ("", " ", "\t") or self.token.rstrip().endswith(('"', "'"))
+
+    def _end(self, char: str) -> None:
+        top = self.levels[-1]
+        if top.key is not None:
+            top.near[top.key] = _bare(self.token)
+        if char == ",":
+            top.key = None
+        else:
+            self.leave(len(self.levels) - 1)
+            if not self.in_flow:
+                self.token, self.is_value = "", True
+                return
+        self._start()
+
+    def spot(self) -> Spot:
+        top = self.levels[-1] if self.levels else None
+        path, around = self.path, [level.near for level in reversed(self.levels) if level.opener != "-"]
+        if self.in_flow and top:
+            is_value = top.opener == "[" or top.key is not None
+        else:
+            is_value = self.is_value or self.literal is not None
+            if not is_value and top:
+                if top.column == self.column and not top.opener:
+                    path = path[:-1]  # one more key beside those that mapping has
+                else:
+                    around.insert(0, {})
+        text, tag = self.token.lstrip(), ""
+        if is_value and (found := TAG.match(text)):
+            tag, text = found[0].strip(), text[found.end() :]
+        return Spot(
+            path, "value" if is_value else "key", text[1:] if text[:1] in ("'", '"') else text, tag, tuple(around)
+        )
+
+
+def _parts(level: _Level) -> tuple[str, ...]:
+    if level.opener in ("-", "["):
+        return (ELEMENT,)
+    return (level.key,) if level.key is not None else ()
+
+
+def _bare(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

@@ -1,0 +1,127 @@
+"""Tab: the vectors, and that nothing a person may have typed can break it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from IPython.core.interactiveshell import InteractiveShell
+
+from agf_magics.flow.rules import check
+from agf_magics.languages import LANGUAGES
+from agf_magics.notebook.complete import Known, complete, matcher
+from agf_magics.notebook.cursor import find, survey
+from agf_magics.registry import Registry, agent, tool
+from agf_magics.text.diagnostics import Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import Bounds
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "completion.json").read_text(encoding="utf-8"))
+
+INGEST = """\
+schema: Review
+fields: {passed: {type: bool}, notes: {type: string}}
+---
+pipeline: ingest
+steps:
+- transform: {value: "ctx.folder + ctx.limit"}
+"""
+
+
+@pytest.fixture(scope="module")
+def known() -> Known:
+    registry = Registry()
+
+    @tool(registry=registry)
+    def fetch(url: str, timeout: int = 3) -> str:
+        return url
+
+    @tool(registry=registry)
+    def summarise(text: str) -> str:
+        return text
+
+    @agent(registry=registry)
+    def reviewer(prompt: str) -> str:
+        return prompt
+
+    loaded = LANGUAGES["pipeline"].load(Source("", INGEST), Diagnostics(), Bounds())
+    assert loaded.flow is not None
+    registry.flows.define(check(loaded.flow)[0], None)
+    for schema in loaded.schemas.values():
+        registry.schemas.define(schema, None)
+    names = {"params": {}, "text": "", "total": 1, "_": 0}
+    return Known(registry, names, {"ctx": {"doc": {"title": "", "size": 1}, "n": 1}, "pipe": 1})
+
+
+@pytest.fixture
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "one.yaml").touch()
+    (tmp_path / "flows" / "picture.png").touch()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("row", VECTORS["rows"], ids=lambda row: row["title"])
+def test_completion(row: dict[str, Any], known: Known) -> None:
+    before, _, after = row["cell"].partition("│")
+    line = before.count("\n")
+    found = complete(before + after, line, len(before.rpartition("\n")[2]), known)
+    if row.get("offers", ()) is None:
+        assert found is None
+        return
+    assert found is not None
+    offered = [choice.text for choice in found.choices]
+    assert found.fragment == row.get("fragment", found.fragment)
+    assert before.endswith(found.fragment)
+    if "only" in row:
+        assert offered == row["only"]
+    assert set(row.get("offers", ())) <= set(offered)
+    assert not set(row.get("never", ())) & set(offered)
+
+
+def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Known) -> None:
+    shell = InteractiveShell.instance()
+    ours = matcher(lambda: known)
+    shell.Completer.custom_matchers.append(ours)
+    try:
+        cell = "%%pipeline\nsteps:\n- to"
+        found = list(shell.Completer.completions(cell, len(cell)))
+        assert [(c.text, c.type, cell[c.start : c.end]) for c in found] == [("tool: ", "step", "to")]
+        line = "%run_pipeline --o"
+        assert [c.text for c in shell.Completer.completions(line, len(line))] == ["--out"]
+        cell = "%%pipeline\npipeline: pri"
+        assert not list(shell.Completer.completions(cell, len(cell)))
+        assert "print" in [c.text for c in shell.Completer.completions("pri", 3)]
+    finally:
+        shell.Completer.custom_matchers.remove(ours)
+
+
+BITS = ["steps:", "\n", "- ", "  ", "tool: ", "{", "}", "[", "]", "'", '"', ": ", ",", "a", "!expr ", ">", "#", "\\"]
+SCRAPS = st.lists(st.sampled_from([*BITS, "---\n", "|"]), max_size=25)
+
+
+@given(SCRAPS.map("".join))
+def test_any_text_has_a_spot_and_a_survey(text: str) -> None:
+    spot = find(text)
+    assert spot.part in ("key", "value")
+    survey(text)
+
+
+@given(SCRAPS.map("".join), SCRAPS.map("".join))
+def test_any_body_can_be_completed(before: str, after: str) -> None:
+    cell = "%%pipeline\n" + before
+    found = complete(cell + after, cell.count("\n"), len(cell.rpartition("\n")[2]), Known(Registry(), {}, {}))
+    assert found is not None
+    assert cell.endswith(found.fragment)
+
+
+def test_completion_does_not_wait_for_jsonschema() -> None:
+    code = "import sys, agf_magics.notebook.complete; sys.exit('jsonschema' in sys.modules or 'pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,118 @@
+"""Lines of magics: the vectors, and what holds for every line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.notebook.commands import COMMANDS
+from agf_magics.notebook.options import inputs, new_name, read, seconds, split
+from agf_magics.text.diagnostics import DefinitionError
+from agf_magics.text.source import Source
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "magic_lines.json").read_text())
+
+
+def said(row: dict[str, Any]) -> Any:
+    found = read(COMMANDS[row["magic"].lstrip("%")], row["line"], "In[3]")
+    if found is None:
+        return "help"
+    return found, inputs(found, VECTORS["names"])
+
+
+@pytest.mark.parametrize("row", VECTORS["rows"], ids=lambda row: row["title"])
+def test_magic_lines(row: dict[str, Any]) -> None:
+    if "error" in row:
+        with pytest.raises(DefinitionError) as caught:
+            said(row)
+        wrong = caught.value.diagnostic
+        assert wrong.code == row["error"]
+        assert wrong.span is not None
+        assert wrong.span.source.name.startswith("In[3] %")
+        assert wrong.span.text.strip() == row.get("at", wrong.span.text.strip())
+        assert row.get("hint", "") in (wrong.hint or "")
+    elif row.get("help"):
+        assert said(row) == "help"
+    else:
+        found, made = said(row)
+        if "given" in row:
+            assert {name: [word.text for word in words] for name, words in found.given.items()} == row["given"]
+        if "input" in row:
+            assert made == row["input"]
+
+
+def test_a_variable_is_passed_as_the_very_object() -> None:
+    thing = object()
+    found = read(COMMANDS["run_pipeline"], "p --set it=$thing")
+    assert found is not None
+    assert inputs(found, {"thing": thing})["it"] is thing
+
+
+def test_an_input_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text("words: [pear, fig]\non: yes\n")
+    found = read(COMMANDS["run_pipeline"], f"p --input '{path}'")
+    assert found is not None
+    assert inputs(found, {}) == {"words": ["pear", "fig"], "on": "yes"}
+
+
+def test_an_input_file_that_is_wrong_is_shown_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "params.json"
+    path.write_text('{"a": 1,\n "a": 2}')
+    found = read(COMMANDS["run_pipeline"], f"p --input '{path}'")
+    assert found is not None
+    with pytest.raises(DefinitionError, match=r"params\.json, line 2"):
+        inputs(found, {})
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "inf"])
+def test_a_time_is_a_positive_number_of_seconds(text: str) -> None:
+    word = split(Source("", text))[0]
+    with pytest.raises(DefinitionError, match=r"magic\.seconds"):
+        seconds(word)
+
+
+@pytest.mark.parametrize("text", ["a.b", "class", "1st", "a-b"])
+def test_a_new_variable_needs_a_name_it_can_have(text: str) -> None:
+    with pytest.raises(DefinitionError, match=r"magic\.name"):
+        new_name(split(Source("", text))[0])
+
+
+def test_a_backslash_is_part_of_a_path_where_paths_have_them() -> None:
+    assert [word.text for word in split(Source("", r"a\b 'c\d' \x"), escapes=False)] == [r"a\b", r"c\d", r"\x"]
+
+
+@given(st.text(alphabet="ab \t'\"\\=$", max_size=12))
+def test_words_are_those_of_a_posix_shell(line: str) -> None:
+    try:
+        wanted = shlex.split(line, posix=True)
+    except ValueError:
+        with pytest.raises(DefinitionError, match=r"magic\.quote"):
+            split(Source("", line), escapes=True)
+    else:
+        assert [word.text for word in split(Source("", line), escapes=True)] == wanted
+
+
+@given(st.text(alphabet="ab \t'\"\\=$", max_size=12))
+def test_every_character_of_a_word_knows_where_it_stood(line: str) -> None:
+    try:
+        words = split(Source("", line), escapes=True)
+    except DefinitionError:
+        return
+    for word in words:
+        assert "".join(line[place] for place in word.at[:-1]) == word.text
+        assert word.locate(0, len(word.text)).end == word.span.end
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_help_names_every_option_and_shows_an_example(command: Any) -> None:
+    for part in (*command.operands, *command.options):
+        assert part.help in command.help
+    assert f"    {command.example.splitlines()[0]}" in command.help
+    assert command.name in command.example
