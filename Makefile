@@ -13,10 +13,12 @@ EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lab test coverage lint types format notebooks docs bench browser browser-tools wheel wheel-check clean
+.PHONY: help install demo lab test coverage lint types format notebooks docs bench browser browser-tools wheel wheel-check clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.has-test $(VENV)/.has-lab,diagrams,docs browser-tools  ## all that the other targets need
 
 demo: $(VENV)/.has-lab,diagrams  ## run notebooks/quickstart.ipynb with a real kernel; print its result and where its page is
 	@$(PY) notebooks/execute.py --into build/demo notebooks/quickstart.ipynb

@@ -1,0 +1,94 @@
+"""The wheel as a user gets it, in an environment where the checkout is not to be seen.
+
+Nothing is fetched: the build runs without isolation, and the new environment borrows what we depend on from the one the
+tests run in.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTENSION = ROOT / "agf_magics" / "labextension"
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    run(*pip, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", into, ROOT, cwd=into)
+    (built,) = into.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of an environment that holds the wheel; the .pth line shows it our dependencies, but not our editable install."""
+    place = tmp_path_factory.mktemp("environment")
+    venv.create(place, with_pip=False, symlinks=True)
+    python = place / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", python]
+    run(*pip, "install", "--no-deps", "--no-index", wheel, cwd=place)
+    where = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=place).strip()
+    Path(where, "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+def test_the_wheel_holds_the_package_and_the_extension_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "agf_magics").rglob("*") if path.is_file()}
+    ours = {name for name in ours if "__pycache__" not in name and not name.startswith("agf_magics/labextension")}
+    shared = f"agf_magics-{PROJECT['version']}.data/data/share/jupyter/labextensions/agf-magics/"
+    extension = {shared + path.relative_to(EXTENSION).as_posix() for path in EXTENSION.rglob("*") if path.is_file()}
+    assert "agf_magics/py.typed" in ours
+    assert {name for name in names if ".dist-info/" not in name} == ours | extension
+
+
+def test_the_extension_has_the_version_of_the_package_in_its_file_name_too() -> None:
+    """A browser keeps the file of the last version otherwise."""
+    package = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
+    entry = f"static/remoteEntry.{PROJECT['version']}.js"
+    assert (package["version"], package["jupyterlab"]["_build"]["load"]) == (PROJECT["version"], entry)
+    assert [path.relative_to(EXTENSION).as_posix() for path in (EXTENSION / "static").iterdir()] == [entry]
+
+
+def test_jupyterlab_finds_the_extension_of_an_installed_wheel(python: Path) -> None:
+    listed = run(python, "-m", "jupyterlab.labextensions", "list", cwd=python.parent)
+    (line,) = [line for line in listed.splitlines() if "agf-magics v" in line]
+    assert f"v{PROJECT['version']}" in line
+    assert "enabled" in line
+    assert "OK" in line
+
+
+SESSION = """
+%load_ext agf_magics
+get_ipython().run_cell_magic("pipeline", "", "pipeline: sum\\nsteps: [{transform: {value: '20 + 1'}}]")
+run = %run_pipeline sum
+import agf_magics
+print(run.output, agf_magics.__file__)
+"""
+
+
+def test_an_installed_wheel_runs_a_pipeline_in_ipython(python: Path) -> None:
+    said = run(python, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", SESSION, cwd=python.parent)
+    assert f"21 {python.parent.parent}" in said
+
+
+def test_an_installed_wheel_brings_its_command(python: Path) -> None:
+    assert "draw" in run(python.with_name("agf-magics"), "--help", cwd=python.parent)
