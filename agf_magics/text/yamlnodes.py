@@ -8,16 +8,25 @@ the process there), and the bounds are held while reading. What is read is YAML 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, NoReturn
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
 from .diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from .nodes import EXPR, shorten
+from .nodes import Fields as Fields
+from .nodes import Items as Items
+from .nodes import Node as Node
+from .nodes import Scalar as Scalar
+from .nodes import plain as plain
+from .nodes import shown as shown
 from .source import Source, Span
 from .yamlerrors import explain
-from .yamlplaces import letters, reread
+from .yamlplaces import reread
 
 try:
     from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]
@@ -30,10 +39,6 @@ except ImportError:  # no C extension here: the same events, ten times slower
             yaml.parser.Parser.__init__(self)
 
 
-EXPR: Final = "!expr"
-"""The only tag there is."""
-
-
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What a definition may cost (decision A7)."""
@@ -42,67 +47,6 @@ class Bounds:
     depth: int = 100
     aliases: int = 1_000
     nodes: int = 100_000
-
-
-class Scalar(NamedTuple):
-    """A text, a number, true, false or null. A NamedTuple: loading makes thousands. It is a `text.source.Text`."""
-
-    value: Any
-    """By YAML 1.2's core schema; of a key and of what is tagged always the text."""
-    text: str
-    """As it reads, quotes and escapes undone."""
-    span: Span
-    """Without tag and anchor, with quotes."""
-    tag: str | None = None
-    style: str = ""
-    """Empty for plain, else the character it begins with."""
-
-    @property
-    def is_expr(self) -> bool:
-        return self.tag == EXPR
-
-    def locate(self, start: int, end: int) -> Span:
-        """Where letters ``start`` to ``end`` of ``text`` stand in the source, whatever stands between them."""
-        source, first, last = self.span
-        raw = source.text[first:last]
-        lead = 1 if self.style in ("'", '"') and self.style else 0
-        if raw[lead : len(raw) - lead] == self.text:
-            return Span(source, first + lead + start, first + lead + end)
-        found = letters(raw, self.style, self.text)
-        if found is None:
-            return self.span
-        size = len(found.text)
-        begin = found.starts[start] if start < size else (found.ends[-1] if size else lead)
-        return Span(source, first + begin, first + (found.ends[min(end, size) - 1] if end > start and size else begin))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Items:
-    """A list."""
-
-    items: tuple[Node, ...]
-    span: Span
-    """Its first line."""
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fields:
-    """A mapping. Both dicts have the same keys in the order of the text."""
-
-    fields: dict[str, Node]
-    keys: dict[str, Scalar]
-    """Each key with its place."""
-    span: Span
-    """Its first line."""
-
-
-Node = Scalar | Items | Fields
 
 
 def documents(source: Source, problems: Diagnostics, bounds: Bounds = Bounds()) -> tuple[Node, ...]:
@@ -117,47 +61,17 @@ def documents(source: Source, problems: Diagnostics, bounds: Bounds = Bounds()) 
     return ()
 
 
-def plain(node: Node) -> Any:
-    """The JSON value."""
-    if isinstance(node, Scalar):
-        return node.value
-    if isinstance(node, Items):
-        return [plain(item) for item in node.items]
-    return {key: plain(value) for key, value in node.fields.items()}
-
-
-def shown(node: Node) -> str:
-    """What an error calls it: ``text 'yes'``, ``the number 3``, ``a list``, ``null``."""
-    if isinstance(node, Items):
-        return "a list" if node.items else "an empty list"
-    if isinstance(node, Fields):
-        return "a mapping" if node.fields else "an empty mapping"
-    if node.is_expr:
-        return "an expression"
-    if isinstance(node.value, str):
-        return f"text {_short(node.text)!r}" if node.text else "empty text"
-    if node.value is None:
-        return "null" if node.text else "nothing"
-    return _short(node.text) if isinstance(node.value, bool) else f"the number {_short(node.text)}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:39] + "…"
-
-
 class _Open:
     """A list or mapping being read."""
 
-    __slots__ = ("aliases", "anchor", "deepest", "fields", "items", "kept", "key", "keys", "nodes", "start")
+    __slots__ = ("aliases", "anchor", "deepest", "fields", "items", "key", "keys", "room", "start")
 
-    def __init__(self, start: int, anchor: str | None, is_list: bool, nodes: int, aliases: int, depth: int) -> None:
-        self.start, self.anchor, self.nodes, self.aliases, self.deepest = start, anchor, nodes, aliases, depth
+    def __init__(self, start: int, anchor: str | None, is_list: bool, room: int, aliases: int, depth: int) -> None:
+        self.start, self.anchor, self.room, self.aliases, self.deepest = start, anchor, room, aliases, depth
         self.items: list[Node] | None = [] if is_list else None
         self.fields: dict[str, Node] = {}
         self.keys: dict[str, Scalar] = {}
         self.key: Scalar | None = None
-        self.kept = True
-        """Whether the value of `key` is: not of a second one."""
 
 
 class _Anchor(NamedTuple):
@@ -175,9 +89,15 @@ _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _PROPERTIES = re.compile(r"(?:[&!][^\s]*(?:\s+#.*)?\s*)+")
+_TAG = re.compile(r"![^\s,\[\]{}]*")
 _UNREADABLE = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 # Line ends of YAML 1.1 that are letters in 1.2, and JSON's way to escape what is beyond U+FFFF: libyaml knows neither.
 _FOREIGN = re.compile(r"[\x85\u2028\u2029]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)", re.DOTALL)
+
+
+# What a NamedTuple's own __new__, a function in Python, comes down to: an eighth of loading.
+_span: Callable[[tuple[Source, int, int]], Span] = partial(tuple.__new__, Span)
+_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(tuple.__new__, Scalar)
 
 
 class _Reading:
@@ -188,10 +108,11 @@ class _Reading:
         self.base = 1 if source.text.startswith("\ufeff") else 0
         self.tamed = source.text
         self.foreign: list[int] = []
-        self.open: list[_Open] = []
+        self.open = [_Open(0, None, True, 0, 0, 0)]  # around the documents
         self.anchors: dict[str, _Anchor | None] = {}
-        self.nodes = self.aliases = 0
-        self.found: list[Node] = []
+        self.room = bounds.nodes
+        """How many more nodes there may be, those of aliases counted each time."""
+        self.aliases = 0
 
     def documents(self) -> tuple[Node, ...]:
         text = self._readable()
@@ -209,7 +130,7 @@ class _Reading:
                     context.index + self.base if context else place,
                 )
             ) from None
-        return tuple(node for node in self.found if not (isinstance(node, Scalar) and node.value is None))
+        return tuple(node for node in self.open[0].items or () if not (isinstance(node, Scalar) and node.value is None))
 
     def _readable(self) -> str:
         """The text as the C parser can read it; of the same length, so that places stay."""
@@ -217,7 +138,8 @@ class _Reading:
         if len(text) > self.bounds.text:
             message = f"the text has {len(text):,} characters, {self.bounds.text:,} are allowed"
             self._refuse("yaml.too-large", message, 0, 0)
-        bad = _UNREADABLE.search(text, self.base)
+        # Nearly every text is printable but for its line ends, and Python knows that ten times faster than a pattern.
+        bad = None if text.replace("\n", "").isprintable() else _UNREADABLE.search(text, self.base)
         if bad:
             code = ord(bad[0])
             escape = f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
@@ -225,7 +147,8 @@ class _Reading:
             if 0xD800 <= code < 0xE000:
                 hint = "delete it: it is half a character"
             self._refuse("yaml.character", f"a character that cannot be read, U+{code:04X}", *bad.span(), hint)
-        self.tamed = text if _FOREIGN.search(text) is None else _FOREIGN.sub(self._tame, text)
+        if not text.isascii() or "\\u" in text:
+            self.tamed = _FOREIGN.sub(self._tame, text)
         return self.tamed[self.base :]
 
     def _tame(self, match: re.Match[str]) -> str:
@@ -236,13 +159,13 @@ class _Reading:
         return "_" if len(foreign) == 1 else r"\u005f\u005f"
 
     def _read(self, next_event: Any) -> None:
-        self.open = [_Open(0, None, True, 0, 0, 0)]
         events = yaml.events
+        scalar = events.ScalarEvent
         while True:
             event = next_event()
             kind = type(event)
-            if kind is events.ScalarEvent:
-                self._add(self._scalar(event), event.anchor)
+            if kind is scalar:
+                self._scalar(event, self.open[-1])
             elif kind is events.MappingStartEvent or kind is events.SequenceStartEvent:
                 self._begin(event, kind is events.SequenceStartEvent)
             elif kind is events.MappingEndEvent or kind is events.SequenceEndEvent:
@@ -252,30 +175,36 @@ class _Reading:
             elif kind is events.DocumentEndEvent:
                 self.anchors.clear()
             elif kind is events.StreamEndEvent:
-                break
-        self.found = self.open[0].items or []
+                return
 
-    def _scalar(self, event: Any) -> Scalar:
-        start, end = event.start_mark.index + self.base, event.end_mark.index + self.base
-        text, style, tag, top = event.value, event.style or "", event.tag, self.open[-1]
+    def _scalar(self, event: Any, top: _Open) -> None:
+        """Where loading spends its time: what is plain goes straight through."""
+        self.room -= 1
+        if self.room < 0:
+            self._too_many(event.start_mark.index + self.base)
+        text: str = event.value
+        style: str = event.style or ""
+        base = self.base
+        span = _span((self.source, event.start_mark.index + base, event.end_mark.index + base))
         is_key = top.items is None and top.key is None
-        if tag is not None or event.anchor is not None:
-            if tag is not None:
-                tag = self._tag(tag, start, end, "a key" if is_key else None)
-            content = _PROPERTIES.match(self.tamed, start, end)
-            if content and content.end() < end:
-                start = content.end()
-        if self.foreign and any(start <= place < end for place in self.foreign):
-            text = reread(self.source.text[start:end], self.tamed[start:end], style, text) or text
-        span = Span(self.source, start, end)
-        self.nodes += 1
-        if self.nodes > self.bounds.nodes:
-            self._too_many(span)
-        if style or tag is not None or is_key:
-            return Scalar(text, text, span, tag, style)
-        if text in _CONSTANTS:
-            return Scalar(_CONSTANTS[text], text, span)
-        return Scalar(self._number(text, span) if text[0] in "+-.0123456789" else text, text, span)
+        tag = None
+        if event.tag is not None or event.anchor is not None:
+            tag, span = self._properties(event, span, "a key" if is_key else None)
+        if self.foreign and self._is_foreign(span):
+            text = reread(span.text, self.tamed[span.start : span.end], style, text) or text
+        value: Any = text
+        if not (style or tag or is_key):
+            if text in _CONSTANTS:
+                value = _CONSTANTS[text]
+            elif text[0] in "+-.0123456789":
+                value = self._number(text, span)
+        node = _scalar((value, text, span, tag, style))
+        if event.anchor is not None:
+            self.anchors[event.anchor] = _Anchor(node, 1, 0, 0)
+        if top.items is not None:
+            top.items.append(node)
+        else:
+            self._into(top, node)
 
     def _number(self, text: str, span: Span) -> Any:
         """A number where the text is one, else the text."""
@@ -288,56 +217,67 @@ class _Reading:
         except ValueError:  # Python refuses to read more than some thousand digits
             value = float("inf")
         if _NOT_FINITE.fullmatch(text) or value in (float("inf"), float("-inf")):
-            message = f"{_short(text)!r} is not a finite number"
+            message = f"{shorten(text)!r} is not a finite number"
             self.problems.error("yaml.number", message, span, "quote it if it is meant as text")
             return text
         return value
 
-    def _tag(self, tag: str, start: int, end: int, where: str | None) -> str | None:
+    def _is_foreign(self, span: Span) -> bool:
+        at = bisect_left(self.foreign, span.start)
+        return at < len(self.foreign) and self.foreign[at] < span.end
+
+    def _properties(self, event: Any, span: Span, where: str | None) -> tuple[str | None, Span]:
+        """The tag of a node and its place without tag and anchor; ``where``: on what no tag can stand."""
+        tag = self._tag(event.tag, span, where) if event.tag is not None else None
+        content = _PROPERTIES.match(self.tamed, span.start, span.end)
+        begin = content.end() if content else span.start
+        return tag, span._replace(start=begin) if begin < span.end else span
+
+    def _tag(self, tag: str, span: Span, where: str | None) -> str | None:
         """The tag where it is allowed; None, and an error, where not."""
-        written = re.compile(r"![^\s,\[\]{}]*").search(self.tamed, start)
-        span = Span(self.source, *written.span()) if written else Span(self.source, start, end)
+        written = _TAG.search(self.tamed, span.start)
+        place = Span(self.source, *written.span()) if written else span
         if tag != EXPR:
-            near = suggest(span.text, [EXPR]) or ""
+            near = suggest(place.text, [EXPR]) or ""
             hint = f"{near} the only tag is !expr; quote a text that begins with '!'".strip()
-            self.problems.error("yaml.tag", f"unknown tag {span.text!r}", span, hint)
-            return None
-        if where is not None:
-            raw = self.source.text[span.end : end].strip()
+            self.problems.error("yaml.tag", f"unknown tag {place.text!r}", place, hint)
+        elif where is None:
+            return tag
+        else:
+            raw = self.source.text[place.end : span.end].strip()
             quote = "'" if '"' in raw else '"'
             hint = "an expression is one text" + (f"; quote it: !expr {quote}{raw}{quote}" if raw[:1] in "[{" else "")
-            if where == "a key":
-                hint = "a key is always text"
-            self.problems.error("yaml.expr-tag", f"!expr cannot stand on {where}", span, hint)
-            return None
-        return tag
+            hint = "a key is always text" if where == "a key" else hint
+            self.problems.error("yaml.expr-tag", f"!expr cannot stand on {where}", place, hint)
+        return None
 
     def _begin(self, event: Any, is_list: bool) -> None:
         start, depth = event.start_mark.index + self.base, len(self.open)
         if depth > self.bounds.depth:
             message = f"lists and mappings nest deeper than {self.bounds.depth} levels"
             self._refuse("yaml.too-deep", message, start, start + 1)
-        self.nodes += 1
+        self.room -= 1
+        if self.room < 0:
+            self._too_many(start)
         if event.tag is not None or event.anchor is not None:
-            begin = start
             content = _PROPERTIES.match(self.tamed, start)
-            start = content.end() if content else start
-            if event.tag is not None:
-                line = self._line_end(start, len(self.tamed))
-                self._tag(event.tag, begin, line, "a list" if is_list else "a mapping")
+            end = self._line_end(content.end() if content else start, len(self.tamed))
+            where = "a list" if is_list else "a mapping"
+            start = self._properties(event, Span(self.source, start, end), where)[1].start
         if event.anchor is not None:
             self.anchors[event.anchor] = None  # open: an alias to it would contain itself
-        self.open.append(_Open(start, event.anchor, is_list, self.nodes, self.aliases, depth))
+        self.open.append(_Open(start, event.anchor, is_list, self.room, self.aliases, depth))
 
     def _end(self, end: int) -> None:
         done = self.open.pop()
         span = Span(self.source, done.start, self._line_end(done.start, end))
         node: Node = Fields(done.fields, done.keys, span) if done.items is None else Items(tuple(done.items), span)
         parent = self.open[-1]
-        parent.deepest = max(parent.deepest, done.deepest)
+        if done.deepest > parent.deepest:
+            parent.deepest = done.deepest
         if done.anchor is not None:
             height = done.deepest - len(self.open) + 1
-            self.anchors[done.anchor] = _Anchor(node, self.nodes - done.nodes + 1, self.aliases - done.aliases, height)
+            self.anchors[done.anchor] = _Anchor(node, done.room - self.room + 1, self.aliases - done.aliases, height)
         self._add(node)
 
     def _line_end(self, start: int, end: int) -> int:
@@ -354,13 +294,13 @@ class _Reading:
         anchor = self.anchors[event.anchor]
         if anchor is None:
             self._refuse("yaml.self-alias", f"{span.text} stands inside what it names", span.start, span.end)
-        self.nodes += anchor.nodes
+        self.room -= anchor.nodes
         self.aliases += anchor.aliases + 1
         if self.aliases > self.bounds.aliases:
             message = f"aliases are expanded more than {self.bounds.aliases:,} times"
             self._refuse("yaml.too-many-aliases", message, span.start, span.end)
-        if self.nodes > self.bounds.nodes:
-            self._too_many(span)
+        if self.room < 0:
+            self._too_many(span.start)
         top = self.open[-1]
         top.deepest = max(top.deepest, len(self.open) - 1 + anchor.height)
         if top.deepest > self.bounds.depth:
@@ -368,40 +308,41 @@ class _Reading:
             self._refuse("yaml.too-deep", message, span.start, span.end)
         self._add(anchor.node)
 
-    def _add(self, node: Node, anchor: str | None = None) -> None:
-        if anchor is not None:
-            self.anchors[anchor] = _Anchor(node, 1, 0, 0)
+    def _add(self, node: Node) -> None:
         top = self.open[-1]
         if top.items is not None:
             top.items.append(node)
-        elif top.key is None:
-            top.key = self._key(top, node)
         else:
-            name = top.key.text
-            if top.kept:
-                top.fields[name], top.keys[name] = node, top.key
-            top.key, top.kept = None, True
+            self._into(top, node)
+
+    def _into(self, top: _Open, node: Node) -> None:
+        """The next key of a mapping, or the value of the last one."""
+        key = top.key
+        if key is None:
+            top.key = self._key(top, node)
+            return
+        top.key = None
+        if key.text not in top.fields and key.value is not None:
+            top.fields[key.text], top.keys[key.text] = node, key
 
     def _key(self, top: _Open, node: Node) -> Scalar:
+        """What `_into` knows it by: without a value when it cannot be one."""
         if not isinstance(node, Scalar):
             hint = "quote a text that begins with '{' or '['"
             self.problems.error("yaml.key", f"a key must be text, not {shown(node)}", node.span, hint)
-            top.kept = False
             return Scalar(None, "", node.span)
         name = node.text
         if name in top.fields:
             first = ("first used here", top.keys[name].span)
-            message = f"the key {_short(name)!r} stands here twice"
+            message = f"the key {shorten(name)!r} stands here twice"
             self.problems.add(Diagnostic("yaml.duplicate-key", message, node.span, related=(first,)))
-            top.kept = False
         elif name == "<<" and not node.style:
             message, hint = "'<<' merges nothing here, it is a key like any other", "write the keys out"
             self.problems.warn("yaml.merge-key", message, node.span, hint)
         return node if node.value is name and node.tag is None else node._replace(value=name, tag=None)
 
-    def _too_many(self, span: Span) -> NoReturn:
-        message = f"the text has more than {self.bounds.nodes:,} values"
-        self._refuse("yaml.too-many-nodes", message, span.start, span.end)
+    def _too_many(self, at: int) -> NoReturn:
+        self._refuse("yaml.too-many-nodes", f"the text has more than {self.bounds.nodes:,} values", at, at + 1)
 
     def _refuse(self, code: str, message: str, start: int, end: int, hint: str | None = None) -> NoReturn:
         raise DefinitionError(Diagnostic(code, message, Span(self.source, start, end), hint))

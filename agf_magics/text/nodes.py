@@ -1,0 +1,106 @@
+"""Values that know where they stand: what a YAML text is read as.
+
+A node keeps the text beside the value: a key is what its author wrote, and an error inside a quoted, escaped or folded
+text points at the very letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from .source import Span
+from .yamlplaces import letters
+
+EXPR: Final = "!expr"
+"""The only tag there is."""
+
+
+class Scalar(NamedTuple):
+    """A text, a number, true, false or null. A NamedTuple: loading makes thousands. It is a `text.source.Text`."""
+
+    value: Any
+    """By YAML 1.2's core schema; of a key and of what is tagged always the text."""
+    text: str
+    """As it reads, quotes and escapes undone."""
+    span: Span
+    """Without tag and anchor, with quotes."""
+    tag: str | None = None
+    style: str = ""
+    """Empty for plain, else the character it begins with."""
+
+    @property
+    def is_expr(self) -> bool:
+        return self.tag == EXPR
+
+    def locate(self, start: int, end: int) -> Span:
+        """Where letters ``start`` to ``end`` of ``text`` stand in the source, whatever stands between them."""
+        source, first, last = self.span
+        raw = source.text[first:last]
+        lead = 1 if self.style in ("'", '"') and self.style else 0
+        if raw[lead : len(raw) - lead] == self.text:
+            return Span(source, first + lead + start, first + lead + end)
+        found = letters(raw, self.style, self.text)
+        if found is None:
+            return self.span
+        size = len(found.text)
+        begin = found.starts[start] if start < size else (found.ends[-1] if size else lead)
+        return Span(source, first + begin, first + (found.ends[min(end, size) - 1] if end > start and size else begin))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """A list."""
+
+    items: tuple[Node, ...]
+    span: Span
+    """Its first line."""
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fields:
+    """A mapping. Both dicts have the same keys in the order of the text."""
+
+    fields: dict[str, Node]
+    keys: dict[str, Scalar]
+    """Each key with its place."""
+    span: Span
+    """Its first line."""
+
+
+Node = Scalar | Items | Fields
+
+
+def plain(node: Node) -> Any:
+    """The JSON value."""
+    if isinstance(node, Scalar):
+        return node.value
+    if isinstance(node, Items):
+        return [plain(item) for item in node.items]
+    return {key: plain(value) for key, value in node.fields.items()}
+
+
+def shown(node: Node) -> str:
+    """What an error calls it: ``text 'yes'``, ``the number 3``, ``a list``, ``null``."""
+    if isinstance(node, Items):
+        return "a list" if node.items else "an empty list"
+    if isinstance(node, Fields):
+        return "a mapping" if node.fields else "an empty mapping"
+    if node.is_expr:
+        return "an expression"
+    if isinstance(node.value, str):
+        return f"text {shorten(node.text)!r}" if node.text else "empty text"
+    if node.value is None:
+        return "null" if node.text else "nothing"
+    return shorten(node.text) if isinstance(node.value, bool) else f"the number {shorten(node.text)}"
+
+
+def shorten(text: str) -> str:
+    return text if len(text) <= 40 else text[:39] + "…"
