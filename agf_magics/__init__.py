@@ -1,1 +1,69 @@
-"""agf_magics (the public face comes when its parts have landed)."""
+"""Pipelines of tools and agents in a notebook: define in a cell, see the picture, run it, watch it, be told what is wrong.
+
+In a notebook: ``%load_ext agf_magics``. In Python: `define`, `load`, `run`, `arun`, `evaluate`, `draw`, with `tool` and
+`agent` to register functions. Everything the sugar here does without a ``registry=`` uses the one of this process.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .define import define, evaluate, load
+from .engine.limits import Limits
+from .flow.steps import Flow
+from .launch import Run, RunCancelled, arun, find, run
+from .registry import Registry, agent, default, tool
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+
+if TYPE_CHECKING:
+    from .draw.diagram import Diagram
+
+__version__ = "0.1.0"
+
+registry: Registry = default()
+
+
+def draw(flow: Flow | str | Path | Run, *, registry: Registry | None = None) -> Diagram:
+    """The picture of a flow (a Flow, a registered name, a file, a definition's text) or of a run, with its colours."""
+    from .draw.diagram import Diagram
+
+    if isinstance(flow, Run):
+        return Diagram(flow.flow, flow.progress)
+    return Diagram(find(flow, registry or default()))
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext agf_magics``"""
+    from .notebook import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext agf_magics``"""
+    from .notebook import unload
+
+    unload(shell)
+
+
+__all__ = [
+    "AgfError",
+    "DefinitionError",
+    "Diagnostic",
+    "Flow",
+    "Limits",
+    "Registry",
+    "Run",
+    "RunCancelled",
+    "StepError",
+    "agent",
+    "arun",
+    "define",
+    "draw",
+    "evaluate",
+    "load",
+    "registry",
+    "run",
+    "tool",
+]

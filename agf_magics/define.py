@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .engine.link import link
-from .flow.frame import Expr
-from .flow.rules import check
 from .flow.schemas import Schema
 from .flow.steps import Flow
 from .flow.values import Value, settle
@@ -69,11 +67,11 @@ def register(
     notes: list[Diagnostic] = []
     flow = loaded.flow
     for schema in loaded.schemas.values():
-        registry.schemas.add(schema.name, schema)
+        if replaced := registry.schemas.define(schema, origin):
+            notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))
     if flow is not None:
         flow = replace(flow, name=name) if name else flow
-        replaced = registry.flows.define(flow, origin)
-        if replaced:
+        if replaced := registry.flows.define(flow, origin):
             notes.append(Diagnostic("flow.replaced", replaced, flow.span, severity="note"))
     return Defined(flow, loaded.schemas, (*loaded.findings, *notes))
 
@@ -84,9 +82,6 @@ def read(text: str | Path | Source, language: str, *, strict: bool, registry: Re
     problems = Diagnostics()
     definition = language_of(language).load(source, problems, current.settings.bounds)
     flow = definition.flow
-    if flow is not None:
-        flow, found = check(flow)
-        problems.extend(found)
     problems.refuse()
     if flow is not None:
         # What the text decides belongs to the flow; what the registry decides changes with the next cell.
@@ -105,7 +100,7 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
     if language not in known:
         hint = suggest(language, known, "expression languages")
         raise DefinitionError(Diagnostic("evaluate.language", f"no expression language {language!r}", hint=hint))
-    parsed: Expr = known[language](Source("<expression>", expression).span())
+    parsed = known[language](Source("<expression>", expression).span())
     return parsed.evaluate(settle(context))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import define
+from .define import all_findings, load
 from .engine import host
 from .engine import run as engine
 from .engine.events import Event, Warned, at_text
@@ -87,8 +87,8 @@ class Run:
         assert self._job is not None, "only a run that was begun can be waited for"
         try:
             self._end(self._job.wait())
-        except asyncio.CancelledError:
-            self._cancelled(self._job.reason)
+        except asyncio.CancelledError as stop:
+            self._cancelled(self._job.reason, stop)
         except AgfError as error:
             self._failed(error)
         return self
@@ -116,11 +116,12 @@ class Run:
         assert isinstance(error, StepError), "whatever fails in a run is a step's failure"
         self.error = error
 
-    def _cancelled(self, reason: str | None) -> None:
-        row = next((row for row in self.progress.rows.values() if row.state in ("cancelled", "left")), None)
-        where = f" in {row.id}" if row else ""
+    def _cancelled(self, reason: str | None, stop: asyncio.CancelledError) -> None:
+        stopped = [row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")]
+        where = f" in {stopped[-1]}" if stopped else ""
         why = f" ({reason})" if reason else ""
-        error = RunCancelled(Diagnostic("run.cancelled", f"run of {self.name!r} was cancelled{where}{why}"))
+        left = getattr(stop, "left_running", None)
+        error = RunCancelled(Diagnostic("run.cancelled", f"run of {self.name!r} was cancelled{where}{why}", hint=left))
         error.run = self
         self.error = error
 
@@ -183,8 +184,8 @@ async def arun(
     emit = _emit(made.progress, on_event)
     try:
         made._end(await host.here(lambda place: made._main(place, emit)))
-    except asyncio.CancelledError:
-        made._cancelled(None)
+    except asyncio.CancelledError as stop:
+        made._cancelled(None, stop)
         raise
     except AgfError as error:
         made._failed(error)
@@ -227,7 +228,7 @@ def prepare(
     for missing in _missing(found_flow, given.input):
         problems.add(missing)
     problems.refuse()
-    warnings = define.all_findings(found_flow.warnings, tuple(problems))
+    warnings = all_findings(found_flow.warnings, tuple(problems))
     return Run(linked, given, limits or current.settings.limits, warnings, dry)
 
 
@@ -240,7 +241,7 @@ def find(flow: Flow | str | Path, registry: Registry) -> Flow:
             return registry.flows[flow]
         hint = suggest(flow, registry.flows, "registered pipelines") or "define one first: %%pipeline"
         raise DefinitionError(Diagnostic("flow.unknown-flow", f"no pipeline {flow!r} is registered", hint=hint))
-    return define.load(flow, registry=registry)
+    return load(flow, registry=registry)
 
 
 def _input(input: Mapping[str, Value] | None) -> dict[str, Value]:

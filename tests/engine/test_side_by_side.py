@@ -1,0 +1,218 @@
+"""Fan-outs: what ends, what starts, what is told; what data cannot say."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import agf_magics as agf
+from agf_magics.engine import events as ev
+from agf_magics.engine.limits import LimitReached
+from tests.engine.virtual_time import run_virtual
+
+FAN = """
+pipeline: fan
+steps:
+  - for_each:
+      over: ctx.xs
+      max_parallel: {limit}
+      on_error: {on_error}
+      do: {{tool: {{name: work, args: {{x: !expr item}}}}}}
+      collect: {{transform: {{value: pipe}}}}
+"""
+
+
+def fan(registry: agf.Registry, xs: list[Any], on_event: Any = None, limit: int = 4, on_error: str = "abort") -> agf.Run:
+    flow = agf.load(FAN.format(limit=limit, on_error=on_error), registry=registry)
+    run: agf.Run = run_virtual(agf.arun(flow, {"xs": xs}, registry=registry, on_event=on_event, raises=False))
+    return run
+
+
+def test_after_a_failure_no_further_element_starts_and_running_ones_are_cancelled() -> None:
+    registry, started, cancelled = agf.Registry(), [], []
+
+    @agf.tool(registry=registry)
+    async def work(x: int) -> int:
+        started.append(x)
+        if x == 1:
+            raise ValueError("no")
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            cancelled.append(x)
+            raise
+        return x
+
+    run = fan(registry, list(range(50)))
+    assert run.status == "error"
+    assert started == [0, 1, 2, 3]
+    assert sorted(cancelled) == [0, 2, 3]
+    assert run.error is not None
+    assert run.error.at == ("steps[0].do", 1)
+    assert isinstance(run.error.__cause__, ValueError)
+
+
+def test_continue_drops_and_keeps_the_order() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def work(x: int) -> int:
+        await asyncio.sleep(1 / (x + 1))
+        if x % 3 == 0:
+            raise ValueError(x)
+        return x
+
+    run = fan(registry, list(range(10)), on_error="continue")
+    assert run.output == [1, 2, 4, 5, 7, 8]
+    row = run.steps["steps[0].do"]
+    assert (row.finished, row.dropped, row.state) == (6, 4, "ok")
+    assert sorted(at for at, _ in run.progress.failures) == [("steps[0].do", i) for i in (0, 3, 6, 9)]
+
+
+def test_a_breached_cap_is_neither_retried_nor_dropped() -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: prompt, name="echo", registry=registry)
+    text = """
+pipeline: p
+steps:
+  - for_each:
+      over: ctx.xs
+      on_error: {on_error}
+      do: {{match: {{on: item, cases: {{ask: {{pipeline: asks}}}}, default: {{pipeline: quiet}}}}}}
+      collect: {{transform: {{value: pipe}}}}
+"""
+    agf.define("pipeline: asks\nsteps:\n  - agent: {prompt: hello}", registry=registry)
+    agf.define("pipeline: quiet\nsteps:\n  - transform: {value: \"'-'\"}", registry=registry)
+    for on_error in ("continue", "retry(5)"):
+        flow = agf.load(text.format(on_error=on_error), registry=registry)
+        limits = agf.Limits(spawns=2)
+        run = run_virtual(
+            agf.arun(flow, {"xs": ["ask", "x", "ask", "ask"]}, registry=registry, limits=limits, raises=False)
+        )
+        assert isinstance(run.error, LimitReached)
+        assert run.error.code == "limit.spawns"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(["ok", "fail", "slow"]), max_size=20),
+    st.integers(1, 5),
+    st.sampled_from(["abort", "continue", "retry(2)"]),
+)
+def test_every_started_attempt_ends_in_exactly_one_way(plan: list[str], limit: int, on_error: str) -> None:
+    registry, seen = agf.Registry(), []
+
+    @agf.tool(registry=registry)
+    async def work(x: str) -> str:
+        await asyncio.sleep(10 if x == "slow" else 1)
+        if x == "fail":
+            raise ValueError(x)
+        return x
+
+    run = fan(registry, plan, seen.append, limit, on_error)
+    ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepLeft)
+    started = Counter(event.at for event in seen if isinstance(event, ev.StepStarted))
+    assert started == Counter(event.at for event in seen if isinstance(event, ends))
+    assert isinstance(seen[0], ev.RunStarted)
+    assert isinstance(seen[-1], ev.RunEnded)
+    assert seen[-1].status == run.status
+    assert not any(row.running for row in run.progress.rows.values())
+    if on_error == "continue":
+        assert run.output == [x for x in plan if x != "fail"]
+    else:
+        assert (run.status == "ok") == ("fail" not in plan)
+
+
+def test_siblings_cannot_see_what_another_did_to_its_arguments() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def work(x: list[int]) -> int:
+        x.append(99)
+        return len(x)
+
+    text = FAN.format(limit=2, on_error="abort").replace("item", "ctx.shared")
+    flow = agf.load(text, registry=registry)
+    run = run_virtual(agf.arun(flow, {"xs": [1, 2, 3], "shared": [1]}, registry=registry))
+    assert run.output == [2, 2, 2]
+    assert run.stores["shared"] == [1]
+
+
+def test_an_element_costs_little_memory_beyond_its_result() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def work(x: int) -> None:
+        return None
+
+    xs = list(range(20_000))
+    fan(registry, xs[:100])
+    flow = agf.load(FAN.format(limit=8, on_error="abort").replace("value: pipe", "value: count(pipe)"), registry=registry)
+
+    async def measured() -> tuple[agf.Run, int]:
+        gc.collect()
+        tracemalloc.start()
+        run = await agf.arun(flow, {"xs": xs}, registry=registry)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return run, most
+
+    run, most = asyncio.run(measured())
+    assert run.output == len(xs)
+    # The copy of the input, the results' list; not a task, a row or an event per element.
+    assert most / len(xs) < 300
+
+
+def test_opaque_values_travel_by_reference() -> None:
+    registry = agf.Registry()
+    thing = object()
+
+    @agf.tool(registry=registry)
+    async def work(x: object) -> object:
+        assert x is thing
+        return x
+
+    assert fan(registry, [thing, thing]).output == [thing, thing]
+
+
+def test_a_listener_that_raises_does_not_stop_the_run() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def work(x: int) -> int:
+        return x
+
+    def listener(event: ev.Event) -> None:
+        raise RuntimeError("mine")
+
+    run = fan(registry, [1, 2], listener)
+    assert run.output == [1, 2]
+    assert [d.code for d in run.warnings] == ["run.listener"]
+
+
+def test_cancelling_a_run_keeps_what_was_done() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def work(x: int) -> int:
+        if x == 2:
+            await asyncio.sleep(1000)
+        return x
+
+    async def cancelled() -> None:
+
+        flow = agf.load(FAN.format(limit=2, on_error="abort"), registry=registry)
+        task = asyncio.create_task(agf.arun(flow, {"xs": [0, 1, 2, 3]}, registry=registry))
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run_virtual(cancelled())

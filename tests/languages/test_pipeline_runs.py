@@ -1,0 +1,53 @@
+"""tests/vectors/pipeline_runs.json: whole pipelines, from text to output, stores and calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from tests.engine.pipeline_case import Tools, limits_of, registry_of
+from tests.engine.virtual_time import run_virtual
+
+ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "pipeline_runs.json").read_text())["rows"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def test_a_pipeline_runs_as_its_vector_says(row: dict[str, Any]) -> None:
+    tools = Tools()
+    registry = registry_of(row, tools)
+    if "error" in row:
+        with pytest.raises(agf.AgfError) as caught:
+            _run(row, registry)
+        found = caught.value.diagnostic
+        assert (found.code, found.span.text if found.span else None) == (row["error"]["code"], row["error"]["at"])
+    else:
+        run = _run(row, registry)
+        assert run.status == "ok"
+        assert _typed(run.output) == _typed(row["ok"]["output"])
+        if "named_stores" in row["ok"]:
+            assert _typed(dict(run.stores)) == _typed(row["ok"]["named_stores"])
+    if "calls" in row:
+        assert tools.calls == row["calls"]
+    if "max_live" in row:
+        assert tools.most == row["max_live"]
+
+
+def _run(row: dict[str, Any], registry: agf.Registry) -> agf.Run:
+    flow = agf.load(row["text"], registry=registry)
+    if row.get("self_register"):
+        agf.define(row["text"], registry=registry)
+    run: agf.Run = run_virtual(agf.arun(flow, row["input"], registry=registry, limits=limits_of(row)))
+    return run
+
+
+def _typed(value: Any) -> Any:
+    """Values compared by JSON type: 1 is neither true nor 1.0."""
+    if isinstance(value, dict):
+        return {key: _typed(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_typed(inner) for inner in value]
+    return type(value), value
