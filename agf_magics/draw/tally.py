@@ -1,0 +1,109 @@
+"""What a row of a run comes to: its elements counted, its state in words.
+
+A fan-out's own row says when it started and ended; how many elements are done stands in the rows under it. All of them
+but ``collect`` are elements, and ``collect`` is the last (a fold has none): `flow.steps.children` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..engine.progress import Key, Progress, Row
+from .look import State, state
+
+
+class Tally(NamedTuple):
+    """The elements of a fan-out."""
+
+    total: int
+    ok: int
+    failed: int
+    running: int
+    cancelled: int
+
+    @property
+    def ended(self) -> int:
+        return self.ok + self.failed + self.cancelled
+
+    def __str__(self) -> str:
+        """
+        >>> str(Tally(1000, 812, 3, 8, 0))
+        '812 ok, 3 failed, 8 running of 1,000'
+        """
+        parts = [(self.ok, "ok"), (self.failed, "failed"), (self.running, "running"), (self.cancelled, "cancelled")]
+        counts = ", ".join(f"{count:,} {word}" for count, word in parts if count or word == "ok")
+        return f"{counts} of {self.total:,}"
+
+
+class Corner(NamedTuple):
+    """The state of a step in the corner of its box, short, so that room can be kept for it: ``▶ 812/1,000``."""
+
+    words: str
+    look: State
+    shares: tuple[float, float] | None = None
+    """Of a fan-out's elements, which part is ok and which failed."""
+
+
+def tallies(progress: Progress) -> Mapping[Key, Tally]:
+    """The fan-outs that have announced their elements."""
+    rows = list(progress.rows.values())
+    found: dict[Key, Tally] = {}
+    for place, row in enumerate(rows):
+        if row.width is None:
+            continue
+        parts = []
+        for other in rows[place + 1 :]:
+            if other.depth <= row.depth:
+                break
+            if other.depth == row.depth + 1:
+                parts.append(other)
+        found[row.key] = _tally(row.width, parts[:-1] or parts)
+    return found
+
+
+def words(row: Row) -> str:
+    """The state of a row: ``✓ ok``; of one that stands in a fan-out also how often.
+
+    A mark and a word always: a colour alone says nothing to who cannot see it.
+    """
+    look = state(row.state)
+    return f"{look.mark} {look.word}{_left(row)}"
+
+
+def corner(row: Row, tally: Tally | None) -> Corner:
+    """What a box of the picture shows of its row."""
+    look = state(row.state)
+    if tally is not None and row.state != "pending":
+        total = tally.total or 1
+        share = (tally.ok / total, tally.failed / total)
+        return Corner(f"{look.mark} {_short(tally.ok)}/{_short(tally.total)}", look, share)
+    if row.many and row.started:
+        return Corner(f"{look.mark} {_short(row.finished)}/{_short(row.started - row.retried)}", look)
+    return Corner(f"{look.mark} {look.word.split()[0]}", look)
+
+
+def times(row: Row) -> str:
+    """How often a row ran that may run more than once: ``812 ok, 3 failed, 8 running``."""
+    lost = row.failed - row.retried
+    parts = [(row.finished, "ok"), (lost, "failed"), (row.running, "running"), (row.retried, "retried"),
+             (row.cancelled, "cancelled"), (row.skipped, "skipped")]  # fmt: skip
+    return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
+
+
+def _left(row: Row) -> str:
+    return f", {row.left:,} left running" if row.left and row.state != "left" else ""
+
+
+def _tally(total: int, parts: list[Row]) -> Tally:
+    ok = sum(row.finished for row in parts)
+    failed = sum(max(0, row.failed - row.retried) for row in parts)
+    return Tally(total, ok, failed, sum(row.running for row in parts), sum(row.cancelled for row in parts))
+
+
+def _short(count: int) -> str:
+    """
+    >>> [_short(n) for n in (812, 1000, 12_345, 3_400_000)]
+    ['812', '1,000', '12k', '3.4M']
+    """
+    return f"{count:,}" if count < 10_000 else f"{count // 1000}k" if count < 1_000_000 else f"{count / 1e6:.1f}M"
