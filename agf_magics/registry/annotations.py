@@ -13,6 +13,7 @@ import inspect
 import operator
 import sys
 import typing
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -20,7 +21,8 @@ from typing import Any, NamedTuple
 import typing_extensions
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticCustomError, SchemaValidator, core_schema
+from pydantic.warnings import ArbitraryTypeWarning
+from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
 
 from ..flow.values import is_json, settle
 
@@ -51,37 +53,36 @@ class Model(NamedTuple):
 
 
 def build(
-    parameters: Mapping[str, inspect.Parameter], more: bool, names: Mapping[str, Any], secret: Collection[str]
+    parameters: Mapping[str, inspect.Parameter], more: bool, names: dict[str, Any], secret: Collection[str]
 ) -> Model:
     """The model of ``parameters``. ``more``: other names are taken too; ``names``: what annotations speak of;
     ``secret``: parameters whose default is not told."""
+    wanted, errors = _usable({name: parameter.annotation for name, parameter in parameters.items()}, names)
     fields: dict[str, Any] = {}
-    doubts: list[str] = []
-    unresolved = False
     for name, parameter in parameters.items():
-        wanted: Any = Any
-        try:
-            wanted = _usable(parameter.annotation, names)
-        except Exception as error:  # an annotation is an expression of its author's, and so are the hooks it may have
-            unresolved = unresolved or isinstance(error, NameError)
-            doubts.append(f"the annotation of {name!r} cannot be used, so anything is accepted: {_first_line(error)}")
-        if parameter.default is None and wanted is not Any:  # `limit: int = None` means that it may be None
-            wanted = typing.Optional[wanted]  # noqa: UP045 - for any annotation, also those that know no |
+        kind = wanted.get(name, Any)
+        if parameter.default is None and kind is not Any:  # `limit: int = None` means that it may be None
+            kind = typing.Optional[kind]  # noqa: UP045 - for any annotation, also those that know no |
         required = parameter.default is inspect.Parameter.empty
-        fields[name] = typing_extensions.Required[wanted] if required else typing_extensions.NotRequired[wanted]
-    adapter = TypeAdapter(_typed_dict("Arguments", fields, CONFIG))
-    validator = SchemaValidator(_closed(_strict(adapter.core_schema), more))
-    return Model(validator.validate_python, _told(adapter, parameters, more, secret), tuple(doubts), unresolved)
+        fields[name] = typing_extensions.Required[kind] if required else typing_extensions.NotRequired[kind]
+    validator, told = _compiled(fields, more)
+    for name, parameter in parameters.items():
+        if parameter.default is not inspect.Parameter.empty and name not in secret:
+            default = settle(parameter.default)
+            told["properties"][name].update({"default": default} if is_json(default) else {})
+    said = "the annotation of {!r} cannot be used, so anything is accepted: {}"
+    doubts = tuple(said.format(name, _why(error)) for name, error in errors.items())
+    return Model(validator.validate_python, told, doubts, any(map(_not_yet, errors.values())))
 
 
-def schema_of(annotation: object, names: Mapping[str, Any]) -> Schema | None:
+def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
     """The JSON Schema of one annotation; None where it says nothing of JSON."""
-    try:
-        usable = _usable(annotation, names)
-        schema = TypeAdapter(usable, config=_config(usable)).json_schema(schema_generator=_Plain)
-    except Exception:  # as in `build`: an annotation of somebody's that cannot be told
+    wanted, errors = _usable({"it": annotation}, names)
+    if errors:
         return None
-    return schema if schema.keys() - {"title"} else None
+    whole = _compiled(wanted, False)[1]
+    schema = whole["properties"]["it"]
+    return {**schema, **{key: whole[key] for key in ("$defs",) if key in whole}} if schema.keys() - {"title"} else None
 
 
 class _Plain(GenerateJsonSchema):
@@ -97,21 +98,44 @@ class _Plain(GenerateJsonSchema):
         return {}
 
 
-def _usable(annotation: object, names: Mapping[str, Any]) -> Any:
-    """The annotation with its names looked up, tried out."""
-    if annotation is inspect.Parameter.empty:
-        return Any
+def _usable(annotations: Mapping[str, object], names: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Exception]]:
+    """Those that can be used, with their names looked up, and why the others cannot."""
+    # An annotation is an expression of its author's, with hooks of its author's: it may raise anything.
+    wanted: dict[str, Any] = {}
+    errors: dict[str, Exception] = {}
+    for name, annotation in annotations.items():
+        try:
+            wanted[name] = Any if annotation is inspect.Parameter.empty else _resolved(annotation, names)
+        except Exception as error:
+            errors[name] = error
+    try:
+        _compiled(wanted, False)
+    except Exception:  # whose fault is it?
+        for name, found in list(wanted.items()):
+            try:
+                _compiled({name: found}, False)
+            except Exception as error:
+                errors[name] = error
+                del wanted[name]
+    return wanted, errors
+
+
+def _resolved(annotation: object, names: dict[str, Any]) -> Any:
     holder = SimpleNamespace(__annotations__={"it": annotation})
-    found = _modern(typing.get_type_hints(holder, dict(names), include_extras=True)["it"])
-    TypeAdapter(found, config=_config(found))
-    return found
+    return _modern(typing.get_type_hints(holder, names, include_extras=True)["it"])
 
 
-def _config(annotation: Any) -> ConfigDict | None:
-    """pydantic takes no config beside a type that brings its own."""
-    own = typing_extensions.is_typeddict(annotation) or hasattr(annotation, "__pydantic_config__")
-    own = own or hasattr(annotation, "__dataclass_fields__") or hasattr(annotation, "model_config")
-    return None if own else CONFIG
+def _compiled(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schema]:
+    """A validator of these arguments and their JSON Schema."""
+    with warnings.catch_warnings():  # what is no type at all (`x: 5`) is only warned about
+        warnings.simplefilter("error", ArbitraryTypeWarning)
+        adapter = TypeAdapter(_typed_dict("Arguments", fields, CONFIG))
+    validator = SchemaValidator(_closed(_strict(adapter.core_schema), more))
+    told = adapter.json_schema(schema_generator=_Plain)
+    if "$ref" in told:
+        raise TypeError("Self means nothing outside of a class")
+    told.pop("title", None)
+    return validator, {"properties": {}, **told, "additionalProperties": more}
 
 
 def _modern(annotation: Any) -> Any:
@@ -122,11 +146,11 @@ def _modern(annotation: Any) -> Any:
         hints = typing.get_type_hints(annotation, include_extras=True)
         fields = {}
         for key, hint in hints.items():
-            required = key in annotation.__required_keys__
-            bare = (
-                typing.get_args(hint)[0] if typing.get_origin(hint) in (typing.Required, typing.NotRequired) else hint
-            )
-            fields[key] = (typing.Required if required else typing.NotRequired)[_modern(bare)]
+            said = typing.get_origin(hint)  # where annotations are texts, __required_keys__ misses it
+            known = said in (typing.Required, typing.NotRequired)
+            required = said is typing.Required if known else key in annotation.__required_keys__
+            bare = _modern(typing.get_args(hint)[0] if known else hint)
+            fields[key] = typing.Required[bare] if required else typing.NotRequired[bare]
         return _typed_dict(annotation.__name__, fields)
     arguments = typing.get_args(annotation)
     if not any(typing.is_typeddict(a) or typing.get_args(a) for a in arguments):
@@ -158,6 +182,8 @@ def _strict(node: Any) -> Any:
         return node
     if kind in SCALARS:
         return {"strict": True, **node}
+    if kind == "generator":  # an Iterable: pydantic would hand over an iterator that can be read once
+        node = {"type": "list", "items_schema": node.get("items_schema", core_schema.any_schema())}
     if kind in CHOICES:
         return _exact(node)
     if not isinstance(kind, str):  # a mapping of fields or of choices
@@ -186,18 +212,13 @@ def _closed(node: Any, more: bool) -> Any:
     return {**node, "extra_behavior": "allow" if more else "forbid"}
 
 
-def _told(
-    adapter: TypeAdapter[Any], parameters: Mapping[str, inspect.Parameter], more: bool, secret: Collection[str]
-) -> Schema:
-    schema = adapter.json_schema(schema_generator=_Plain)
-    for name, told in schema.get("properties", {}).items():
-        default = parameters[name].default
-        if default is not inspect.Parameter.empty and name not in secret and is_json(plain := settle(default)):
-            told["default"] = plain
-    schema.pop("title", None)
-    return {**schema, "additionalProperties": more}
+def _why(error: Exception) -> str:
+    if _not_yet(error) and not isinstance(error, NameError):
+        return "it speaks of something that is not defined"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    told = lines[-1].strip() if isinstance(error, SchemaError) else lines[0]
+    return told.partition(", Pydantic will")[0]
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def _not_yet(error: Exception) -> bool:
+    return isinstance(error, NameError) or getattr(error, "code", None) == "class-not-fully-defined"

@@ -11,7 +11,7 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 Where: TypeAlias = Literal["loop", "kernel", "worker"]
@@ -67,7 +67,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def names_around(function: Callable[..., Any]) -> Mapping[str, Any]:
+def names_around(function: Callable[..., Any]) -> dict[str, Any]:
     """The globals that its annotations speak of: those of the notebook for a function of a cell."""
     inner = inspect.unwrap(_inner(function))
     if inspect.isclass(inner):

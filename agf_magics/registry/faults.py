@@ -32,6 +32,8 @@ def faults(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value], secre
         loc, kind = error["loc"], error["type"]
         path, tail = _follow(given, loc)
         hidden = loc[0] in secret
+        if hidden:  # its keys are nobody's business either
+            path, tail = str(loc[0]), ()
         if kind == "extra_forbidden":
             phrases.append(f"has no argument {path!r}" if len(loc) == 1 else f"knows no {path!r}")
         elif kind == "missing":
