@@ -84,8 +84,8 @@ $(VENV)/.has-%: pyproject.toml $(EXTENSION) | $(PY)
 	@touch $@
 
 $(PY):
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "agf-magics needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)"; \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "agf-magics needs Python 3.11 or newer, and $(PYTHON) is $$(command -v $(PYTHON) >/dev/null && $(PYTHON) --version 2>&1 || echo not there)"; \
 	  echo "name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; } >&2
 	@$(PYTHON) -m venv --clear $(VENV) || { \
 	  echo "$(PYTHON) cannot make an environment; on Debian and Ubuntu: apt install python3-venv"; \

@@ -41,6 +41,7 @@ def ran(path: Path) -> bool:
         timeout=SECONDS_A_CELL,
         resources={"metadata": {"path": str(path.parent)}},
         store_widget_state=False,
+        extra_arguments=["--log-level=ERROR"],
     )
     start, failure = time.perf_counter(), None
     try:
