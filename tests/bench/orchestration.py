@@ -1,0 +1,102 @@
+"""§ 3: what a step and an element cost, with events folded, against the floor and bare asyncio. Paired rounds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import agf_magics as agf
+from tests.bench.rounds import Row, paired
+
+STEPS, ITEMS = 200, 1000
+
+
+async def work(x: int) -> int:
+    return x + 1
+
+
+def plain(x: int) -> int:
+    return x + 1
+
+
+def _registry() -> agf.Registry:
+    registry = agf.Registry()
+    agf.tool(work, registry=registry)
+    agf.tool(plain, registry=registry, where="loop")
+    agf.tool(plain, name="threaded", registry=registry)
+    return registry
+
+
+def _linear(step: str) -> str:
+    return "pipeline: linear\nsteps:\n" + f"  - {step}\n" * STEPS
+
+
+def _fan(tool: str, limit: int = 16) -> str:
+    return f"""
+pipeline: fan
+steps:
+  - for_each:
+      over: ctx.xs
+      max_parallel: {limit}
+      on_error: abort
+      do: {{tool: {{name: {tool}, args: {{x: !expr item}}}}}}
+      collect: {{transform: {{value: count(pipe)}}}}
+"""
+
+
+def _ours(text: str) -> Callable[[], Awaitable[Any]]:
+    registry = _registry()
+    flow = agf.load(text, registry=registry)
+    given = {"n": 1, "xs": list(range(ITEMS))}
+
+    async def run() -> Any:
+        return (await agf.arun(flow, given, registry=registry)).output
+
+    return run
+
+
+async def _awaits() -> None:
+    for i in range(STEPS):
+        await work(i)
+
+
+async def _gathered() -> list[int]:
+    slots = asyncio.Semaphore(16)
+
+    async def one(x: int) -> int:
+        async with slots:
+            return await work(x)
+
+    return await asyncio.gather(*(one(x) for x in range(ITEMS)))
+
+
+def rows() -> list[Row]:
+    """Microseconds a step, then an element."""
+
+    def timed(run: Callable[[], Awaitable[Any]]) -> Callable[[], Any]:
+        return lambda: loop.run_until_complete(run())  # type: ignore[arg-type]
+
+    loop = asyncio.new_event_loop()
+    try:
+        linear = paired(
+            {
+                "await in a loop (the floor)": timed(_awaits),
+                "agf: linear async tool": timed(_ours(_linear("tool: {name: work, args: {x: !expr ctx.n}}"))),
+                "agf: linear plain tool, where=loop": timed(_ours(_linear("tool: {name: plain, args: {x: !expr ctx.n}}"))),
+                "agf: linear transform": timed(_ours(_linear("transform: {value: ctx.n + 1}"))),
+            },
+            per=STEPS,
+        )
+        fan = paired(
+            {
+                "asyncio.gather + Semaphore, no engine": timed(_gathered),
+                "agf: for_each async tool": timed(_ours(_fan("work"))),
+                "agf: for_each plain tool, where=loop": timed(_ours(_fan("plain"))),
+                "agf: for_each plain tool, worker threads": timed(_ours(_fan("threaded"))),
+            },
+            per=ITEMS,
+        )
+    finally:
+        loop.close()
+    return [*linear, *fan]

@@ -1,0 +1,40 @@
+"""Paired rounds: every round times each candidate back to back, and a ratio is taken within its round."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+
+class Row(NamedTuple):
+    name: str
+    micros: float
+    """The median over the rounds, for one unit of work."""
+    ratio: float
+    """To the first candidate of its table, the median of the ratios within rounds."""
+
+
+def paired(candidates: Mapping[str, Callable[[], Any]], *, per: int = 1, times: int = 1, rounds: int = 15) -> list[Row]:
+    """Time each candidate ``times`` times a round; ``per``: units of work in one call."""
+    for run in candidates.values():
+        run()
+    taken: dict[str, list[float]] = {name: [] for name in candidates}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for name, run in candidates.items():
+                start = time.perf_counter()
+                for _ in range(times):
+                    run()
+                taken[name].append((time.perf_counter() - start) / times / per * 1e6)
+    finally:
+        gc.enable()
+    base = next(iter(taken.values()))
+    return [
+        Row(name, statistics.median(each), statistics.median(a / b for a, b in zip(each, base, strict=True)))
+        for name, each in taken.items()
+    ]
