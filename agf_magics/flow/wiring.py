@@ -1,0 +1,199 @@
+"""Who reads what whom wrote.
+
+One walk in the order of the text follows every name from the step that writes it to the steps that read it; the data
+edges of the picture and the checks of names are two readings of what it finds. It knows no language: expressions say
+what they read, targets what they write, and `Flow.stores` where names live in a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from .frame import Join, Ref, Target
+from .steps import Branches, Choose, Compute, Each, Flow, Fold, Invoke, Sequence, Step
+
+Key = tuple[str, ...]
+"""A place of a frame that is written as a whole: ``("ctx", "review")``, ``("pipe",)``."""
+
+Role = Literal["outcome", "element", "acc", "results"]
+"""What of a step it is that stands there: its own value, an element it goes over, what it carries, what ran in it."""
+
+
+class Wire(NamedTuple):
+    """A value that flows."""
+
+    source: str | None
+    """The id of the step that wrote it; None: it comes with the run's input."""
+    dest: str
+    """The id of the step that reads it."""
+    name: str
+
+
+class Write(NamedTuple):
+    """A step leaves a value at a place."""
+
+    key: Key
+    step: Step
+    ref: Ref
+    role: Role = "outcome"
+    part: str | None = None
+    """The field of the value that is this step's, where several steps make up one value."""
+    again: bool = False
+    """Whether it is only there from the second iteration on."""
+    lasting: bool = True
+    """Whether the flow's own steps see it; what is stored in an element, a branch or a fold goes with it."""
+
+
+class Read(NamedTuple):
+    """A step reads a place."""
+
+    key: Key
+    step: Step
+    ref: Ref
+    writes: tuple[Write, ...]
+    """Whom it may come from; empty: nobody before it."""
+    sure: bool
+    """Whether the step runs whenever the flow does."""
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether nobody has written it when it is read for the first time."""
+        return all(write.again for write in self.writes)
+
+
+class Trace(NamedTuple):
+    """Everything that is read and written, in the order of the text."""
+
+    reads: list[Read]
+    writes: list[Write]
+    order: list[Read | Write]
+
+
+def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
+    """The data edges of ``flow``, in the order in which they are read."""
+    found: dict[Wire, None] = {}
+    for read in (trace or follow(flow)).reads:
+        if read.unwritten:
+            found[Wire(None, read.step.id, read.key[-1])] = None
+        for write in read.writes:
+            found[Wire(write.step.id, read.step.id, write.part or write.key[-1])] = None
+    return tuple(found)
+
+
+def follow(flow: Flow) -> Trace:
+    """Every read and write of ``flow``."""
+    walk = _Walk(flow.stores)
+    walk.step(flow.body, _View(), True)
+    return walk.trace
+
+
+class _View:
+    """What is written where, as a step sees it. What is written in a view is not seen outside of it."""
+
+    __slots__ = ("outer", "written")
+
+    def __init__(self, outer: _View | None = None) -> None:
+        self.outer = outer
+        self.written: dict[Key, tuple[Write, ...]] = {}
+
+    def at(self, key: Key) -> tuple[Write, ...]:
+        view: _View | None = self
+        while view is not None:
+            if key in view.written:
+                return view.written[key]
+            view = view.outer
+        return ()
+
+    def under(self, key: Key) -> tuple[Write, ...]:
+        """Everything below ``key``: whoever reads a whole mapping reads all that is in it."""
+        views = [self]
+        while views[-1].outer is not None:
+            views.append(views[-1].outer)
+        seen = {at: writes for view in reversed(views) for at, writes in view.written.items() if at[: len(key)] == key}
+        return tuple(write for writes in seen.values() for write in writes)
+
+
+class _Walk:
+    def __init__(self, stores: Key) -> None:
+        self.stores = stores
+        self.trace = Trace([], [], [])
+
+    def step(self, step: Step, view: _View, sure: bool) -> None:
+        """``step``, in its order: what it reads, its own steps, what it leaves."""
+        match step:
+            case Sequence():
+                for inner in step.steps:
+                    self.step(inner, view, sure)
+            case Invoke():
+                # `pipe` is handed to every called flow; whether one reads it is not known here.
+                self.read(step, step.args.reads(), view, sure)
+            case Compute():
+                self.read(step, step.value.reads(), view, sure)
+            case Choose():
+                self.read(step, step.pick.reads(), view, sure)
+                for case in (*step.cases.values(), *([step.default] if step.default else [])):
+                    self.step(case, _View(view), False)
+            case Branches():
+                self.branches(step, view, sure)
+            case Each():
+                self.each(step, view, sure)
+            case Fold():
+                self.fold(step, view, sure)
+        self.leave(step, view)
+
+    def branches(self, step: Branches, view: _View, sure: bool) -> None:
+        for branch in step.branches.values():
+            self.step(branch, _View(view), sure and step.on_error == "abort")
+        inside = _View(view)
+        for ref in step.join.writes():
+            inside.written[ref.path] = tuple(
+                Write(ref.path, branch, ref, part=name) for name, branch in step.branches.items()
+            )
+        self.step(step.collect, inside, sure)
+
+    def each(self, step: Each, view: _View, sure: bool) -> None:
+        self.read(step, step.over.reads(), view, sure)
+        inside = _View(view)
+        self.bind(step, step.element, "element", inside)
+        self.step(step.body, inside, False)
+        inside = _View(view)
+        self.bind(step.body, step.join, "results", inside)
+        self.step(step.collect, inside, sure)
+
+    def fold(self, step: Fold, view: _View, sure: bool) -> None:
+        self.read(step, (*step.over.reads(), *step.init.reads()), view, sure)
+        inside = _View(view)
+        self.bind(step, step.element, "element", inside)
+        self.bind(step, step.acc, "acc", inside)
+        # What one iteration leaves, the next one sees.
+        left = (*step.acc.writes(), *(step.body.target.writes() if step.body.target else ()))
+        for ref in left:
+            inside.written[ref.path] = (*inside.at(ref.path), Write(ref.path, step.body, ref, again=True))
+        self.step(step.body, inside, False)
+
+    def bind(self, step: Step, target: Target | Join, role: Role, view: _View) -> None:
+        for ref in target.writes():
+            view.written[ref.path] = (Write(ref.path, step, ref, role),)
+
+    def leave(self, step: Step, view: _View) -> None:
+        for ref in step.target.writes() if step.target else ():
+            write = Write(ref.path, step, ref, lasting=view.outer is None)
+            view.written[ref.path] = (write,)
+            self.trace.writes.append(write)
+            self.trace.order.append(write)
+
+    def read(self, step: Step, refs: Iterable[Ref], view: _View, sure: bool) -> None:
+        for ref in refs:
+            key = self.key(ref.path)
+            writes = view.under(key) if key == self.stores else view.at(key)
+            if len(ref.path) > len(key):
+                named = tuple(write for write in writes if write.part == ref.path[len(key)])
+                writes = named or writes
+            read = Read(key, step, ref, writes, sure)
+            self.trace.reads.append(read)
+            self.trace.order.append(read)
+
+    def key(self, path: Key) -> Key:
+        depth = len(self.stores)
+        return path[: depth + 1] if depth and path[:depth] == self.stores else path[:1]
