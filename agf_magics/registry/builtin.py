@@ -63,7 +63,7 @@ def _below(folder: Path, path: str) -> Path:
     if asked.drive or asked.root or ".." in asked.parts:
         raise StepError(Diagnostic("tool.file-path", f"{path!r} leads out of the notebook's folder", hint=hint))
     place = root / asked
-    if Path(os.path.realpath(place)) != place:
+    if place.is_symlink() or Path(os.path.realpath(place)) != place:  # a link to itself is its own real path
         raise StepError(Diagnostic("tool.file-path", f"{path!r} goes through a symbolic link", hint=hint))
     return place
 

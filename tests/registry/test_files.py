@@ -1,0 +1,176 @@
+"""file__read and file__write: below the notebook's folder and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agf_magics.registry import Registry, install
+from agf_magics.text.diagnostics import StepError
+
+posix = pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "secret.txt").write_text("hunter2")
+    place = tmp_path / "notebook"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture
+def call(folder: Path) -> Callable[..., Any]:
+    registry = Registry()
+    install(registry, folder=lambda: folder, allow_shell=lambda: False)
+
+    def by_name(name: str, **given: Any) -> Any:
+        kept = registry.tools[name]
+        return kept.function(**kept.check(given))
+
+    return by_name
+
+
+def test_what_is_written_can_be_read(call: Callable[..., Any], folder: Path) -> None:
+    text = "größer\r\nsecond\n"
+    assert call("file__write", path="verdict.txt", content=text) == {"path": "verdict.txt", "bytes": 17}
+    assert (folder / "verdict.txt").read_bytes() == text.encode()
+    assert call("file__read", path="verdict.txt") == text
+    assert call("file__write", path="./verdict.txt", content="")["bytes"] == 0
+    assert call("file__read", path="verdict.txt") == ""
+
+
+def test_folders_on_the_way_are_made(call: Callable[..., Any], folder: Path) -> None:
+    assert call("file__write", path="out/a/b.txt", content="x") == {"path": "out/a/b.txt", "bytes": 1}
+    assert (folder / "out" / "a" / "b.txt").read_text() == "x"
+
+
+def test_a_json_value_is_written_as_json(call: Callable[..., Any], folder: Path) -> None:
+    call("file__write", path="report.json", content={"größe": [1, None]})
+    assert (folder / "report.json").read_text("utf-8") == '{\n  "größe": [\n    1,\n    null\n  ]\n}\n'
+
+
+@pytest.mark.parametrize("content", [object(), float("nan"), {"a": object()}, {1: 2}])
+def test_what_is_neither_text_nor_json_is_not_written(call: Callable[..., Any], folder: Path, content: Any) -> None:
+    with pytest.raises(StepError, match="not text or JSON throughout") as caught:
+        call("file__write", path="report.json", content=content)
+    assert caught.value.code == "tool.file-write"
+    assert not list(folder.iterdir())
+
+
+OUTSIDE = ["../secret.txt", "a/../../secret.txt", "a/..", "..", "/etc/hostname", "//etc/hostname", "../notebook/a.txt"]
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+@pytest.mark.parametrize("name", ["file__read", "file__write"])
+def test_a_path_may_not_lead_out(call: Callable[..., Any], tmp_path: Path, name: str, path: str) -> None:
+    with pytest.raises(StepError, match=r"leads out of the notebook's folder") as caught:
+        call(name, path=path, **({"content": "x"} if name == "file__write" else {}))
+    assert caught.value.code == "tool.file-path"
+    assert (tmp_path / "secret.txt").read_text() == "hunter2"
+
+
+def test_an_absolute_path_is_refused_even_when_it_lies_below(call: Callable[..., Any], folder: Path) -> None:
+    (folder / "a.txt").write_text("x")
+    with pytest.raises(StepError, match="leads out"):
+        call("file__read", path=str(folder / "a.txt"))
+
+
+@pytest.mark.parametrize("path", ["", "  ", "a\0b", "a\nb", "a\ud800"])
+def test_what_is_no_path_is_refused(call: Callable[..., Any], path: str) -> None:
+    with pytest.raises(StepError, match="is no path"):
+        call("file__read", path=path)
+    with pytest.raises(StepError, match="is no path"):
+        call("file__write", path=path, content="x")
+
+
+@posix
+@pytest.mark.parametrize("target", ["../secret.txt", "inside.txt", "loop"])
+def test_a_link_is_refused_wherever_it_leads(
+    call: Callable[..., Any], folder: Path, tmp_path: Path, target: str
+) -> None:
+    (folder / "inside.txt").write_text("inside")
+    (folder / "loop").symlink_to(target)
+    for refused in (lambda: call("file__read", path="loop"), lambda: call("file__write", path="loop", content="x")):
+        with pytest.raises(StepError, match="goes through a symbolic link"):
+            refused()
+    assert (tmp_path / "secret.txt").read_text() == "hunter2"
+    assert (folder / "inside.txt").read_text() == "inside"
+
+
+@posix
+def test_a_path_through_a_linked_folder_is_refused(call: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+    (folder / "up").symlink_to(tmp_path)
+    for path in ("up/secret.txt", "up/new.txt", "up/notebook/x.txt"):
+        with pytest.raises(StepError, match="goes through a symbolic link"):
+            call("file__write", path=path, content="x")
+    assert not (tmp_path / "new.txt").exists()
+
+
+@posix
+def test_the_notebooks_folder_itself_may_be_reached_through_a_link(tmp_path: Path, folder: Path) -> None:
+    (folder / "a.txt").write_text("x")
+    (tmp_path / "link").symlink_to(folder)
+    registry = Registry()
+    install(registry, folder=lambda: tmp_path / "link", allow_shell=lambda: False)
+    assert registry.tools["file__read"].function(path="a.txt") == "x"
+
+
+def test_a_file_that_is_not_there_is_told_with_the_nearest(call: Callable[..., Any], folder: Path) -> None:
+    (folder / "verdict.txt").write_text("x")
+    with pytest.raises(StepError) as caught:
+        call("file__read", path="verdikt.txt")
+    found = caught.value.diagnostic
+    assert (found.code, found.message) == ("tool.file-read", "'verdikt.txt' does not exist")
+    assert found.hint == "did you mean verdict.txt?"
+    with pytest.raises(StepError, match="does not exist"):
+        call("file__read", path="no/such/folder.txt")
+
+
+def test_a_folder_is_not_a_file(call: Callable[..., Any], folder: Path) -> None:
+    (folder / "out").mkdir()
+    for path in ("out", "."):
+        with pytest.raises(StepError, match="is a folder"):
+            call("file__read", path=path)
+        with pytest.raises(StepError, match="is not a file"):
+            call("file__write", path=path, content="x")
+
+
+def test_a_file_is_not_a_folder(call: Callable[..., Any], folder: Path) -> None:
+    (folder / "a").write_text("x")
+    with pytest.raises(StepError, match="cannot be written"):
+        call("file__write", path="a/b.txt", content="x")
+
+
+@posix
+def test_a_named_pipe_is_not_waited_for(call: Callable[..., Any], folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(StepError, match="is not a file"):
+        call("file__read", path="pipe")
+    with pytest.raises(StepError, match="is not a file"):
+        call("file__write", path="pipe", content="x")
+
+
+def test_a_file_that_is_not_utf_8_is_told(call: Callable[..., Any], folder: Path) -> None:
+    (folder / "x.bin").write_bytes(b"ab\xff")
+    with pytest.raises(StepError, match=r"'x.bin' is not UTF-8 text \(byte 2\)"):
+        call("file__read", path="x.bin")
+    (folder / "bom.csv").write_bytes(b"\xef\xbb\xbfname")
+    assert call("file__read", path="bom.csv") == "name"
+
+
+def test_a_text_that_cannot_be_encoded_leaves_the_file_as_it_was(call: Callable[..., Any], folder: Path) -> None:
+    (folder / "a.txt").write_text("x")
+    with pytest.raises(StepError, match="lone surrogates"):
+        call("file__write", path="a.txt", content="\ud800")
+    assert (folder / "a.txt").read_text() == "x"
+
+
+def test_a_name_that_is_too_long_is_told(call: Callable[..., Any]) -> None:
+    with pytest.raises(StepError) as caught:
+        call("file__write", path="n" * 5000, content="x")
+    assert caught.value.code == "tool.file-write"
