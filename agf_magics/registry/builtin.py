@@ -54,6 +54,9 @@ def install(
     tool(shell, registry=registry)
 
 
+# os.path asks and answers; a Path raises for a name that is too long.
+
+
 def _below(folder: Path, path: str) -> Path:
     root = Path(os.path.realpath(folder))
     asked = PurePath(path)
@@ -63,14 +66,14 @@ def _below(folder: Path, path: str) -> Path:
     if asked.drive or asked.root or ".." in asked.parts:
         raise StepError(Diagnostic("tool.file-path", f"{path!r} leads out of the notebook's folder", hint=hint))
     place = root / asked
-    if place.is_symlink() or Path(os.path.realpath(place)) != place:  # a link to itself is its own real path
+    if os.path.islink(place) or Path(os.path.realpath(place)) != place:  # a link to itself is its own real path
         raise StepError(Diagnostic("tool.file-path", f"{path!r} goes through a symbolic link", hint=hint))
     return place
 
 
 def _read(place: Path, path: str) -> str:
-    if not place.is_file():
-        what = "is a folder" if place.is_dir() else "is not a file" if place.exists() else "does not exist"
+    if not os.path.isfile(place):
+        what = "is a folder" if os.path.isdir(place) else "is not a file" if os.path.exists(place) else "does not exist"
         raise StepError(Diagnostic("tool.file-read", f"{path!r} {what}", hint=_near(place)))
     try:
         with open(place, "rb", opener=_opener) as file:
@@ -89,7 +92,7 @@ def _write(place: Path, path: str, content: Value) -> dict[str, Any]:
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
     try:
         written = text.encode("utf-8")
-        if place.exists() and not place.is_file():
+        if os.path.exists(place) and not os.path.isfile(place):
             raise StepError(Diagnostic("tool.file-write", f"{path!r} is not a file"))
         place.parent.mkdir(parents=True, exist_ok=True)
         with open(place, "wb", opener=_opener) as file:
