@@ -13,21 +13,21 @@ from typing import NamedTuple
 from .diagnostics import Diagnostic
 from .source import Source, Span
 
+_BLANKS = " \t\r"
+
 
 class Slip(NamedTuple):
     """What a parser told."""
 
     source: Source
+    text: str
+    """Of the source, every line's end with a \\n."""
     problem: str
     at: int
     """Where it stopped."""
     context: str
     since: int
     """Where that began inside which it stopped."""
-
-    @property
-    def text(self) -> str:
-        return self.source.text
 
     @property
     def letter(self) -> str:
@@ -37,8 +37,8 @@ class Slip(NamedTuple):
         """The line of ``at`` without its indentation, and where it begins."""
         begin = self.text.rfind("\n", 0, at) + 1
         end = self.text.find("\n", at)
-        line = self.text[begin : len(self.text) if end < 0 else end].rstrip()
-        return begin + len(line) - len(line.lstrip()), line.lstrip()
+        line = self.text[begin : len(self.text) if end < 0 else end].rstrip(_BLANKS)
+        return begin + len(line) - len(line.lstrip(_BLANKS)), line.lstrip(_BLANKS)
 
     def above(self, at: int) -> tuple[int, str]:
         """The nearest line with text above that of ``at``."""
@@ -58,7 +58,7 @@ class Slip(NamedTuple):
 
 def explain(source: Source, problem: str, at: int, context: str, since: int) -> Diagnostic:
     """The diagnostic for a parser's ``problem`` at offset ``at``, found in a ``context`` that began at ``since``."""
-    slip = Slip(source, problem, at, context, since)
+    slip = Slip(source, re.sub("\r(?!\n)", "\n", source.text), problem, at, context, since)
     for pattern, tell in SLIPS:
         if re.search(pattern, f"{context}; {problem}"):
             return tell(slip)
@@ -106,8 +106,8 @@ def _block(slip: Slip) -> Diagnostic:
         return slip.here(f"this {slip.letter!r} closes nothing", "delete it, or quote the text it belongs to")
     if before.endswith(("'", '"')):
         quote = before[-1]
-        if before.count(quote) % 2:  # it was opened further up: that line's slip, most likely
-            opened = slip.text.rfind(quote, 0, begin)
+        opened = slip.text.rfind(quote, 0, begin) if before.count(quote) % 2 else -1
+        if opened >= 0:  # further up: that line's slip, most likely
             message = f"this quote is closed only by the {quote} of a later line"
             return slip.told(opened, opened + 1, message, f"close it with {quote} on its own line")
         inside = "''" if quote == "'" else r"\""

@@ -27,6 +27,7 @@ from .nodes import shown as shown
 from .source import Source, Span
 from .yamlerrors import explain
 from .yamlplaces import reread
+from .yamlvalues import CONSTANTS, NotFinite, number
 
 try:
     from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]
@@ -81,23 +82,18 @@ class _Anchor(NamedTuple):
     height: int
 
 
-_CONSTANTS: dict[str, Any] = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-_PROPERTIES = re.compile(r"(?:[&!][^\s]*(?:\s+#.*)?\s*)+")
+_PROPERTIES = re.compile(r"(?:[&!][^ \t\r\n]*(?:[ \t\r\n]+#[^\r\n]*)*[ \t\r\n]*)+")
 _TAG = re.compile(r"![^\s,\[\]{}]*")
 _UNREADABLE = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 # Line ends of YAML 1.1 that are letters in 1.2, and JSON's way to escape what is beyond U+FFFF: libyaml knows neither.
-_FOREIGN = re.compile(r"[\x85\u2028\u2029]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)", re.DOTALL)
+_FOREIGN = re.compile(
+    r"[\x85\u2028\u2029]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[^\x85\u2028\u2029])"
+)
 
 
 # What a NamedTuple's own __new__, a function in Python, comes down to: an eighth of loading.
-_span: Callable[[tuple[Source, int, int]], Span] = partial(tuple.__new__, Span)
-_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(tuple.__new__, Scalar)
+_new_span: Callable[[tuple[Source, int, int]], Span] = partial(tuple.__new__, Span)
+_new_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(tuple.__new__, Scalar)
 
 
 class _Reading:
@@ -119,17 +115,10 @@ class _Reading:
         try:
             self._read(_Parser(text).get_event)
         except yaml.MarkedYAMLError as error:
-            mark, context = error.problem_mark or error.context_mark, error.context_mark
-            place = mark.index + self.base if mark else 0
-            raise DefinitionError(
-                explain(
-                    self.source,
-                    error.problem or "",
-                    place,
-                    error.context or "",
-                    context.index + self.base if context else place,
-                )
-            ) from None
+            at, since = (mark.index + self.base if mark else 0 for mark in (error.problem_mark, error.context_mark))
+            raise DefinitionError(explain(self.source, str(error.problem), at, str(error.context), since)) from None
+        except (yaml.YAMLError, ValueError) as error:  # what the parser in Python says of an escape beyond U+10FFFF
+            self._refuse("yaml.syntax", f"this is not valid YAML: {error}", 0, 0)
         return tuple(node for node in self.open[0].items or () if not (isinstance(node, Scalar) and node.value is None))
 
     def _readable(self) -> str:
@@ -156,7 +145,7 @@ class _Reading:
         if len(foreign) == 2:  # some other escape
             return foreign
         self.foreign.append(match.start())
-        return "_" if len(foreign) == 1 else r"\u005f\u005f"
+        return "·" if len(foreign) == 1 else r"\u005f\u005f"
 
     def _read(self, next_event: Any) -> None:
         events = yaml.events
@@ -185,7 +174,7 @@ class _Reading:
         text: str = event.value
         style: str = event.style or ""
         base = self.base
-        span = _span((self.source, event.start_mark.index + base, event.end_mark.index + base))
+        span = _new_span((self.source, event.start_mark.index + base, event.end_mark.index + base))
         is_key = top.items is None and top.key is None
         tag = None
         if event.tag is not None or event.anchor is not None:
@@ -194,11 +183,11 @@ class _Reading:
             text = reread(span.text, self.tamed[span.start : span.end], style, text) or text
         value: Any = text
         if not (style or tag or is_key):
-            if text in _CONSTANTS:
-                value = _CONSTANTS[text]
+            if text in CONSTANTS:
+                value = CONSTANTS[text]
             elif text[0] in "+-.0123456789":
                 value = self._number(text, span)
-        node = _scalar((value, text, span, tag, style))
+        node = _new_scalar((value, text, span, tag, style))
         if event.anchor is not None:
             self.anchors[event.anchor] = _Anchor(node, 1, 0, 0)
         if top.items is not None:
@@ -207,20 +196,12 @@ class _Reading:
             self._into(top, node)
 
     def _number(self, text: str, span: Span) -> Any:
-        """A number where the text is one, else the text."""
-        value: Any = text
         try:
-            if _INT.fullmatch(text):
-                return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-            if _FLOAT.fullmatch(text):
-                value = float(text)
-        except ValueError:  # Python refuses to read more than some thousand digits
-            value = float("inf")
-        if _NOT_FINITE.fullmatch(text) or value in (float("inf"), float("-inf")):
+            return number(text)
+        except NotFinite:
             message = f"{shorten(text)!r} is not a finite number"
             self.problems.error("yaml.number", message, span, "quote it if it is meant as text")
             return text
-        return value
 
     def _is_foreign(self, span: Span) -> bool:
         at = bisect_left(self.foreign, span.start)
