@@ -30,6 +30,9 @@ T = TypeVar("T")
 TURN = 0.01
 """Seconds after which a chain of calls that never wait gives the loop a turn: timers and cancels live on it."""
 
+REPEAT = 0.1
+"""Seconds after which a call that was told to stop is told again."""
+
 UNANSWERED = 2.0
 """Seconds a cancel may go unanswered before the loop is looked at."""
 
@@ -137,11 +140,16 @@ class Host:
         """Stop it and give it the grace to end. What is left running, and whether we were cancelled meanwhile."""
         if call.result is not None or call.take():
             return None, False
-        call.stop()
-        call.ended = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        call.ended = loop.create_future()
+        until = loop.time() + self.grace
         again = False
         try:
-            await asyncio.wait((call.ended,), timeout=self.grace)
+            while call.result is None:
+                call.stop()
+                await asyncio.wait((call.ended,), timeout=min(REPEAT, until - loop.time()))
+                if loop.time() >= until:
+                    break
         except asyncio.CancelledError:
             again = True
         if call.result is not None:

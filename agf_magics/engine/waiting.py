@@ -20,11 +20,13 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
 
-from .calls import Result
 from .threads import NEVER_BEGAN, Call
 
 POLL = 0.1
 """Seconds: on Windows a wait is not woken by a signal, and the blocked loop is noticed by looking."""
+
+TWICE = 0.2
+"""Seconds in which a signal that was sent again may come a second time."""
 
 IN_FLIGHT = 1.0
 """Seconds to wait for a signal that was sent and has not come; it has, unless a tool put its own handler there."""
@@ -41,15 +43,22 @@ class Waiter:
         """The call that is running."""
         self.owed: Call | None = None
         """The call that a signal of ours is on its way to."""
+        self.repeated: float | None = None
+        """When that signal was sent again: it may come twice, and the second is nobody's."""
         self._calls = calls
         self._lock = threading.Lock()
         self._reachable = False
 
     def interrupt(self, call: Call) -> None:
-        """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal reaches it."""
+        """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal reaches it.
+
+        To be repeated until the call has ended: a signal that comes just before the call falls asleep does not wake it.
+        """
         with self._lock:
             runs = self.inside is call and call.inner is None and not call.struck
-            if runs and self._reachable and self.owed is None:
+            if runs and self._reachable and self.owed in (None, call):
+                if self.owed is call:
+                    self.repeated = time.monotonic()
                 self.owed = call
                 _signal_main_thread()
 
@@ -58,18 +67,18 @@ class Waiter:
 
         ``watch`` is called every now and then and may raise as well.
         """
-        with self._attending():
+        with self._attending() as outermost:
             while not ended.is_set():
-                if waiters.stack[0].hits > 1:
-                    raise KeyboardInterrupt
-                watch()
                 try:
                     call = self._calls.get(timeout=POLL)
                 except Empty:
+                    watch()
                     continue
                 if call is not None:
                     self._perform(call)
-                del call
+                    del call  # the next one may be long in coming, and this one holds its arguments
+                if outermost.hits > 1:
+                    raise KeyboardInterrupt
 
     def wake(self) -> None:
         self._calls.put(None)
@@ -79,28 +88,28 @@ class Waiter:
             call.tell(NEVER_BEGAN)
             return
         call.waiter = self
-        result: Result = NEVER_BEGAN
+        result = NEVER_BEGAN
+        running = _hide_loop()
         try:
-            with _no_loop_running():
-                try:
-                    self.inside = call
-                    result = call.perform()
-                    self.inside = None
-                except KeyboardInterrupt as late:  # it came as the function was entered or left
-                    self.inside = None
-                    result = False, late
+            self.inside = call
+            result = call.perform()
+            self.inside = None
+        except KeyboardInterrupt as late:  # it came as the function was entered or left
+            result = False, late
         finally:
             self.inside = None
+            if running is not None:
+                _show_loop(running)
             call.tell(result)
 
     @contextlib.contextmanager
-    def _attending(self) -> Iterator[None]:
+    def _attending(self) -> Iterator[Waiter]:
         waiters.stack.append(self)
         try:
             with _handling_sigint():
                 self._reachable = _on_main_thread() and isinstance(_handler(), _OnSigint)
                 try:
-                    yield
+                    yield waiters.stack[0]
                 finally:
                     self._close()
         finally:
@@ -111,6 +120,8 @@ class Waiter:
         with self._lock:
             self._reachable = False
         until = time.monotonic() + IN_FLIGHT
+        if self.owed is None and self.repeated is not None:
+            time.sleep(0.001)  # sent before the lock was ours, so it comes with this at the latest
         while self.owed is not None and time.monotonic() < until:
             time.sleep(0.001)
 
@@ -144,6 +155,10 @@ class _OnSigint:
                 if waiter is top and waiter.inside is call and not call.struck:
                     _strike(call)
                 return
+            if waiter.repeated is not None:
+                repeated, waiter.repeated = waiter.repeated, None
+                if time.monotonic() - repeated < TWICE:
+                    return
         if self.before is signal.SIG_IGN:
             return
         stack[0].hits += 1
@@ -195,16 +210,14 @@ def _signal_main_thread() -> None:
         signal.pthread_kill(ident, signal.SIGINT)
 
 
-@contextlib.contextmanager
-def _no_loop_running() -> Iterator[None]:
+def _hide_loop() -> asyncio.AbstractEventLoop | None:
     """In a notebook the kernel's own loop runs on this thread: out of sight, so that a tool may call `asyncio.run`."""
     running = asyncio._get_running_loop()
-    if running is None:
-        yield
-        return
-    asyncio._set_running_loop(None)
-    try:
-        yield
-    finally:
-        asyncio.set_event_loop(running)  # asyncio.run leaves none behind
-        asyncio._set_running_loop(running)
+    if running is not None:
+        asyncio._set_running_loop(None)
+    return running
+
+
+def _show_loop(running: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(running)  # asyncio.run leaves none behind
+    asyncio._set_running_loop(running)

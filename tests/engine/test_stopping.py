@@ -1,0 +1,455 @@
+"""Interrupts and signals, in processes of their own: each sends itself a real SIGINT and must end in order, soon.
+
+A tool that is not stopped sleeps for an hour; the test then fails by the process's timeout.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+from agf_magics.engine.host import Host, start
+from agf_magics.engine.threads import Call
+from agf_magics.engine.waiting import Waiter
+
+PREAMBLE = """
+import asyncio, os, signal, threading, time
+from agf_magics.engine.host import Host, StillRunning, start
+
+HOUR = 3600
+
+def interrupt():
+    "As the stop button does it: from outside, at any time."
+    threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
+
+def nap():
+    "Sleeps, and wakes often: a signal that comes just before a long sleep begins does not end it, in any Python."
+    for _ in range(HOUR * 100):
+        time.sleep(0.01)
+
+def stopped(job, *, by):
+    try:
+        job.wait()
+    except asyncio.CancelledError:
+        assert job.reason == by, job.reason
+    else:
+        raise AssertionError("it was not stopped")
+
+def next_cell():
+    "What runs after the run: no KeyboardInterrupt may reach it, and Ctrl-C must work in it as ever."
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    for _ in range(100_000):
+        pass
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("Ctrl-C is dead")
+"""
+
+
+def play(script: str) -> list[str]:
+    """The lines the script prints."""
+    ran = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", PREAMBLE + textwrap.dedent(script)],
+        timeout=100,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout.split("\n")[:-1]
+
+
+def test_an_interrupt_ends_a_sleeping_tool_and_the_run_in_order() -> None:
+    assert play("""
+        def person():
+            while job.reason is None:  # presses the button until it is answered
+                os.kill(os.getpid(), signal.SIGINT)
+                threading.Event().wait(0.5)
+
+        def tool():
+            threading.Thread(target=person).start()
+            time.sleep(HOUR)
+
+        async def main(host):
+            try:
+                await host.call("kernel", tool, {})
+            finally:
+                await asyncio.sleep(0)
+                print("cleaned-up")
+
+        job = start(main)
+        stopped(job, by="interrupt")
+        next_cell()
+        """) == ["cleaned-up"]
+
+
+def test_an_interrupt_between_calls_ends_a_fan_out_of_everything() -> None:
+    assert play("""
+        met = threading.Barrier(4, action=interrupt)
+
+        async def awaits():
+            try:
+                await asyncio.to_thread(met.wait)
+                await asyncio.sleep(HOUR)
+            finally:
+                print("awaited-tool-ended")
+
+        def blocks():
+            met.wait()
+            threading.Event().wait(HOUR)
+
+        async def main(host):
+            host.grace = 0.1
+            async with asyncio.TaskGroup() as group:
+                group.create_task(host.call("loop", awaits, {}))
+                for _ in range(3):
+                    group.create_task(host.call("worker", blocks, {}))
+
+        stopped(start(main), by="interrupt")
+        next_cell()
+        """) == ["awaited-tool-ended"]
+
+
+def test_cancelling_a_run_interrupts_its_tool_on_the_waiting_thread() -> None:
+    play("""
+        begun = threading.Event()
+
+        def tool():
+            begun.set()
+            time.sleep(HOUR)
+
+        job = start(lambda host: host.call("kernel", tool, {}))
+        threading.Thread(target=lambda: (begun.wait(), job.cancel("button"))).start()
+        stopped(job, by="button")
+        next_cell()
+        """)
+
+
+def test_a_timeout_interrupts_a_tool_on_the_waiting_thread_and_the_run_goes_on() -> None:
+    assert play("""
+        async def main(host):
+            ok, error = await host.call("kernel", tool, {}, 0.05)
+            assert not ok
+            print(error)
+            return await host.call("kernel", lambda: "next", {})
+
+        def tool():
+            try:
+                time.sleep(HOUR)
+            finally:
+                print("interrupted")
+
+        assert start(main).wait() == (True, "next")
+        next_cell()
+        """) == ["interrupted", "took longer than 0.05 s"]
+
+
+def test_a_failing_sibling_interrupts_a_tool_on_the_waiting_thread() -> None:
+    play("""
+        begun = threading.Event()
+
+        def tool():
+            begun.set()
+            time.sleep(HOUR)
+
+        async def main(host):
+            async def fails():
+                await asyncio.to_thread(begun.wait)
+                raise ValueError
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(host.call("kernel", tool, {}))
+                    group.create_task(fails())
+            except* ValueError:
+                pass
+            return await host.call("kernel", lambda: "next", {})
+
+        assert start(main).wait() == (True, "next")
+        next_cell()
+        """)
+
+
+def test_a_tool_that_ends_just_as_its_time_is_up_leaks_no_interrupt() -> None:
+    play("""
+        def tool(until):
+            while time.perf_counter() < until:
+                pass
+
+        async def main(host):
+            for i in range(20):
+                await host.call("kernel", tool, {"until": time.perf_counter() + 0.001 + i * 0.00005}, 0.0015)
+
+        for _ in range(30):
+            start(main).wait()
+            for _ in range(100):
+                pass
+        next_cell()
+        """)
+
+
+def test_the_second_interrupt_raises_at_once_even_from_a_deaf_tool() -> None:
+    assert play("""
+        def deaf():
+            try:
+                interrupt()
+                nap()
+            except KeyboardInterrupt:
+                print("first")
+            interrupt()
+            nap()
+
+        try:
+            start(lambda host: host.call("kernel", deaf, {})).wait()
+        except KeyboardInterrupt:
+            print("second")
+        next_cell()
+        """) == ["first", "second"]
+
+
+def test_the_second_interrupt_raises_at_once_when_the_run_does_not_end() -> None:
+    play("""
+        async def main(host):
+            interrupt()
+            try:
+                await asyncio.sleep(HOUR)
+            finally:
+                interrupt()
+                await asyncio.sleep(HOUR)
+
+        try:
+            start(main).wait()
+        except KeyboardInterrupt:
+            next_cell()
+        else:
+            raise AssertionError
+        """)
+
+
+def test_a_deaf_tool_on_the_waiting_thread_is_said_to_be_left_running() -> None:
+    assert play("""
+        told = threading.Event()
+
+        def grade():
+            try:
+                interrupt()
+                nap()
+            except KeyboardInterrupt:
+                told.wait()
+
+        async def main(host):
+            host.grace = 0.05
+            try:
+                await host.call("kernel", grade, {})
+            except StillRunning as left:
+                print(left.left_running)
+                told.set()
+                raise
+
+        try:
+            start(main).wait()
+        except StillRunning:
+            next_cell()
+        """) == ["left running: grade, and the thread that waits for the run cannot leave it"]
+
+
+def test_an_interrupt_stops_the_run_inside_a_tool_and_the_one_around_it() -> None:
+    assert play("""
+        def sleeps():
+            try:
+                interrupt()
+                nap()
+            finally:
+                print("tool")
+
+        async def inner(host):
+            try:
+                await host.call("kernel", sleeps, {})
+            finally:
+                print("inner")
+
+        def tool():
+            try:
+                start(inner).wait()
+            finally:
+                print("outer-tool")
+
+        async def outer(host):
+            try:
+                await host.call("kernel", tool, {})
+                print("never")
+            finally:
+                print("outer")
+
+        stopped(start(outer), by="interrupt")
+        next_cell()
+        """) == ["tool", "inner", "outer-tool", "outer"]
+
+
+def test_an_interrupt_stops_a_run_that_a_worker_waits_for() -> None:
+    assert play("""
+        async def inner(host):
+            try:
+                interrupt()
+                await asyncio.sleep(HOUR)
+            finally:
+                print("inner")
+
+        async def outer(host):
+            host.grace = 60
+            await host.call("worker", lambda: start(inner).wait(), {})
+
+        stopped(start(outer), by="interrupt")
+        next_cell()
+        """) == ["inner"]
+
+
+def test_a_timeout_of_a_call_stops_only_the_run_inside_it() -> None:
+    assert play("""
+        async def inner(host):
+            await asyncio.sleep(HOUR)
+
+        async def outer(host):
+            ok, error = await host.call("kernel", lambda: start(inner).wait(), {}, 0.05)
+            print(type(error).__name__)
+            return await host.call("kernel", lambda: "next", {})
+
+        assert start(outer).wait() == (True, "next")
+        next_cell()
+        """) == ["TimedOut"]
+
+
+def test_a_keyboard_interrupt_of_the_tools_own_cancels_nothing() -> None:
+    assert play("""
+        def tool():
+            raise KeyboardInterrupt
+
+        job = start(lambda host: host.call("kernel", tool, {}))
+        ok, error = job.wait()
+        print(type(error).__name__, job.reason)
+        next_cell()
+        """) == ["KeyboardInterrupt None"]
+
+
+def test_an_interrupt_in_a_fan_out_is_a_cancel_and_never_a_failure_of_the_tool() -> None:
+    play("""
+        def tool():
+            interrupt()
+            nap()
+
+        async def branch(host):
+            result = await host.call("kernel", tool, {})
+            os._exit(1)  # told as a failure, it could be retried or dropped
+
+        async def main(host):
+            async with asyncio.TaskGroup() as one:
+                async with asyncio.TaskGroup() as two:
+                    two.create_task(branch(host))
+                one.create_task(asyncio.sleep(0))
+
+        stopped(start(main), by="interrupt")
+        next_cell()
+        """)
+
+
+def test_an_interrupt_works_in_a_cell_that_awaits_on_a_loop_with_a_handler_of_its_own() -> None:
+    """An async cell of a notebook: the kernel's handler would only cancel the cell's task, which cannot run."""
+    play("""
+        def tool():
+            interrupt()
+            nap()
+
+        async def cell():
+            stopped(start(lambda host: host.call("kernel", tool, {})), by="interrupt")
+
+        asyncio.run(cell())
+        next_cell()
+        """)
+
+
+def test_an_ignored_sigint_stays_ignored_but_a_timeout_still_stops_a_tool() -> None:
+    assert play("""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+        def tool():
+            interrupt()
+            nap()
+
+        async def main(host):
+            return await host.call("kernel", tool, {}, 0.5)
+
+        job = start(main)
+        ok, error = job.wait()
+        print(type(error).__name__, job.reason)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        """) == ["TimedOut None"]
+
+
+def test_a_tool_that_installs_a_handler_keeps_it() -> None:
+    play("""
+        def mine(*_): pass
+
+        assert start(lambda host: host.call("kernel", lambda: signal.signal(signal.SIGINT, mine), {})).wait()[0]
+        assert signal.getsignal(signal.SIGINT) is mine
+        """)
+
+
+def test_a_handler_of_ours_that_a_tool_puts_back_later_does_what_was_there_before() -> None:
+    play("""
+        async def main(host):
+            return await host.call("kernel", lambda: signal.getsignal(signal.SIGINT), {})
+
+        ok, ours = start(main).wait()
+        signal.signal(signal.SIGINT, ours)
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            pass
+        else:
+            raise AssertionError
+        """)
+
+
+def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
+    """The race itself: the tool had ended when the signal that was to stop it arrived."""
+
+    async def main(host: Host) -> None:
+        await host.call("kernel", late, {})
+
+    def late() -> None:
+        from agf_magics.engine.waiting import waiters
+
+        waiter: Waiter = waiters.stack[-1]
+        assert waiter.inside is not None
+        other = Call(late, {}, waiter.inside.loop)  # one that this thread does not run, or no longer
+        waiter.owed = other
+        signal.raise_signal(signal.SIGINT)
+        assert waiter.owed is None
+
+    assert threading.current_thread() is threading.main_thread()
+    job = start(main)
+    job.wait()
+    assert job.reason is None
+
+
+@pytest.mark.parametrize("place", ["loop", "worker"])
+def test_an_interrupt_while_a_tool_runs_elsewhere_cancels_it(place: str) -> None:
+    assert play(f"""
+        place = {place!r}
+
+        async def awaits():
+            interrupt()
+            try:
+                await asyncio.sleep(HOUR)
+            finally:
+                print("cancelled")
+
+        stopped(start(lambda host: host.call(place, awaits, {{}})), by="interrupt")
+        next_cell()
+        """) == ["cancelled"]

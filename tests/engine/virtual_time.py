@@ -1,0 +1,67 @@
+"""A loop whose clock jumps: when nothing else is ready, the next timer is due at once.
+
+    outcome = run_virtual(flow_with_a_timeout_of_an_hour())
+
+Everything the engine does with time it does by the loop's clock, so an hour of it takes no time. Work on other threads
+is real, and holds the clock still until it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from agf_magics.engine.threads import Workers
+
+T = TypeVar("T")
+
+DEADLOCK = 60.0
+"""Real seconds without any event after which nothing is thought to come."""
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop in virtual time, which begins at 0."""
+
+    def __init__(self) -> None:
+        super().__init__(_Selector(self))
+        self.now = 0.0
+        self.executing = 0
+
+    def time(self) -> float:
+        return self.now
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        future = super().run_in_executor(executor, func, *args)
+        self.executing += 1
+        future.add_done_callback(lambda _: setattr(self, "executing", self.executing - 1))
+        return future
+
+    @property
+    def held(self) -> bool:
+        """Whether a thread works for this loop."""
+        return self.executing > 0 or any(call.loop is self for call in list(Workers.shared().away))
+
+
+class _Selector(selectors.DefaultSelector):
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or (timeout is not None and timeout <= 0):
+            return ready
+        if timeout is None or self._loop.held:
+            ready = super().select(DEADLOCK)
+            assert ready, "nothing is ready, no timer is set, and no thread came back: this would wait for ever"
+            return ready
+        self._loop.now += timeout
+        return []
+
+
+def run_virtual(main: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run` in virtual time."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main)
