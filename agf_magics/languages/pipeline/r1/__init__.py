@@ -15,6 +15,7 @@ from ....flow.values import Value
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span, Text
 from . import nodes
+from .compile import compile_nodes
 from .nodes import NO_NAMES, Names, Node, show
 from .parse import parse as parse_nodes
 from .walk import Wrong, walk
@@ -31,11 +32,11 @@ class R1:
 
     evaluate: Callable[[Frame], Value]
 
-    def __init__(self, text: Text, node: Node) -> None:
+    def __init__(self, text: Text, node: Node, names: Names) -> None:
         self._text = text
         self.node = node
         self.span: Span = text.locate(0, len(text.text))
-        self.evaluate = self.walk
+        self.evaluate = compile_nodes(node, names.stores, self.walk)
 
     @property
     def text(self) -> str:
@@ -78,4 +79,5 @@ def parse(text: Text, names: Names | None = None) -> R1:
     >>> parse(Source("example", "ctx.n + 1").span()).evaluate({"ctx": {"n": 41}})
     42
     """
-    return R1(text, parse_nodes(text, NO_NAMES if names is None else names))
+    names = NO_NAMES if names is None else names
+    return R1(text, parse_nodes(text, names), names)

@@ -137,6 +137,22 @@ POWER = {"or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, ">": 4, "<=": 4, ">=": 4, 
 NOT, COMPARING, SIGN = 3, 4, 7
 
 
+class _NotConstant:
+    """No value of any literal."""
+
+
+NOT_CONSTANT = _NotConstant()
+
+
+def constant(node: Node) -> Value:
+    """The value of a literal, or of a number with a sign; else NOT_CONSTANT."""
+    if isinstance(node, Lit):
+        return node.value
+    if isinstance(node, Minus) and type(value := constant(node.operand)) in (int, float):
+        return -value
+    return NOT_CONSTANT
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """In the order of the text."""
     match node:

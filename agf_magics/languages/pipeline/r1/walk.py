@@ -12,13 +12,30 @@ from typing import Any, NoReturn
 
 from ....flow.values import ATOMS, Value, is_true, type_name
 from ....text.diagnostics import suggest
-from .nodes import And, Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Minus, Node, Not, Or, Path
+from .nodes import (
+    NOT_CONSTANT,
+    And,
+    Arithmetic,
+    Call,
+    Compare,
+    Each,
+    Fields,
+    Get,
+    Items,
+    Lit,
+    Minus,
+    Node,
+    Not,
+    Or,
+    Path,
+    constant,
+)
 
 LONGEST = 10_000_000
 """Characters of a text, elements of a list that ``+`` or ``join`` makes, parts that ``==`` compares."""
 LARGEST = 10**1_000
-"""A product beyond this is an error."""
-MOST_WORK = 50_000_000
+"""No product of two computed numbers goes beyond this; whatever else is done to a number makes it little longer."""
+MOST_WORK = 20_000_000
 """What one outermost combinator may cost: tokens evaluated, and parts of long results inside lambdas."""
 SHORT = 256
 """Inside lambdas a text, a list or a comparison up to this size costs nothing extra."""
@@ -28,6 +45,7 @@ Env = dict[Any, Value]
 ACCOUNT = -1
 
 NUMBERS = frozenset({int, float})
+ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 ORDER: Mapping[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
 }  # fmt: skip
@@ -104,36 +122,34 @@ def _compare(node: Compare, env: Env) -> Value:
 
 def _arithmetic(node: Arithmetic, env: Env) -> Value:
     left, right, op = walk(node.left, env), walk(node.right, env), node.op
-    try:
-        if _numbers(left, right):
-            return _number(node, left, right)
-    except OverflowError:
-        raise Wrong("r1.too-large", f"the result of {op!r} is larger than a float can be", node.at, 1) from None
+    if type(left) in NUMBERS and type(right) in NUMBERS:
+        return _number(node, left, right)
     if op == "+" and type(left) is type(right) and type(left) in (str, list):
-        _charge(len(left) + len(right), node.at, 1, env)
+        if ACCOUNT in env or not _linear(node):
+            _charge(len(left) + len(right), node.at, 1, env)
         return left + right
     needs = "two numbers, two texts or two lists" if op == "+" else "two numbers"
     raise Wrong("r1.type", f"{op!r} needs {needs}, not {_both(left, right)}", node.at, 1, _about(left, right))
 
 
 def _number(node: Arithmetic, left: Any, right: Any) -> Value:
-    match node.op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            product = left * right
-            if type(product) is int and not -LARGEST < product < LARGEST:
-                raise Wrong("r1.too-large", "the product has more than 1,000 digits", node.at, 1)
-            return product
-        case _:
-            if right == 0:
-                raise Wrong(
-                    "r1.division-by-zero", "division by zero", node.at, 1, "check it first: n != 0 and x / n or 0"
-                )
-            # 6 / 3 is the whole number 2; large ones are exact.
-            return left // right if type(left) is type(right) is int and left % right == 0 else left / right
+    if node.op == "/":
+        if right == 0:
+            raise Wrong("r1.division-by-zero", "division by zero", node.at, 1, "check it first: n != 0 and x / n or 0")
+        if type(left) is type(right) is int and left % right == 0:  # 6 / 3 is the whole number 2; large ones are exact
+            return left // right
+    try:
+        value = ARITHMETIC[node.op](left, right)
+    except OverflowError:
+        raise Wrong("r1.too-large", "the numbers are larger than a float can be", node.at, 1) from None
+    if node.op == "*" and type(value) is int and not -LARGEST < value < LARGEST and not _linear(node):
+        raise Wrong("r1.too-large", "the result has more than 1,000 digits", node.at, 1)
+    return value
+
+
+def _linear(node: Arithmetic) -> bool:
+    """Whether one side is a literal, so that what comes out is not much larger than what goes in."""
+    return constant(node.left) is not NOT_CONSTANT or constant(node.right) is not NOT_CONSTANT
 
 
 def _each(node: Each, env: Env) -> Value:
@@ -165,11 +181,18 @@ def _call(node: Call, env: Env) -> Value:
         return _join(node, base, walk(node.args[1], env), env)
     if node.name == "count":
         return len(base)
+    return _sum(node, base, env)
+
+
+def _sum(node: Call, base: list[Value], env: Env) -> Value:
     _charge(len(base), node.at, 3, env)
     for index, value in enumerate(base):
         if type(value) not in NUMBERS:
             raise Wrong("r1.type", f"sum needs a list of numbers; element {index} is {type_name(value)}", node.at, 3)
-    return sum(base)
+    try:
+        return sum(base)
+    except OverflowError:
+        raise Wrong("r1.too-large", "the numbers are larger than a float can be", node.at, 3) from None
 
 
 def _join(node: Call, base: list[Value], separator: Value, env: Env) -> Value:
@@ -249,8 +272,12 @@ def _spend(work: int, at: int, width: int, env: Env) -> None:
     account = env[ACCOUNT]
     account[0] -= work
     if account[0] < 0:
-        raise Wrong("r1.too-large", f"more work than one expression may do ({MOST_WORK:,} evaluations)", at, width,
-                    "filter the list first, or compute it in a tool")  # fmt: skip
+        raise too_much(at, width)
+
+
+def too_much(at: int, width: int) -> Wrong:
+    message = f"more work than one expression may do: {MOST_WORK:,} evaluations"
+    return Wrong("r1.too-large", message, at, width, "filter the lists first, or compute it in a tool")
 
 
 def _numbers(left: Value, right: Value) -> bool:
