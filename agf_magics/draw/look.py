@@ -48,14 +48,14 @@ class State(NamedTuple):
 
 
 STATES = {
-    "pending": State("·", "pending", "#8a8a8a", "#666666", 1.1),
+    "pending": State("·", "pending", "#7d7d7d", "#666666", 1.1),
     "running": State("▶", "running", "#2b7fd4", "#0b57a4"),
-    "ok": State("✓", "ok", "#2e9b5b", "#17683a"),
+    "ok": State("✓", "ok", "#27894f", "#17683a"),
     "failed": State("✗", "failed", "#d64545", "#a31919"),
     "error": State("✗", "failed", "#d64545", "#a31919"),
-    "cancelled": State("■", "cancelled", "#b8790b", "#7d5200"),
-    "skipped": State("–", "skipped", "#8a8a8a", "#666666", 1.1),
-    "left": State("◌", "left running", "#b8790b", "#7d5200"),
+    "cancelled": State("■", "cancelled", "#a56c00", "#7d5200"),
+    "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
+    "left": State("◌", "left running", "#a56c00", "#7d5200"),
 }
 
 LINE = "#7d7d7d"
@@ -70,7 +70,7 @@ def kind(word: str) -> Kind:
 
 
 def state(name: str) -> State:
-    return STATES.get(name) or State("·", name, "#8a8a8a", "#666666")
+    return STATES.get(name) or State("·", name, "#7d7d7d", "#666666")
 
 
 def width(text: str, points: float, bold: bool = False) -> float:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from ..flow.steps import Branches, Choose, Each, Flow, Fold, Sequence, Step
-from ..flow.wiring import wires
+from ..flow.wiring import Wire, wires
 from . import look
 from .plain import line
 
@@ -133,25 +133,27 @@ class _Drawing:
         self.ends: dict[str, tuple[str, str | None]] = {}
         """Of each step: the box an arrow from it begins at, and the frame it leaves."""
         self.inside: dict[str, frozenset[str]] = {}
-        """Of each frame: the boxes in it."""
+        """Of each frame, inner ones first: the boxes in it."""
+        self.shown: set[Wire] = set()
+        """What is seen without an arrow of its own: what a branch gives, what a fold hands to its next element."""
 
     def data(self, source: str, dest: str, names: str) -> None:
         tail, leaves = self.ends.get(source, (source, None))
-        # A fold's body may read what it wrote for the element before: such an arrow leaves no frame.
-        inside = leaves is not None and dest in self.inside[leaves]
-        beside = Arrow(tail, dest, leaves=leaves)
-        if beside in self.arrows:
-            self.arrows[self.arrows.index(beside)] = beside._replace(carries=names)
-        else:
-            self.arrows.append(Arrow(tail, dest, "data", names, None if inside else leaves))
+        if leaves is not None and dest in self.inside[leaves]:  # what a frame hands to the steps in it: its element
+            tail, leaves = source, None
+        for place, arrow in enumerate(self.arrows):
+            if (arrow.tail, arrow.head, arrow.line) == (tail, dest, "control"):
+                self.arrows[place] = arrow._replace(carries=names, label="")
+                return
+        self.arrows.append(Arrow(tail, dest, "data", names, leaves))
 
     def lifted(self, flow: Flow) -> Iterator[tuple[str, str, str]]:
         """Source, destination and name of what flows, gathered at the head of a frame that many read it in."""
         readers: dict[tuple[str, str], list[str]] = {}
         for wire in wires(flow):
-            readers.setdefault((wire.source or INPUT, wire.name), []).append(wire.dest)
+            if wire not in self.shown:
+                readers.setdefault((wire.source or INPUT, wire.name), []).append(wire.dest)
         for (source, name), dests in readers.items():
-            # Inner frames are made before the ones around them: the last that fits is the outermost.
             outer = [frame for frame in reversed(self.inside) if source not in self.inside[frame]]
             for dest in dests:
                 frame = next((frame for frame in outer if dest in self.inside[frame]), dest)
@@ -193,7 +195,10 @@ class _Drawing:
             case Fold(body=body, acc=acc):
                 one = self.step(body, True)
                 self.arrows.append(Arrow(head.id, one.entry, label="each"))
-                again = ", ".join(".".join(ref.path) for ref in acc.writes()) or "again"
+                names = [ref.path[-1] for ref in acc.writes()]
+                inner_ids = self.inside.get(body.id, {body.id})
+                self.shown |= {Wire(source, id, n) for source in (step.id, body.id) for id in inner_ids for n in names}
+                again = ", ".join(names)
                 self.arrows.append(Arrow(one.exits[0], head.id, "again", line(again, 24), one.leaves))
                 inner, exits = one.parts, one.exits
         frame = Frame(id=step.id, word=step.word, parts=(head, *inner))
@@ -211,8 +216,9 @@ class _Drawing:
         if collect is None:
             return parts, tuple(one.exits[0] for one in placed)
         last = self.step(collect, many, "collect")
-        for one in placed:
+        for (label, step), one in zip(steps.items(), placed, strict=True):
             self.join(one, last.entry)
+            self.shown.add(Wire(step.id, collect.id, label))
         return (*parts, *last.parts), last.exits
 
     def join(self, before: _Placed, entry: str) -> None:

@@ -143,7 +143,7 @@ def _bar(x: float, y: float, room: float, corner: Corner) -> Iterator[str]:
     if corner.shares is None:
         return
     done, lost = (room * share for share in corner.shares)
-    for start, length, color in ((0.0, room, "#00000022"), (0.0, done, "#2e9b5b"), (done, lost, "#d64545")):
+    for start, length, color in ((0.0, room, "#00000022"), (0.0, done, "#27894f"), (done, lost, "#d64545")):
         yield f'<rect x="{x + start:.1f}" y="{y:.1f}" width="{length:.1f}" height="2.5" fill="{color}"/>'
 
 
