@@ -61,7 +61,7 @@ def _below(folder: Path, path: str) -> Path:
     root = Path(os.path.realpath(folder))
     asked = PurePath(path)
     hint = "a path is relative to the notebook's folder and may not leave it"
-    if not path.strip() or not path.isprintable():
+    if not path.strip() or any(c < " " or "\ud800" <= c <= "\udfff" for c in path):
         raise StepError(Diagnostic("tool.file-path", f"{path!r} is no path", hint=hint))
     if asked.drive or asked.root or ".." in asked.parts:
         raise StepError(Diagnostic("tool.file-path", f"{path!r} leads out of the notebook's folder", hint=hint))
