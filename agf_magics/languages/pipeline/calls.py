@@ -52,7 +52,9 @@ def _command(reader: Reader, node: Node, key: Key, here: Here) -> Expr | None:
         words = plain(node)
         for item in node.items:
             if not isinstance(item, Scalar) or item.is_expr or type(item.value) is not str:
-                hint = f'quote it: "{item.text}"' if isinstance(item, Scalar) and not item.is_expr else None
+                hint = f'quote it: "{item.text}"' if isinstance(item, Scalar) else None
+                if isinstance(item, Scalar) and item.is_expr:
+                    hint = "the whole command can be one: !expr \"['ls', ctx.folder]\""
                 reader.wrong("command", f"a command is a list of texts, not {shown(item)}", item.span, hint)
     else:
         reader.mistyped(node, key)

@@ -1,0 +1,342 @@
+"""Pipeline documents: what a text means, or everything that is wrong with it. The rows are the language."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agf_magics.flow.frame import GONE, Expr, Given, Outcome, Ran
+from agf_magics.flow.steps import Branches, Choose, Compute, Each, Flow, Fold, Invoke, Step, every
+from agf_magics.languages import LANGUAGES
+from agf_magics.languages.pipeline.json_schema import SHAPES as SHAPES_OF_VALUES
+from agf_magics.languages.pipeline.json_schema import document_schema
+from agf_magics.languages.pipeline.load import Definition
+from agf_magics.languages.pipeline.r1 import R1
+from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
+from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
+from agf_magics.languages.pipeline.template import Template
+from agf_magics.languages.pipeline.values import Arguments, Command, Constant, Named, Store
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import Bounds, documents, plain
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_documents.json"
+ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
+SCHEMA = Path(__file__).parents[2] / "docs" / "pipeline.schema.json"
+
+
+def load(text: str) -> tuple[Definition, list[Diagnostic]]:
+    problems = Diagnostics()
+    return LANGUAGES["pipeline"].load(Source("test", text), problems, Bounds()), list(problems)
+
+
+def loaded(*steps: str) -> Flow:
+    """The flow of a pipeline with these steps."""
+    definition, problems = load("pipeline: p\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
+    assert definition.flow is not None, problems
+    return definition.flow
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_documents(row: dict[str, Any]) -> None:
+    definition, problems = load(row["text"])
+    found: dict[str, Any] = {"id": row["id"], "text": row["text"]}
+    for severity in ("error", "warning"):
+        told = [{"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity]
+        if told:
+            found[f"{severity}s"] = told
+    if "errors" not in found:
+        found["ok"] = normal(definition)
+    assert found == row
+
+
+def normal(definition: Definition) -> dict[str, Any]:
+    """A definition as data: what its text said, defaults filled in."""
+    flow, result = definition.flow, dict[str, Any]()
+    if flow is not None:
+        steps = [step_of(step) for step in flow.body.steps]
+        result = {"name": flow.name, "description": flow.description, "steps": steps}
+    if definition.schemas:
+        result["schemas"] = list(definition.schemas)
+    return result
+
+
+def step_of(step: Step) -> dict[str, Any]:
+    fields = {"kind": step.word, **SHAPES[type(step)](step)}
+    if isinstance(step.target, Store):
+        fields["output"] = step.target.name
+    return fields
+
+
+def invoke(step: Invoke) -> dict[str, Any]:
+    assert isinstance(step.args, Arguments)
+    given = {name: text_of(expr) for name, _, expr in step.args.given}
+    if step.word == "call":
+        return {"pipeline": step.name.text, "pass": given}
+    fields = dict(given) if step.word != "tool" else {"name": step.name.text, "args": given}
+    if step.word == "agent":
+        fields["identity"] = step.name.text
+        fields["tools"] = None if step.tools is None else [name.text for name in step.tools]
+    if step.gives is not None:
+        fields["schema"] = step.gives.text
+    return fields
+
+
+def text_of(expr: Expr) -> Any:
+    match expr:
+        case Constant():
+            return expr.value
+        case Command():
+            return text_of(expr.expr)
+        case Named():
+            return {"$name": ".".join(expr.path)}
+        case Template():
+            return "".join(part if isinstance(part, str) else part.written for part in expr.parts)
+        case R1():
+            return {"$expr": expr.text}
+    raise AssertionError(expr)
+
+
+def source_of(over: Expr) -> Any:
+    return "pipe" if isinstance(over, Named) else text_of(over)
+
+
+def policy_of(step: Each | Branches) -> str:
+    return f"retry({step.retries})" if step.retries else step.on_error
+
+
+def choose(step: Choose) -> dict[str, Any]:
+    cases = {label: step_of(case) for label, case in step.cases.items()}
+    return {"on": text_of(step.pick), "cases": cases, "default": step_of(step.default) if step.default else None}
+
+
+def each(step: Each) -> dict[str, Any]:
+    steps = {"do": step_of(step.body), "collect": step_of(step.collect)}
+    return {"over": source_of(step.over), "max_parallel": step.limit, "on_error": policy_of(step), **steps}
+
+
+def fold(step: Fold) -> dict[str, Any]:
+    fields = {"over": source_of(step.over), "init": text_of(step.init), "do": step_of(step.body)}
+    return {**fields, "max_items": step.most}
+
+
+def branches(step: Branches) -> dict[str, Any]:
+    steps = {name: step_of(branch) for name, branch in step.branches.items()}
+    return {"on_error": policy_of(step), "branches": steps, "collect": step_of(step.collect)}
+
+
+SHAPES: dict[type[Step], Any] = {
+    Invoke: invoke,
+    Compute: lambda step: {"value": text_of(step.value)},
+    Choose: choose,
+    Each: each,
+    Fold: fold,
+    Branches: branches,
+}
+
+
+# --- the JSON Schema for editors ---
+
+SHAPE = {
+    *(
+        f"pipeline.{what}"
+        for what in ("unknown-key", "missing-key", "wrong-type", "step-shape", "step-kind", "blank-name")
+    ),
+    *(f"pipeline.{what}" for what in ("over-and-items", "on-error", "count", "not-supported", "document-kind")),
+    *(f"schema.{what}" for what in ("unknown-key", "missing-key", "type-shape", "unknown-type", "fields", "values")),
+    "pipeline.document-shape",
+}
+"""What a JSON Schema can tell as well as the loader."""
+
+
+def test_the_json_schema_in_docs_is_the_one_the_tables_make() -> None:
+    assert json.loads(SCHEMA.read_text("utf-8")) == document_schema()
+
+
+def test_the_json_schema_and_the_loader_agree() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(document_schema())
+    accepts = jsonschema.Draft202012Validator(document_schema()).is_valid
+    for row in ROWS:
+        problems = Diagnostics()
+        nodes = documents(Source("test", row["text"]), problems)
+        if problems.errors:
+            continue
+        codes = {error["code"] for error in row.get("errors", ())}
+        if not codes:
+            assert all(accepts(plain(node)) for node in nodes), row["id"]
+        elif codes & SHAPE and row["id"] != "max-parallel-float":  # to JSON Schema 2.0 is an integer
+            assert not all(accepts(plain(node)) for node in nodes), row["id"]
+
+
+def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None:
+    words = LANGUAGES["pipeline"].words
+    kinds = [*words.steps.values(), *words.documents.values(), words.target]
+    taken = {key.takes for kind in kinds for key in kind.keys.values()}
+    assert taken == set(words.takes) == set(words.examples) == set(SHAPES_OF_VALUES)
+    assert set(words.field_types) == set(FIELD_KEYS)
+    assert set(words.functions) == set(COMBINATORS)
+
+
+# --- what a frame becomes ---
+
+FRAME = {"ctx": {"doc": "d"}, "pipe": "before"}
+
+
+def test_a_store_keeps_the_value_and_hands_it_on() -> None:
+    (step,) = loaded("transform: {value: '1', output: n}").body.steps
+    assert step.target is not None
+    assert step.target.store(FRAME, Outcome(1)) == {"ctx": {"doc": "d", "n": 1}, "pipe": 1}
+    assert FRAME == {"ctx": {"doc": "d"}, "pipe": "before"}
+
+
+def test_a_step_without_output_only_hands_its_value_on() -> None:
+    (step,) = loaded("transform: {value: '1'}").body.steps
+    assert step.target is not None
+    assert step.target.store(FRAME, Outcome(1)) == {"ctx": {"doc": "d"}, "pipe": 1}
+
+
+def test_what_a_fold_repeats_leaves_its_store_and_not_its_pipe() -> None:
+    (fold,) = loaded("fold: {items: [1], init: '0', do: {transform: {value: acc, output: seen}}, output: o}").body.steps
+    assert isinstance(fold, Fold)
+    assert fold.body.target is not None
+    inside = fold.acc.store(fold.element.store(FRAME, Outcome("it")), Outcome("so far"))
+    assert inside == {**FRAME, "item": "it", "acc": "so far"}
+    assert fold.body.target.store(inside, Outcome(7)) == {**inside, "ctx": {"doc": "d", "seen": 7}}
+
+
+def test_collect_sees_the_survivors_and_no_item() -> None:
+    each, parallel = loaded(
+        "for_each: {on_error: abort, do: {transform: {value: item}}, collect: {transform: {value: pipe}}}",
+        "parallel: {branches: {a: {tool: {name: t}}, b: {tool: {name: t}}}, collect: {transform: {value: pipe}}}",
+    ).body.steps
+    assert isinstance(each, Each)
+    assert isinstance(parallel, Branches)
+    inside = {**FRAME, "item": 1, "acc": 2}
+    assert each.join.join(inside, Ran([1, GONE, None])) == {"ctx": {"doc": "d"}, "pipe": [1, None]}
+    assert parallel.join.join(inside, Ran([GONE, 2], ("a", "b"))) == {"ctx": {"doc": "d"}, "pipe": {"b": 2}}
+
+
+def test_a_branch_name_reads_the_branch_before_a_store_of_that_name() -> None:
+    collect = "{transform: {value: '[left, other]'}}"
+    (step,) = loaded(f"parallel: {{branches: {{left: {{tool: {{name: t}}}}}}, collect: {collect}}}").body.steps
+    assert isinstance(step, Branches)
+    assert isinstance(step.collect, Compute)
+    frame = {"ctx": {"left": "store", "other": "store"}, "pipe": {"left": "branch"}}
+    assert step.collect.value.evaluate(frame) == ["branch", "store"]
+
+
+def test_without_over_and_items_the_pipe_is_the_list() -> None:
+    (step,) = loaded("fold: {init: '0', do: {transform: {value: acc}}, output: o}").body.steps
+    assert isinstance(step, Fold)
+    assert step.over.evaluate({"ctx": {}, "pipe": [1, 2]}) == [1, 2]
+
+
+# --- what a call is given ---
+
+
+def args_of(step: str) -> Any:
+    (invoke,) = loaded(step).body.steps
+    assert isinstance(invoke, Invoke)
+    return invoke.args
+
+
+def test_a_tool_gets_its_literals_and_the_values_of_its_expressions() -> None:
+    args = args_of("tool: {name: t, args: {a: !expr ctx.doc, b: 'ctx.doc', c: [1, null]}}")
+    assert args.build(FRAME) == {"a": "d", "b": "ctx.doc", "c": [1, None]}
+    assert [(name, span.text) for name, span in args.names] == [("a", "a"), ("b", "b"), ("c", "c")]
+
+
+def test_a_called_pipeline_gets_the_listed_names_and_nothing_else() -> None:
+    assert args_of("call: {pipeline: q, pass: [doc, pipe]}").build(FRAME) == {"doc": "d", "pipe": "before"}
+
+
+def test_a_listed_name_that_is_absent_is_told_at_its_place() -> None:
+    with pytest.raises(StepError) as told:
+        args_of("call: {pipeline: q, pass: [doc, zz]}").build(FRAME)
+    found = told.value.diagnostic
+    assert (found.code, found.span and found.span.text, found.hint) == (
+        "pipeline.pass",
+        "zz",
+        "the stores here are doc",
+    )
+
+
+@pytest.mark.parametrize("value", ["'ls'", "[]", "['ls', 1]", "ctx"])
+def test_a_command_that_an_expression_gives_is_a_list_of_texts(value: str) -> None:
+    with pytest.raises(StepError) as told:
+        args_of(f'shell: {{command: !expr "{value}"}}').build(FRAME)
+    assert told.value.code == "pipeline.command"
+    assert args_of("shell: {command: !expr \"['ls', ctx.doc]\"}").build(FRAME) == {"command": ["ls", "d"]}
+
+
+# --- a flow's beginning and end ---
+
+
+def test_the_input_becomes_the_stores() -> None:
+    flow, given = loaded("transform: {value: pipe}"), {"doc": "d"}
+    frame = flow.start(Given(given, "caller's"))
+    assert frame == {"ctx": {"doc": "d"}, "pipe": "caller's"}
+    assert frame["ctx"] is not given
+    assert flow.start(Given()) == {"ctx": {}, "pipe": None}
+    assert flow.end(frame) == ("caller's", {"doc": "d"})
+
+
+@pytest.mark.parametrize("given", [[1], "text", {1: 2}])
+def test_an_input_that_names_nothing_is_refused(given: Any) -> None:
+    with pytest.raises(StepError) as told:
+        loaded("transform: {value: pipe}").start(Given(given))
+    assert told.value.code == "pipeline.input"
+
+
+# --- places ---
+
+
+def test_ids_say_where_a_step_stands() -> None:
+    flow = loaded(
+        "for_each: {on_error: abort, do: {call: {pipeline: q}}, collect: {transform: {value: pipe}}}",
+        "parallel: {branches: {x.y: {transform: {value: '1'}}, b: {shell: {command: ls}}}, collect: {tool: {name: t}}}",
+        "match: {on: pipe, cases: {'True': {pipeline: q}, 'not so': {pipeline: r}}, default: {pipeline: s}}",
+    )
+    assert [(step.id, step.word, step.label) for step in every(flow.body)] == [
+        ("steps", "pipeline", "p"),
+        ("steps[0]", "for_each", "pipe"),
+        ("steps[0].do", "call", "q"),
+        ("steps[0].collect", "transform", "pipe"),
+        ("steps[1]", "parallel", "x.y, b"),
+        ('steps[1].branches["x.y"]', "transform", "1"),
+        ("steps[1].branches.b", "shell", "ls"),
+        ("steps[1].collect", "tool", "t"),
+        ("steps[2]", "match", "pipe"),
+        ("steps[2].cases.True", "call", "q"),
+        ('steps[2].cases["not so"]', "call", "r"),
+        ("steps[2].default", "call", "s"),
+    ]
+
+
+def test_a_step_points_at_its_own_word() -> None:
+    flow = loaded("transform: {value: '1'}", "fold: {items: [], init: '0', do: {tool: {name: t}}, output: o}")
+    assert [step.span and step.span.text for step in every(flow.body)] == ["p", "transform", "fold", "tool"]
+
+
+def test_nothing_wrong_ever_hides_what_else_is_wrong() -> None:
+    steps = [f"  - transform: {{value: 'ctx.a +', outputs: s{n}}}\n" for n in range(50)]
+    definition, problems = load("pipeline: p\nsteps:\n" + "".join(steps))
+    assert definition.flow is None
+    assert [d.code for d in problems] == ["r1.syntax", "pipeline.unknown-key"] * 50
+
+
+def test_a_text_is_only_refused_never_a_crash() -> None:
+    # Every row cut short at every place: whatever is left is a definition or a list of what is wrong with it.
+    for row in ROWS[:: max(1, len(ROWS) // 40)]:
+        for end in range(len(row["text"])):
+            definition, problems = load(row["text"][:end])
+            assert definition.flow or definition.schemas or problems
+
+
+def test_an_expression_that_stands_alone_has_the_names_of_a_pipeline() -> None:
+    evaluate = LANGUAGES["pipeline"].expressions["r1"](Source("test", "[n, ctx.n, pipe, item, acc]").span()).evaluate
+    assert evaluate({"ctx": {"n": 1}, "pipe": 2, "item": 3, "acc": 4}) == [1, 1, 2, 3, 4]
