@@ -281,7 +281,7 @@ class _Reading:
             message = f"aliases are expanded more than {self.bounds.aliases:,} times"
             self._refuse("yaml.too-many-aliases", message, span.start, span.end)
         if self.room < 0:
-            self._too_many(span.start)
+            self._too_many(span.start, span.end)
         top = self.open[-1]
         top.deepest = max(top.deepest, len(self.open) - 1 + anchor.height)
         if top.deepest > self.bounds.depth:
@@ -322,8 +322,9 @@ class _Reading:
             self.problems.warn("yaml.merge-key", message, node.span, hint)
         return node if node.value is name and node.tag is None else node._replace(value=name, tag=None)
 
-    def _too_many(self, at: int) -> NoReturn:
-        self._refuse("yaml.too-many-nodes", f"the text has more than {self.bounds.nodes:,} values", at, at + 1)
+    def _too_many(self, at: int, end: int | None = None) -> NoReturn:
+        message = f"the text has more than {self.bounds.nodes:,} values"
+        self._refuse("yaml.too-many-nodes", message, at, at + 1 if end is None else end)
 
     def _refuse(self, code: str, message: str, start: int, end: int, hint: str | None = None) -> NoReturn:
         raise DefinitionError(Diagnostic(code, message, Span(self.source, start, end), hint))

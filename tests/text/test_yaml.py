@@ -1,0 +1,286 @@
+"""What YAML texts read as and what is said of wrong ones: tests/vectors/yaml.json, and what rows cannot say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml as pyyaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import Bounds, Fields, Items, Scalar, documents, plain, shown
+
+ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "yaml.json").read_text("utf-8"))["rows"]
+C_PARSER = pyyaml.__with_libyaml__
+
+
+def read(text: str, /, **bounds: int) -> tuple[list[Any], list[Diagnostic]]:
+    problems = Diagnostics()
+    nodes = documents(Source("a text", text), problems, Bounds(**bounds))
+    return [plain(node) for node in nodes], list(problems)
+
+
+def at(found: Diagnostic) -> str:
+    assert found.span is not None
+    return found.span.text
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["title"] for row in ROWS])
+def test_a_text_reads_as_its_row_says(row: dict[str, Any]) -> None:
+    if row.get("c_parser_only") and not C_PARSER:
+        pytest.skip("the C parser is missing here")
+    values, found = read(row["text"], **row.get("bounds", {}))
+    errors = [problem for problem in found if problem.severity == "error"]
+    assert [{"code": e.code, "at": at(e)} for e in errors] == row.get("errors", [])
+    warnings = [{"code": w.code, "at": at(w)} for w in found if w.severity == "warning"]
+    assert warnings == row.get("warnings", [])
+    if "values" in row:
+        assert values == row["values"]
+        assert json.dumps(values) == json.dumps(row["values"])  # 1 is not 1.0, and the order of keys counts
+        return
+    first = errors[0]
+    assert first.span is not None
+    if "says" in row:
+        assert first.message == row["says"]
+    if "hint" in row:
+        assert first.hint == row["hint"]
+    if "line" in row:
+        assert first.span.place[0] == row["line"]
+    if "related" in row:
+        assert first.related[0][1].text == row["related"]
+        assert first.related[0][1].start < first.span.start
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.text("ab \n'\"\\:#-é😀\u2028", max_size=30)
+TREE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(TREE, st.booleans())
+def test_json_reads_as_itself(value: Any, ascii_only: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    values, found = read(text)
+    if not ascii_only and [problem.code for problem in found] == ["yaml.character"]:
+        return  # JSON allows them unescaped, YAML does not
+    assert not found
+    assert values == ([] if value is None else [value])
+
+
+STYLES = ("'", '"', "|", ">")
+
+
+ENDS_OF_11 = "\x85\u2028\u2029"
+"""Ends of lines to PyYAML, which prints YAML 1.1, and letters here."""
+
+
+def same_in_both(value: Any) -> bool:
+    text = json.dumps(value, ensure_ascii=False)
+    return not any(end in text for end in ENDS_OF_11)
+
+
+def printed(value: Any, style: str, width: int, unicode: bool) -> str:
+    """``value`` as PyYAML prints it, its texts in one style: unquoted it would think of YAML 1.1."""
+
+    class Printer(pyyaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    Printer.add_representer(str, lambda printer, text: printer.represent_scalar("tag:yaml.org,2002:str", text, style))
+    return pyyaml.dump(value, Dumper=Printer, width=width, allow_unicode=unicode)
+
+
+@given(TREE.filter(same_in_both), st.sampled_from(STYLES), st.sampled_from([8, 80]), st.booleans())
+def test_what_a_yaml_printer_writes_reads_as_itself(value: Any, style: str, width: int, unicode: bool) -> None:
+    values, found = read(printed(value, style, width, unicode))
+    assert not found
+    assert values == ([] if value is None else [value])
+
+
+def every_scalar(node: Any) -> list[Scalar]:
+    if isinstance(node, Scalar):
+        return [node]
+    if isinstance(node, Items):
+        return [scalar for item in node for scalar in every_scalar(item)]
+    return [*node.keys.values(), *(scalar for value in node.fields.values() for scalar in every_scalar(value))]
+
+
+def written_for(letter: str, source: str) -> bool:
+    """Whether ``source`` is a way to write ``letter``."""
+    if source == letter or (letter in " \n" and source.strip(" \t\r\n") == ""):
+        return True
+    return source == "''" or source[:1] == "\\"
+
+
+@given(st.lists(TEXT.filter(same_in_both), min_size=1, max_size=3), st.sampled_from(STYLES), st.sampled_from([8, 80]))
+def test_every_letter_knows_where_it_stands(texts: list[str], style: str, width: int) -> None:
+    text = printed({"k": texts}, style, width, True)
+    [node] = documents(Source("a text", text), Diagnostics())
+    assert isinstance(node, Fields)
+    items = node.fields["k"]
+    assert isinstance(items, Items)
+    for scalar, expected in zip(items, texts, strict=True):
+        assert isinstance(scalar, Scalar)
+        assert scalar.text == expected
+        end = scalar.span.start
+        for i, letter in enumerate(expected):
+            span = scalar.locate(i, i + 1)
+            assert written_for(letter, span.text)
+            assert span.start >= end  # in order, none twice
+            end = span.end
+        assert end <= scalar.span.end
+        if expected:
+            whole = scalar.locate(0, len(expected))
+            assert (whole.start, whole.end) == (scalar.locate(0, 1).start, end)
+
+
+LOCATED = [
+    ("a: one two", "two", "two"),
+    ("a: one\n   two\n", "e t", "e\n   t"),
+    ("a: 'it''s here'", "'", "''"),
+    ("a: 'it''s here'", "here", "here"),
+    ('a: "tab\\tand \\u00e9 x"', "é", "\\u00e9"),
+    ('a: "tab\\tand \\u00e9 x"', "x", "x"),
+    ('a: "one\n   two"', "two", "two"),
+    ('a: "on\\\n   e two"', "two", "two"),
+    ('a: "\\ud83d\\ude00 x"', "😀", "\\ud83d\\ude00"),
+    ('a: "\\ud83d\\ude00 x"', "x", "x"),
+    ("a: |\n  one\n  two\n", "two", "two"),
+    ("a: |\r\n  one\r\n  two\r\n", "two", "two"),
+    ("a: |2\n    one\n", "  one", "  one"),
+    ("a: >\n  one\n  two\n", "e t", "e\n  t"),
+    ("a: >\n  one\n\n  two\n", "\n", "\n"),
+    ("a: !expr 'x + y'", "y", "y"),
+    ("a: &n !expr # why\n  x + y", "y", "y"),
+    ("a: &n !expr # why\n  x + y", "x + y", "x + y"),
+    ("\ufeffa: 😀 x", "x", "x"),
+    ("a: 'p\u2028q'", "q", "q"),
+]
+
+
+@pytest.mark.parametrize(("text", "part", "there"), LOCATED)
+def test_a_part_of_a_text_is_found_in_the_source(text: str, part: str, there: str) -> None:
+    [node] = documents(Source("a text", text), Diagnostics())
+    assert isinstance(node, Fields)
+    scalar = node.fields["a"]
+    assert isinstance(scalar, Scalar)
+    start = scalar.text.index(part)
+    assert scalar.locate(start, start + len(part)).text == there
+
+
+@pytest.mark.parametrize("text", ["a: 'x'", "a: x", 'a: "x\\n"', "a: |\n  x\n", "a: !expr x", "a: ''", "a:"])
+def test_the_end_of_a_text_has_a_place_too(text: str) -> None:
+    [node] = documents(Source("a text", text), Diagnostics())
+    assert isinstance(node, Fields)
+    scalar = node.fields["a"]
+    assert isinstance(scalar, Scalar)
+    end = scalar.locate(len(scalar.text), len(scalar.text))
+    assert end.start == end.end
+    assert scalar.span.start <= end.start <= scalar.span.end
+    if scalar.text:
+        assert end.start == scalar.locate(len(scalar.text) - 1, len(scalar.text)).end
+
+
+SPANS = {
+    "a: {b: 1, c: 2}  # d": "{b: 1, c: 2}",
+    "a:\n  b: 1\n  c: 2\n": "b: 1",
+    "a:\n  - b  # why\n  - c\n": "- b  # why",
+    "a: [1,\n  2]\n": "[1,",
+    "a: &x\n  - 1\n": "- 1",
+    "a: &x [1]": "[1]",
+    "a: !expr 'x y'": "'x y'",
+    "a: &x 1": "1",
+    "a: !expr": "!expr",
+    "a:": "",
+}
+
+
+@pytest.mark.parametrize("text", SPANS)
+def test_a_node_points_at_the_first_line_of_itself(text: str) -> None:
+    [node] = documents(Source("a text", text), Diagnostics())
+    assert isinstance(node, Fields)
+    assert node.fields["a"].span.text == SPANS[text]
+    assert node.keys["a"].span.text == "a"
+
+
+SHOWN = {
+    "yes": "text 'yes'", "''": "empty text", "3": "the number 3", "1e3": "the number 1e3", "True": "True",
+    "null": "null", "": "nothing", "[]": "an empty list", "[1]": "a list", "{}": "an empty mapping",
+    "{b: 1}": "a mapping", "!expr x": "an expression", "x" * 50: f"text '{'x' * 39}…'",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_an_error_names_a_node_in_few_words(text: str) -> None:
+    [node] = documents(Source("a text", f"a: {text}"), Diagnostics())
+    assert isinstance(node, Fields)
+    assert shown(node.fields["a"]) == SHOWN[text]
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+ENDLESS = {
+    "10,000 nested lists": ("[" * 10_000, "yaml.too-deep"),
+    "100,000 nested lists, which end the C composer's process": ("[" * 100_000, "yaml.too-deep"),
+    "nested mappings": ("{a: " * 100_000, "yaml.too-deep"),
+    "nested entries": ("- " * 100_000, "yaml.too-deep"),
+    "nested keys": ("? " * 100_000, "yaml.too-deep"),
+    "an alias bomb": (BOMB, "yaml.too-many-aliases"),
+    "ten megabytes": ("a: b\n" * 2_000_000, "yaml.too-large"),
+    "too many values": ("- a\n" * 200_000, "yaml.too-many-nodes"),
+    "a long line of openings that never close": ("'" + "x" * 900_000, "yaml.syntax"),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_no_text_can_exhaust_the_kernel(name: str) -> None:
+    text, code = ENDLESS[name]
+    found: list[Diagnostic] = []
+    # A thread's stack is a fraction of the main one's.
+    reading = threading.Thread(target=lambda: found.extend(read(text)[1]))
+    reading.start()
+    reading.join()
+    assert [problem.code for problem in found] == [code]
+    assert len(str(found[0])) < 1000
+
+
+PIECES = [
+    "a", "b c", "\n", "\n  ", " ", "\t", "'", "''", '"', "\\n", "\\\n", "\\u00e9", "\\ud83d\\ude00", "|", ">", "|2",
+    ">-", "|+", "# c", "x: ", "- ", "é", "😀", "\r\n", "\r", "\x85", "\u2028", ", ", "[", "{", "]", "}", "!expr ",
+    "&a ", "*a", ": ", "? ", "---\n", "...", "%", "@", "1.5", "a: |\n  ", "a: >\n  ", '- "', "- '",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=16))
+def test_no_text_makes_reading_raise_or_lose_a_place(pieces: list[str]) -> None:
+    source, problems = Source("a text", "".join(pieces)), Diagnostics()
+    nodes = documents(source, problems)
+    for problem in problems:
+        assert problem.span is not None
+        assert 0 <= problem.span.start <= problem.span.end <= len(source.text)
+        str(problem)
+    for scalar in [scalar for node in nodes for scalar in every_scalar(node)]:
+        for i, letter in enumerate(scalar.text):
+            assert written_for(letter, scalar.locate(i, i + 1).text)
+
+
+def test_the_parser_in_python_gives_the_same() -> None:
+    if not C_PARSER:
+        pytest.skip("the C parser is missing here: the other tests have shown it")
+    program = "import sys; sys.modules['yaml._yaml'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    rows = f"{__file__}::{test_a_text_reads_as_its_row_says.__name__}"
+    command = [sys.executable, "-c", program, "-rs", "-p", "no:cacheprovider", rows]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "the C parser is missing here" in done.stdout  # as the skipped rows found
