@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import typing_extensions
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic.warnings import ArbitraryTypeWarning
 from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
 
 from ..flow.values import is_json, settle
@@ -128,7 +127,7 @@ def _resolved(annotation: object, names: dict[str, Any]) -> Any:
 def _compiled(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schema]:
     """A validator of these arguments and their JSON Schema."""
     with warnings.catch_warnings():  # what is no type at all (`x: 5`) is only warned about
-        warnings.simplefilter("error", ArbitraryTypeWarning)
+        warnings.simplefilter("error", UserWarning)
         adapter = TypeAdapter(_typed_dict("Arguments", fields, CONFIG))
     validator = SchemaValidator(_closed(_strict(adapter.core_schema), more))
     told = adapter.json_schema(schema_generator=_Plain)
