@@ -1,0 +1,81 @@
+"""The notebook: magics, the live view, completion, settings. The only place for IPython and ipywidgets.
+
+    cursor -> body -> complete        Tab
+    options -> commands -> magics     lines and what they do
+    config, rendering, view           settings, errors, runs as they are seen
+
+Whatever `load` puts into a shell is taken out by `unload`, in the opposite order.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+NAME = "PipelineMagics"
+"""Under which the shell keeps what was loaded: there is no other state of the extension."""
+
+
+def load(shell: Any) -> None:
+    """``%load_ext agf_magics``. Raises DefinitionError for a wrong pyproject.toml, and has then loaded nothing."""
+    from ..engine.threads import here
+    from ..registry import default, install
+    from ..settings import current
+    from . import rendering
+    from .complete import Known, matcher
+    from .config import AgfMagics
+    from .magics import PipelineMagics
+    from .view import Widget
+
+    unload(shell)
+    config = AgfMagics(shell, Path.cwd())
+    magics = PipelineMagics(shell, default(), config)
+    if "file__read" not in magics.registry.tools:
+        install(
+            magics.registry,
+            folder=Path.cwd,
+            allow_shell=lambda: current.settings.allow_shell,
+            stopped=lambda: here.call is not None and here.call.stopped,
+        )
+    with ExitStack() as undo:
+        undo.callback(config.forget)
+        undo.callback(Widget.forget)
+        _put(undo, shell.configurables, config)
+        _register(undo, shell, magics)
+        tab = matcher(lambda: Known(magics.registry, shell.user_ns, magics.frame))
+        _put(undo, shell.Completer.custom_matchers, tab)
+        _put(undo, shell.input_transformers_cleanup, magics.with_body, first=True)
+        rendering.install(undo, shell, lambda: config.traceback == "full")
+        rendering.formats(undo, shell, magics.is_shown)
+        magics.undo = undo.pop_all()
+
+
+def unload(shell: Any) -> None:
+    """``%unload_ext agf_magics``. What was registered stays registered: loading again goes on with it."""
+    magics = shell.magics_manager.registry.get(NAME)
+    if magics is not None:
+        magics.undo.close()
+
+
+def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) -> None:
+    target.insert(0 if first else len(target), thing)
+    undo.callback(lambda: target.remove(thing) if thing in target else None)
+
+
+def _register(undo: ExitStack, shell: Any, magics: Any) -> None:
+    """Register the magics; what had their names before is there again when they are gone."""
+    manager = shell.magics_manager
+    tables = {kind: dict(table) for kind, table in manager.magics.items()}
+    shell.register_magics(magics)
+    for kind, names in magics.magics.items():
+        for name in names:
+            undo.callback(_restore, manager.magics[kind], name, tables[kind].get(name))
+    undo.callback(manager.registry.pop, NAME, None)
+
+
+def _restore(table: dict[str, Any], name: str, before: Any) -> None:
+    if before is None:
+        table.pop(name, None)
+    else:
+        table[name] = before

@@ -49,7 +49,6 @@ class AgfMagics(Configurable):
     traceback = Enum(
         ("short", "full"), "short", help="Errors: ours in a few lines, or with every frame of Python."
     ).tag(config=True)
-    max_rows = Int(40, min=5, help="Rows of a run that are shown; the others are counted.").tag(config=True)
 
     max_pipeline_fan_out_depth = Int(
         DEFAULTS.max_pipeline_fan_out_depth,
@@ -82,6 +81,10 @@ class AgfMagics(Configurable):
         """What ``%config`` calls. Raises BadSetting and changes nothing when anything is wrong."""
         self._check(config)
         super().update_config(config)
+
+    def forget(self) -> None:
+        """Let the settings of this process be what they are without a notebook."""
+        settings.current.settings = settings.Settings()
 
     def _check(self, config: Config) -> None:
         known: dict[str, Any] = dict(type(self).class_traits(config=True))

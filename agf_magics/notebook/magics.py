@@ -1,0 +1,258 @@
+"""The magics. Each says what it does in a few lines: what it takes stands in `commands`, what it shows in `draw`."""
+
+from __future__ import annotations
+
+import functools
+import glob
+import re
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
+
+from .. import launch, settings
+from ..define import Defined, register, source_of
+from ..draw.diagram import Diagram
+from ..draw.plain import counted, line
+from ..flow.steps import Flow
+from ..languages import LANGUAGES
+from ..registry import Registry
+from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
+from ..text.source import Source
+from . import commands, registered, view
+from .config import AgfMagics
+from .options import Command, Said, Word, inputs, new_name, read, seconds
+from .output import show
+from .rendering import told
+
+Magic = Callable[..., Any]
+
+
+def takes(command: Command) -> Callable[[Magic], Magic]:
+    """A magic that is given its line as understood; its help is the command's, its errors are short."""
+
+    def wrap(magic: Magic) -> Magic:
+        @functools.wraps(magic)
+        def called(self: PipelineMagics, rest: str, *body: str, local_ns: Mapping[str, Any] | None = None) -> Any:
+            failure: BaseException
+            try:
+                self.local = local_ns or {}
+                said = read(command, rest, self.cell)
+                if said is None:
+                    print(command.help)
+                    return None
+                return magic(self, said, *body)
+            except AgfError as error:
+                failure = error
+            except KeyboardInterrupt:
+                failure = KeyboardInterrupt()
+            # Outside the except: IPython takes another way where an ExceptionGroup is the context of an error.
+            failure.__context__ = None
+            raise failure
+
+        called.__doc__ = command.help
+        return no_var_expand(called)
+
+    return wrap
+
+
+@magics_class
+class PipelineMagics(Magics):
+    """What ``%load_ext agf_magics`` adds to a shell."""
+
+    def __init__(self, shell: Any, registry: Registry, config: AgfMagics) -> None:
+        super().__init__(shell)
+        self.ipython: Any = shell
+        self.registry = registry
+        self.settings = config
+        self.last: launch.Run | None = None
+        self.shown: tuple[launch.Run, int] | None = None
+        """The run that a view shows, and the number of its cell."""
+        self.undo = ExitStack()
+        """Takes out of the shell what `load` put in."""
+        self.local: Mapping[str, Any] = {}
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    @cell_magic
+    @takes(commands.PIPELINE)
+    def pipeline(self, said: Said, body: str) -> Any:
+        source = Source(f"{self.cell} %%pipeline", body, first_line=2)
+        flow = self._define(source, said, name=self._name(said), origin=self._cell_id())
+        target = said.word("--write")
+        if target is not None:
+            self._write(target, body)
+        if flow is None or "--run" not in said:
+            return Diagram(flow) if flow and "--draw" in said else None
+        return self._run(flow, said)
+
+    @line_magic
+    @needs_local_scope
+    @takes(commands.RUN_PIPELINE)
+    def run_pipeline(self, said: Said) -> Any:
+        return self._run(self._flow(said.words("NAME")[0]), said)
+
+    @line_magic
+    @takes(commands.FLOWS)
+    def flows(self, said: Said) -> None:
+        unwanted, name, target = said.word("--delete"), said.word("NAME"), said.word("--export")
+        if target is not None and name is None:
+            raise _wrong("missing", "--export needs the NAME of a flow", target, "%flows NAME --export FILE")
+        if unwanted is not None:
+            self.registry.flows.remove(self._flow(unwanted).name)
+            print(f"deleted {unwanted.text}")
+        if name is not None and target is not None:
+            self._write(target, self._flow(name).source.text)
+        elif name is not None:
+            print(self._flow(name).source.text)
+        elif unwanted is None:
+            show(registered.flows(self.registry))
+
+    @line_magic
+    @takes(commands.TOOLS)
+    def tools(self, said: Said) -> None:
+        show(registered.tools(self.registry))
+
+    @line_magic
+    @takes(commands.DRAW)
+    def draw(self, said: Said) -> Any:
+        picture, target = Diagram(self._flow(said.words("NAME")[0])), said.word("--save")
+        if target is None:
+            return picture
+        try:
+            print(f"wrote {picture.save(target.text)}")
+        except ValueError as error:
+            raise _wrong("file", str(error), target) from None
+        except OSError as error:
+            raise _unwritable(target, error) from None
+        return None
+
+    @line_magic
+    @takes(commands.R1)
+    def r1(self, said: Said) -> Any:
+        expression = LANGUAGES["pipeline"].expressions["r1"](said.words("EXPRESSION")[0])
+        return expression.evaluate(self.frame)
+
+    @line_magic
+    @takes(commands.DEFINE)
+    def define(self, said: Said) -> None:
+        problems: list[Diagnostic] = []
+        for word in said.words("FILE"):
+            paths = sorted(glob.glob(word.text, recursive=True))
+            if not paths:
+                hint = "a path is relative to the notebook's folder"
+                problems.append(_wrong("file", f"there is no file {word.text!r}", word, hint).diagnostic)
+            for path in paths:
+                try:
+                    self._define(source_of(Path(path)), said, name=None, origin=path)
+                except DefinitionError as error:
+                    problems.extend(error.diagnostics)
+        if problems:
+            raise DefinitionError(*problems)
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def cell(self) -> str:
+        """What an error calls the cell."""
+        return f"In[{self.ipython.execution_count}]"
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """The notebook's variables, those of the function that a line magic stands in before them."""
+        return {**self.ipython.user_ns, **self.local}
+
+    @property
+    def frame(self) -> dict[str, Any]:
+        """What the last run left, as an expression sees it."""
+        last = self.last
+        if last is None:
+            return {"ctx": {}, "pipe": None}
+        stores = {**last.input, **last.stores}
+        return {**stores, "ctx": stores, "pipe": last.output}
+
+    def is_shown(self, run: launch.Run) -> bool:
+        """Whether the cell that is running shows ``run`` already."""
+        return self.shown is not None and self.shown[0] is run and self.shown[1] == self.ipython.execution_count
+
+    def with_body(self, lines: list[str]) -> list[str]:
+        """A cell that is only the line of one of our cell magics gets an empty body: IPython refuses none, with a
+        UsageError that looks like success to whoever runs the notebook, and ``%%pipeline --help`` needs none."""
+        found = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
+        return [lines[0].rstrip("\n") + "\n", "\n"] if found and found[1] in self.magics["cell"] else lines
+
+    def _define(self, source: Source, said: Said, *, name: str | None, origin: str | None) -> Flow | None:
+        strict, quiet = "--strict" in said, "--quiet" in said
+        defined = register(source, name=name, strict=strict, registry=self.registry, origin=origin)
+        if not quiet:
+            print(_summary(defined))
+            if defined.findings:
+                print(told(defined.findings))
+        return defined.flow
+
+    def _run(self, flow: Flow, said: Said) -> launch.Run | None:
+        given = inputs(said, self.names)
+        limits, limit, out = settings.current.settings.limits, said.word("--timeout"), said.word("--out")
+        if limit is not None:
+            limits = replace(limits, timeout=seconds(limit))
+        name = new_name(out) if out else None
+        seen = view.view(self.settings, self.ipython, quiet="--quiet" in said, draw="--draw" in said)
+
+        def begin(enter: Callable[[], None]) -> launch.Run:
+            run = launch.begin(flow, given, registry=self.registry, limits=limits, dry="--dry" in said, enter=enter)
+            # At once: a run that is interrupted is of interest too.
+            self.last = run
+            if name:
+                self.ipython.user_ns[name] = run
+            if seen.shows_page:
+                self.shown = run, self.ipython.execution_count
+            return run
+
+        run = view.watch(begin, seen, self.settings.refresh_hz).result()
+        return None if name else run
+
+    def _flow(self, word: Word) -> Flow:
+        if word.text not in self.registry.flows:
+            hint = suggest(word.text, self.registry.flows, "registered flows") or "define one first: %%pipeline"
+            raise _wrong("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
+        return self.registry.flows[word.text]
+
+    def _name(self, said: Said) -> str | None:
+        word = said.word("NAME")
+        if word is not None and not word.text.strip():
+            raise _wrong("name", "a flow's name cannot be blank", word, "leave it out: the document names the flow")
+        return word.text if word else None
+
+    def _write(self, word: Word, text: str) -> None:
+        path = Path(word.text)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise _unwritable(word, error) from None
+        print(f"wrote {path}")
+
+    def _cell_id(self) -> str | None:
+        """The notebook's own name of the cell, where the front end tells it."""
+        parent: Callable[[], dict[str, Any]] = getattr(self.ipython, "get_parent", dict)
+        cell: str | None = parent().get("metadata", {}).get("cellId")
+        return cell
+
+
+def _summary(defined: Defined) -> str:
+    """``pipeline review: 3 steps``, ``schemas Review, Verdict``."""
+    flow = defined.flow
+    if flow is None:
+        return f"schema{'s' * (len(defined.schemas) != 1)} {', '.join(line(name, 60) for name in defined.schemas)}"
+    return f"{flow.language} {line(flow.name, 80)}: {counted(len(flow.body.steps), 'step')}"
+
+
+def _wrong(what: str, message: str, word: Word, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic(f"magic.{what}", message, word.span, hint))
+
+
+def _unwritable(word: Word, error: OSError) -> DefinitionError:
+    return _wrong("file", f"{word.text!r} cannot be written: {error.strerror}", word)

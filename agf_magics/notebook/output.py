@@ -1,0 +1,36 @@
+"""Outputs of a cell: shown once, or one that can be changed later. IPython's own functions for it carry no types."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from IPython.display import DisplayHandle, display
+
+Bundle = dict[str, Any]
+"""By mime type."""
+
+
+def show(bundle: Bundle) -> None:
+    display(bundle, raw=True)  # type: ignore[no-untyped-call]
+
+
+class Slot:
+    """One output, which stands where it was reserved, whatever is printed later."""
+
+    def __init__(self) -> None:
+        self._handle: DisplayHandle | None = None
+        self._lock = threading.Lock()
+
+    def reserve(self) -> None:
+        """Nothing happens the second time."""
+        with self._lock:
+            if self._handle is None:
+                empty = {"text/html": "", "text/plain": ""}
+                self._handle = display(empty, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def put(self, bundle: Bundle) -> None:
+        """Replace what it shows."""
+        self.reserve()
+        assert self._handle is not None
+        self._handle.update(bundle, raw=True)  # type: ignore[no-untyped-call]

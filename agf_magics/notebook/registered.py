@@ -1,0 +1,48 @@
+"""What is registered, as one page: flows, tools, agents."""
+
+from __future__ import annotations
+
+from ..draw.listing import flows_html, flows_text, tools_html, tools_text
+from ..draw.plain import counted, line
+from ..draw.values import table_html, table_text
+from ..registry import Agent, Registry
+from .output import Bundle
+
+AGENT_COLUMNS = ("name", "arguments", "description", "tools", "answers")
+
+
+def flows(registry: Registry) -> Bundle:
+    found = list(registry.flows.values())
+    return {"text/html": flows_html(found), "text/plain": flows_text(found)}
+
+
+def tools(registry: Registry) -> Bundle:
+    """Tools, and agents where there are any."""
+    found = list(registry.tools.values())
+    html, text = tools_html(found), tools_text(found)
+    default = registry.default_agent
+    rows = tuple(_agent(agent, agent is default) for agent in registry.agents.values())
+    if rows:
+        html += table_html(AGENT_COLUMNS, rows, counted(len(rows), "agent"))
+        text = "\n".join([text, "", *table_text(AGENT_COLUMNS, rows)])
+    return {"text/html": html, "text/plain": text}
+
+
+def everything(registry: Registry) -> Bundle:
+    above, below = flows(registry), tools(registry)
+    return {
+        "text/html": above["text/html"] + below["text/html"],
+        "text/plain": f"{above['text/plain']}\n\n{below['text/plain']}",
+    }
+
+
+def _agent(agent: Agent, is_default: bool) -> tuple[str, ...]:
+    may = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
+    answers = "whenever no identity is named" if is_default else "by its name"
+    return (
+        line(agent.name, 60),
+        line(", ".join(agent.takes.parameters), 100),
+        line(agent.description, 100),
+        line(may, 80),
+        answers,
+    )

@@ -1,0 +1,100 @@
+"""How our exceptions are shown in a cell: in a few lines, with a caret, instead of a traceback of our internals.
+
+IPython asks an exception for ``_render_traceback_``; while the extension is loaded ours have one. Of a tool that
+raised, the frames from the tool inwards are shown too: whoever wrote it needs those and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..draw.diagram import Diagram
+from ..draw.plain import plain
+from ..flow.steps import Flow
+from ..launch import Run
+from ..registry import Registry
+from ..text.diagnostics import AgfError, Diagnostic, StepError
+from . import registered
+from .output import show
+
+HOOK = "_render_traceback_"
+OURS = str(Path(__file__).parents[1])
+MOST = 20
+"""Findings shown of one error; the rest is counted."""
+
+RED, BOLD, OFF = "\x1b[31m", "\x1b[1m", "\x1b[0m"
+
+
+def install(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
+    """Let IPython show our errors by `render`. ``is_full()``: whether the person wants Python's tracebacks instead."""
+
+    def hook(error: AgfError) -> list[str]:
+        if is_full():
+            return list(shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__))
+        return render(shell, error)
+
+    setattr(AgfError, HOOK, hook)
+    undo.callback(delattr, AgfError, HOOK)
+
+
+def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
+    """How flows, registries and runs are displayed. ``is_shown``: whether the cell shows this run already."""
+
+    def flow(found: Flow, **_: Any) -> dict[str, str]:
+        return Diagram(found)._repr_mimebundle_()
+
+    def registry(found: Registry, **_: Any) -> dict[str, str]:
+        return registered.everything(found)
+
+    def run(found: Run) -> None:
+        if not is_shown(found):
+            show(dict(found._repr_mimebundle_()))
+
+    formatter = shell.display_formatter
+    for table, kind, shown in (
+        (formatter.mimebundle_formatter, Flow, flow),
+        (formatter.mimebundle_formatter, Registry, registry),
+        (formatter.ipython_display_formatter, Run, run),
+    ):
+        table.for_type(kind, shown)
+        undo.callback(table.pop, kind, None)
+
+
+def render(shell: Any, error: AgfError) -> list[str]:
+    """The lines of an error; of a failed step also the frames of the code that failed, as ``%xmode`` has them."""
+    red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
+    lines = []
+    for finding in error.diagnostics[:MOST]:
+        first, *rest = plain(str(finding), 20_000).split("\n")
+        head = type(error).__name__ if finding.severity == "error" else finding.severity
+        lines += [f"{red}{head}{off}: {bold}{first}{off}", *rest]
+    if len(error.diagnostics) > MOST:
+        lines.append(f"... and {len(error.diagnostics) - MOST} more")
+    cause = error.__cause__
+    if isinstance(error, StepError) and cause is not None:
+        frames = _theirs(cause.__traceback__)
+        if frames is not None:
+            lines += ["", *shell.InteractiveTB.structured_traceback(type(cause), cause, frames)]
+    return lines
+
+
+def told(findings: tuple[Diagnostic, ...]) -> str:
+    """Warnings and notes, as they are printed under the line that a definition prints."""
+    shown = [f"{finding.severity}: {plain(str(finding), 20_000)}" for finding in findings[:MOST]]
+    more = len(findings) - MOST
+    return "\n".join([*shown, *([f"... and {more} more"] if more > 0 else [])])
+
+
+def _theirs(tb: TracebackType | None) -> TracebackType | None:
+    """The part of a traceback that begins in code that is not ours."""
+    while tb is not None and tb.tb_frame.f_code.co_filename.startswith(OURS):
+        tb = tb.tb_next
+    return tb
+
+
+def _colourless(shell: Any) -> bool:
+    return str(getattr(shell, "colors", "")).lower() in ("nocolor", "no color")

@@ -1,0 +1,237 @@
+"""A run while it goes on: one output of the cell, reserved before the first print, alive, and frozen when it is over.
+
+What stays behind is static HTML and text, so that the saved notebook reads without a kernel. Nothing here computes what
+is shown: a view asks for the page of the run at most `refresh_hz` times a second, from one thread of its own, and only
+if something changed.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+from ..draw.diagram import Diagram
+from ..draw.page import failures_html, failures_text, headline, steps_html, steps_text, warnings_html, warnings_text
+from ..draw.plain import duration, line
+from ..draw.run_page import run_html, run_text
+from ..draw.tally import words
+from ..engine.perform import clock
+from ..engine.progress import Row
+from ..launch import Run
+from .config import AgfMagics
+from .output import Bundle, Slot
+
+FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
+"""Set in a kernel that somebody looks at; nbclient sets none, and would keep a widget nobody sees for ever."""
+
+KEPT = 10
+"""Runs whose widgets stay open: a page that is loaded again finds its models, or shows an error in their place."""
+
+CLOCK = 1.0
+"""Seconds after which a page is drawn again though nothing happened: it shows how long things take."""
+
+Begin = Callable[[Callable[[], None]], Run]
+
+
+class View(Protocol):
+    """How a run is shown. `reserve` may come from any thread; then `tick` from one, then `close` from one."""
+
+    shows_page: bool
+    """Whether it leaves the page of the run behind."""
+
+    def reserve(self) -> None: ...
+
+    def tick(self, run: Run) -> None: ...
+
+    def close(self, run: Run) -> None: ...
+
+
+def watch(begin: Begin, view: View, hz: float) -> Run:
+    """Begin a run and wait for its end, showing it meanwhile. The view is closed whatever happens.
+
+    ``begin`` is given what is to be called before anything of the run is: the output must stand above all prints.
+    """
+    run = begin(view.reserve)
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(1 / hz):
+            view.tick(run)
+
+    # In the cell's context: what a thread displays belongs to the cell by that alone.
+    ticker = threading.Thread(target=contextvars.copy_context().run, args=(tick,), name="agf-view", daemon=True)
+    ticker.start()
+    try:
+        run.wait()
+    finally:
+        over.set()
+        ticker.join()
+        view.close(run)
+    return run
+
+
+class Page:
+    """Static HTML and text, sent again when it has changed."""
+
+    shows_page = True
+
+    def __init__(self, config: AgfMagics, picture: bool) -> None:
+        self.config = config
+        self.picture = picture
+        self.slot = Slot()
+        self._began = self._drawn = time.monotonic()
+        self._seen = -1
+
+    def reserve(self) -> None:
+        self.slot.reserve()
+
+    def tick(self, run: Run) -> None:
+        now, changes = time.monotonic(), run.progress.changes
+        if now - self._began < self.config.progress_after:
+            return
+        if changes != self._seen or now - self._drawn >= CLOCK:
+            self._seen, self._drawn = changes, now
+            self.draw(run)
+
+    def draw(self, run: Run) -> None:
+        self.slot.put(self.page(run))
+
+    def close(self, run: Run) -> None:
+        self.slot.put(self.page(run))
+
+    def page(self, run: Run) -> Bundle:
+        html, text = _page(run)
+        if self.picture:
+            html = Diagram(run.flow, run.progress).html() + html
+        return {"text/html": html, "text/plain": text}
+
+
+class Widget(Page):
+    """The same page in one widget, with a button that cancels the run; frozen to the page at the end."""
+
+    _kept: ClassVar[deque[list[Any]]] = deque()
+
+    def __init__(self, config: AgfMagics, picture: bool) -> None:
+        super().__init__(config, picture)
+        self._body: Any = None
+        self._button: Any = None
+
+    def draw(self, run: Run) -> None:
+        if self._body is None:
+            self._open(run)
+        else:
+            self._body.value = self.page(run)["text/html"]
+
+    def close(self, run: Run) -> None:
+        super().close(run)
+        if self._body is not None:
+            self._body.value = self.page(run)["text/html"]
+            self._button.layout.display = "none"
+
+    def _open(self, run: Run) -> None:
+        import ipywidgets  # type: ignore[import-untyped]
+
+        page = self.page(run)
+        self._body = ipywidgets.HTML(page["text/html"])
+        self._button = ipywidgets.Button(description="Cancel", icon="stop", tooltip="Kernel ▸ Interrupt (■) works too")
+        self._button.on_click(lambda _: run.cancel("button"))
+        comm = self._button.comm
+        if hasattr(comm, "_reply_subshell_for"):
+            # ipykernel 7.4 sends a click to the shell that opened the button: this very one, which waits for the run.
+            comm._reply_subshell_for = lambda data, default: default
+        box = ipywidgets.VBox([self._body, self._button])
+        self._keep([self._body, self._body.layout, self._button, self._button.layout, box, box.layout])
+        self.slot.put({**box._repr_mimebundle_(), **page})
+
+    @classmethod
+    def _keep(cls, widgets: list[Any]) -> None:
+        cls._kept.append(widgets)
+        while len(cls._kept) > KEPT:
+            for widget in cls._kept.popleft():
+                widget.close()
+
+    @classmethod
+    def forget(cls) -> None:
+        """Close what is still open of the runs before."""
+        while cls._kept:
+            for widget in cls._kept.popleft():
+                widget.close()
+
+
+class Text:
+    """For a terminal: a line for each step as it ends, and the result is the cell's."""
+
+    shows_page = False
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def reserve(self) -> None:
+        """Lines come as they come."""
+
+    def tick(self, run: Run) -> None:
+        for row in list(run.progress.rows.values()):
+            # What stands in a fan-out is told by the fan-out's own line.
+            if row.id not in self._told and not row.many and row.state not in ("pending", "running"):
+                self._told.add(row.id)
+                print(_line(row))
+
+    def close(self, run: Run) -> None:
+        self.tick(run)
+        print(headline(run.progress, now=clock()))
+
+
+class Nothing:
+    """Nothing is shown."""
+
+    shows_page = False
+
+    def reserve(self) -> None:
+        """No output."""
+
+    def tick(self, run: Run) -> None:
+        """No output."""
+
+    def close(self, run: Run) -> None:
+        """No output."""
+
+
+def view(config: AgfMagics, shell: Any, *, quiet: bool, draw: bool) -> View:
+    """The view that the settings ask for; ``auto``: that suits where we are."""
+    match "off" if quiet else _mode(config.progress, shell):
+        case "widget":
+            return Widget(config, draw)
+        case "html":
+            return Page(config, draw)
+        case "text":
+            return Text()
+    return Nothing()
+
+
+def _mode(wanted: str, shell: Any) -> str:
+    if wanted != "auto":
+        return wanted
+    if getattr(shell, "kernel", None) is None:
+        return "text"
+    return "widget" if any(name in os.environ for name in FRONT_ENDS) else "html"
+
+
+def _page(run: Run) -> tuple[str, str]:
+    """A run that came to its end with its result; otherwise its steps: the error is the cell's own output."""
+    if run.status == "ok":
+        return run_html(run), run_text(run)
+    progress, now = run.progress, clock()
+    html = steps_html(progress, now=now) + failures_html(progress) + warnings_html(run.warnings)
+    text = [headline(progress, now=now), *steps_text(progress, now=now), *failures_text(progress)]
+    return html, "\n".join([*text, *warnings_text(run.warnings)])
+
+
+def _line(row: Row) -> str:
+    """``✓ ok  tool fetch  steps[0]  12 ms``"""
+    what = f"{line(row.word, 24)} {line(row.label, 60)}".rstrip()
+    return "  ".join(bit for bit in (words(row), what, line(row.id, 100), duration(row.seconds)) if bit)

@@ -1,0 +1,187 @@
+"""A real shell with the extension loaded; a real kernel that keeps every message it was sent."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from jupyter_client.manager import start_new_kernel
+
+from agf_magics.registry import Registry, default
+
+PATIENCE = 60.0
+"""Seconds after which a kernel that says nothing is taken for dead. Nothing waits that long but a failure."""
+
+
+class Shown:
+    """What a cell in a shell did."""
+
+    def __init__(self, result: Any, captured: Any) -> None:
+        self.ok = result.success
+        self.value = result.result
+        self.error = result.error_in_exec or result.error_before_exec
+        self.out = captured.stdout
+        self.err = captured.stderr
+        self.outputs = [output.data for output in captured.outputs]
+
+
+class Shell:
+    """An IPython shell without a kernel."""
+
+    def __init__(self, ip: InteractiveShell) -> None:
+        self.ip = ip
+
+    def run(self, cell: str) -> Shown:
+        with capture_output() as captured:
+            result = self.ip.run_cell(cell, store_history=True)
+        return Shown(result, captured)
+
+    def good(self, cell: str) -> Shown:
+        """Run a cell that must succeed."""
+        shown = self.run(cell)
+        assert shown.ok, shown.out
+        return shown
+
+    @property
+    def names(self) -> dict[str, Any]:
+        return self.ip.user_ns
+
+
+def empty(registry: Registry) -> None:
+    for shelf in (registry.tools, registry.agents, registry.flows, registry.schemas):
+        for name in list(shelf):
+            shelf.remove(name)
+
+
+@pytest.fixture(scope="session")
+def _ip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell]:
+    InteractiveShell.clear_instance()
+    yield InteractiveShell.instance(colors="nocolor")
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def shell(_ip: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """A shell with the extension loaded, in a folder of its own, with nothing registered but what is built in."""
+    monkeypatch.chdir(tmp_path)
+    empty(default())
+    _ip.reset(new_session=True)
+    _ip.extension_manager.load_extension("agf_magics")
+    _ip.run_cell("from agf_magics import agent, tool", silent=True)
+    yield Shell(_ip)
+    _ip.extension_manager.unload_extension("agf_magics")
+    empty(default())
+
+
+class Cell:
+    """The messages of one cell, in order."""
+
+    def __init__(self, kernel: Kernel, id: str) -> None:
+        self.kernel = kernel
+        self.id = id
+        self.messages: list[dict[str, Any]] = []
+        self.reply: dict[str, Any] = {}
+
+    def until(self, kind: str, part: str = "") -> dict[str, Any]:
+        """Wait for a message of that kind with that text in it, and give its content."""
+        for message in self.messages:
+            if message["msg_type"] == kind and part in str(message["content"]):
+                content: dict[str, Any] = message["content"]
+                return content
+        while True:
+            message = self.kernel.next()
+            if message["parent_header"].get("msg_id") != self.id:
+                self.kernel.strays.append(message)
+                continue
+            self.messages.append(message)
+            if message["msg_type"] == kind and part in str(message["content"]):
+                return message["content"]  # type: ignore[no-any-return]
+            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+                raise AssertionError(f"the cell ended without {kind} {part!r}: {self.told}")
+
+    def end(self) -> Cell:
+        """Wait for its end."""
+        self.until("status", "'idle'")
+        self.reply = self.kernel.client.get_shell_msg(timeout=PATIENCE)["content"]
+        return self
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        return [(message["msg_type"], str(message["content"])[:300]) for message in self.messages]
+
+    def of(self, *kinds: str) -> list[dict[str, Any]]:
+        return [message["content"] for message in self.messages if message["msg_type"] in kinds]
+
+    @property
+    def printed(self) -> str:
+        return "".join(content["text"] for content in self.of("stream"))
+
+    @property
+    def outputs(self) -> list[dict[str, Any]]:
+        """As a notebook would save them: displays in order, each as it was updated last."""
+        found: list[dict[str, Any]] = []
+        by_id: dict[str, int] = {}
+        for message in self.messages:
+            content, kind = message["content"], message["msg_type"]
+            id = content.get("transient", {}).get("display_id")
+            if kind == "update_display_data" and id in by_id:
+                found[by_id[id]] = content["data"]
+            elif kind in ("display_data", "execute_result"):
+                if id:
+                    by_id[id] = len(found)
+                found.append(content["data"])
+        return found
+
+    @property
+    def traceback(self) -> str:
+        return "\n".join(self.reply["traceback"])
+
+
+class Kernel:
+    """A real ipykernel over ZMQ."""
+
+    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+        self.manager, self.client = start_new_kernel(cwd=str(folder), env=env, startup_timeout=PATIENCE)
+        self.strays: list[dict[str, Any]] = []
+        """Messages that belong to another cell than the one that was waited for."""
+
+    def next(self) -> dict[str, Any]:
+        message: dict[str, Any] = self.client.get_iopub_msg(timeout=PATIENCE)
+        return message
+
+    def begin(self, code: str) -> Cell:
+        return Cell(self, self.client.execute(code))
+
+    def run(self, code: str) -> Cell:
+        return self.begin(code).end()
+
+    def good(self, code: str) -> Cell:
+        cell = self.run(code)
+        assert cell.reply["status"] == "ok", cell.told
+        return cell
+
+    def interrupt(self) -> None:
+        self.manager.interrupt_kernel()
+
+    def drain(self) -> list[dict[str, Any]]:
+        """What is still to come, until nothing is."""
+        found = []
+        while True:
+            try:
+                found.append(self.client.get_iopub_msg(timeout=0.2))
+            except queue.Empty:
+                return found
+
+    def close(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+
+def elapsed(since: float) -> float:
+    return time.monotonic() - since
