@@ -88,8 +88,6 @@ def callable_by_name(function: Callable[..., Any], signature: inspect.Signature 
 
     def by_name(**given: Any) -> Any:
         first = [given.pop(p.name, p.default) for p in kept]
-        while first and first[-1] is inspect.Parameter.empty:  # an optional one that tells no default
-            first.pop()
         return function(*first, **given)
 
     return by_name

@@ -69,6 +69,11 @@ def test_tools_are_named(registry: Registry) -> None:
     assert made(reviewer, tools=[]).tools == ()
 
 
+def test_default_is_a_switch(registry: Registry) -> None:
+    with pytest.raises(TypeError, match="default is True or False, not 'yes'"):
+        agent(lambda prompt: prompt, name="a", default="yes", registry=registry)  # type: ignore[arg-type]
+
+
 def test_parameters_are_filled_by_name_from_what_the_caller_has() -> None:
     def all_of_it(identity, tools, schema, input, prompt): ...
 

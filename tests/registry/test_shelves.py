@@ -44,6 +44,11 @@ def test_a_shelf_is_a_mapping_in_the_order_of_names(registry: Registry) -> None:
         tools["z"]
 
 
+def test_a_registry_shows_what_it_holds(registry: Registry) -> None:
+    add(registry, "b", "a")
+    assert repr(registry) == "Registry(<tools: a, b>, <agents: none>, <flows: none>, <schemas: none>)"
+
+
 def test_removing_what_is_not_there_does_nothing(registry: Registry) -> None:
     add(registry, "a")
     registry.tools.remove("a")

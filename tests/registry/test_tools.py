@@ -9,11 +9,12 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypedDict
 
 import pandas as pd
 import pytest
+from pydantic import BaseModel, field_validator
 
 from agf_magics.registry import Registry, Tool, shown_arguments, tool
 from agf_magics.text.diagnostics import StepError
@@ -266,6 +267,79 @@ def test_annotations_that_mean_nothing_are_warned_about_and_accept_anything(regi
     tool(f, registry=registry)
     assert sorted(warning.message.split("'")[3] for warning in only(registry).warnings) == ["a", "b", "c"]
     assert only(registry).check({"a": "x", "b": [], "c": None, "d": 1})["c"] is None
+
+
+@dataclass
+class Unfinished:
+    part: NotThere  # type: ignore[name-defined]  # noqa: F821 - the very thing
+
+
+@dataclass
+class Tree:
+    size: int
+    inner: list[Tree] = field(default_factory=list)
+
+
+class Even(BaseModel):
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def _even(cls, number: int) -> int:
+        if number % 2:
+            raise ValueError("The number must be even")
+        return number
+
+
+class Leaf(TypedDict):
+    size: int
+
+
+def test_classes_that_are_not_finished_and_self_are_warned_about(registry: Registry) -> None:
+    def f(a: Unfinished, b: Self): ...
+
+    tool(f, registry=registry)
+    unfinished, own = (warning.message for warning in only(registry).warnings)
+    assert "'a' cannot be used" in unfinished
+    assert unfinished.endswith("not defined")
+    assert own.endswith("'b' cannot be used, so anything is accepted: Self means nothing outside of a class")
+
+
+def test_a_class_is_a_tool_that_makes_one_of_it(registry: Registry) -> None:
+    tool(Tree, registry=registry)
+    kept = only(registry)
+    assert kept.takes == "size (whole number), inner (list, optional)"
+    assert kept.function(**kept.check({"size": 1, "inner": [{"size": 2}]})) == Tree(1, [Tree(2)])
+    with pytest.raises(StepError, match=r"expects a whole number for 'inner\[0\]\.size', got true"):
+        kept.check({"size": 1, "inner": [{"size": True}]})
+
+
+def test_a_class_that_refuses_a_value_is_quoted(registry: Registry) -> None:
+    def f(even: Even): ...
+
+    tool(f, registry=registry)
+    with pytest.raises(StepError, match=r"tool 'f' refuses 'even\.number': the number must be even") as caught:
+        only(registry).check({"even": {"number": 3}})
+    assert caught.value.__context__ is None
+
+
+def test_typed_dicts_are_found_inside_other_annotations(registry: Registry) -> None:
+    def f(a: Leaf | None, b: dict[str, list[Leaf]]): ...
+
+    tool(f, registry=registry)
+    assert only(registry).warnings == ()
+    assert only(registry).check({"a": None, "b": {"x": [{"size": 1}]}}) == {"a": None, "b": {"x": [{"size": 1}]}}
+    with pytest.raises(StepError, match=r"needs 'a.size'; expects a whole number for 'b.x\[0\].size', got text '1'"):
+        only(registry).check({"a": {}, "b": {"x": [{"size": "1"}]}})
+
+
+def test_the_words_for_what_is_taken(registry: Registry) -> None:
+    def f(a: Literal["x", 1], b: Literal[2], c: Callable[[], int], d: Tree, e: int | str | None, **more): ...
+
+    tool(f, registry=registry)
+    assert only(registry).takes == (
+        "a ('x' or 1), b (2), c (anything), d (Tree), e (whole number or text or null), any other"
+    )
 
 
 def test_a_value_of_a_class_that_a_cell_defined_again_is_told_so(registry: Registry) -> None:
