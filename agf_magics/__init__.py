@@ -1,4 +1,5 @@
-"""Pipelines of tools and agents in a notebook: define in a cell, see the picture, run it, watch it, be told what is wrong.
+"""Pipelines of tools and agents in a notebook: define in a cell, see the picture, run it, watch it, be told what is
+wrong.
 
 In a notebook: ``%load_ext agf_magics``. In Python: `define`, `load`, `run`, `arun`, `evaluate`, `draw`, with `tool` and
 `agent` to register functions. Everything the sugar here does without a ``registry=`` uses the one of this process.

@@ -79,8 +79,10 @@ def _parser() -> argparse.ArgumentParser:
         one = acts.add_parser(name, help=about, description=about)
         one.set_defaults(act=act)
         one.add_argument("file", type=Path, help="a pipeline file (YAML)")
-        one.add_argument("--tools", action="append", default=[], metavar="MODULE", help="a module or .py file that registers tools and agents")  # fmt: skip
-        one.add_argument("--define", action="append", default=[], type=Path, metavar="FILE", help="another pipeline that is called")  # fmt: skip
+        about = "a module or .py file that registers tools and agents"
+        one.add_argument("--tools", action="append", default=[], metavar="MODULE", help=about)
+        about = "another pipeline, one that is called"
+        one.add_argument("--define", action="append", default=[], type=Path, metavar="FILE", help=about)
     chosen = acts.choices
     chosen["run"].add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")

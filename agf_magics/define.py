@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .engine.link import link
+from .flow.rules import check
 from .flow.schemas import Schema
 from .flow.steps import Flow
 from .flow.values import Value, settle
@@ -60,8 +61,8 @@ def register(
     registry: Registry | None = None,
     origin: str | None = None,
 ) -> Defined:
-    """`define`, telling all of it. ``name`` replaces the document's; ``origin`` is where the text stands (a cell's id): a
-    name that another origin defined is replaced with a note (decision A2)."""
+    """`define`, telling all of it. ``name`` replaces the document's; ``origin`` is where the text stands (a cell's
+    id): a name that another origin defined is replaced with a note (decision A2)."""
     registry = registry or default()
     loaded = read(text, language, strict=strict, registry=registry)
     notes: list[Diagnostic] = []
@@ -82,6 +83,9 @@ def read(text: str | Path | Source, language: str, *, strict: bool, registry: Re
     problems = Diagnostics()
     definition = language_of(language).load(source, problems, current.settings.bounds)
     flow = definition.flow
+    if flow is not None:
+        flow, found = check(flow)
+        problems.extend(found)
     problems.refuse()
     if flow is not None:
         # What the text decides belongs to the flow; what the registry decides changes with the next cell.

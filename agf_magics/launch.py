@@ -1,4 +1,6 @@
-"""Runs: here (`run`), awaited (`arun`), and started to be waited for (`begin`: the notebook's live view needs the handle)."""
+"""Runs: here (`run`), awaited (`arun`), and started to be waited for (`begin`: the notebook's live view needs the
+handle).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class RunCancelled(StepError):
 class Run:
     """A run: live, then done. Everything on it may be read at any time."""
 
-    def __init__(self, linked: Linked, given: Given, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool) -> None:
+    def __init__(
+        self, linked: Linked, given: Given, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
+    ) -> None:
         self.run_id = f"{linked.flow.name}-{next(_numbers)}-{secrets.token_hex(3)}"
         self.linked = linked
         self.input = given.input
@@ -71,7 +75,9 @@ class Run:
 
     @property
     def steps(self) -> Mapping[str, Row]:
-        """What became of each step, by id: ``run.steps["steps[1]"].value``; steps of called flows as ``steps[1]/steps[0]``."""
+        """What became of each step, by id: ``run.steps["steps[1]"].value``; steps of called flows as
+        ``steps[1]/steps[0]``.
+        """
         return {row.id: row for row in self.progress.rows.values()}
 
     @property
@@ -126,7 +132,7 @@ class Run:
         self.error = error
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from .draw.page import run_html, run_text
+        from .draw.run_page import run_html, run_text
 
         return {"text/html": run_html(self), "text/plain": run_text(self)}
 
@@ -144,7 +150,7 @@ class Trace(tuple[dict[str, Any], ...]):
         return pandas.DataFrame(list(self))
 
     def _repr_html_(self) -> str:
-        from .draw.page import value_html
+        from .draw.values import value_html
 
         return value_html(list(self))
 
@@ -162,8 +168,8 @@ def run(
     """Run a flow (a Flow, a registered name, a file or a definition's text) and wait for its end.
 
     ``input`` seeds the named context of the first step. Raises DefinitionError before the first step when a name is
-    unknown or the input lacks what is surely read; StepError when a step fails, RunCancelled when the run is interrupted,
-    both with ``raises=False`` found in ``run.error`` instead.
+    unknown or the input lacks what is surely read; StepError when a step fails, RunCancelled when the run is
+    interrupted, both with ``raises=False`` found in ``run.error`` instead.
     """
     begun = begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry).wait()
     return begun.result() if raises else begun
@@ -220,7 +226,9 @@ def prepare(
     limits: Limits | None = None,
     dry: bool = False,
 ) -> Run:
-    """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with all that is wrong."""
+    """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with all that is
+    wrong.
+    """
     registry = registry or default()
     found_flow = find(flow, registry)
     linked, problems = link(found_flow, registry)
@@ -262,7 +270,9 @@ def _missing(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
         name = ref.path[-1]
         if ref.certain and name not in given and name not in told:
             near = suggest(name, given) or f"give it: --set {name}=… (in Python: input={{{name!r}: …}})"
-            told[name] = Diagnostic("run.missing-input", f"{flow.name!r} reads {name!r}, which the input lacks", ref.span, near)
+            told[name] = Diagnostic(
+                "run.missing-input", f"{flow.name!r} reads {name!r}, which the input lacks", ref.span, near
+            )
     return list(told.values())
 
 

@@ -1,4 +1,5 @@
-"""What is told of a run, as it happens. NamedTuples, not frozen dataclasses: they are a third of the cost, and two an item.
+"""What is told of a run, as it happens. NamedTuples, not frozen dataclasses: they are a third of the cost, and two an
+item.
 
 Every started attempt ends in exactly one of finished, failed, cancelled, left.
 """
@@ -12,7 +13,8 @@ from ..text.diagnostics import Diagnostic
 
 At = tuple[str | int, ...]
 """A moment of a run: for every flow that is open, the step's id and then the indices of the elements, iterations and
-branches around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the for_each that opens the flow ``steps[1]`` calls."""
+branches around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the for_each that opens the flow ``steps[1]``
+calls."""
 
 
 def at_text(at: At) -> str:

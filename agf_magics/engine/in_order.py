@@ -45,5 +45,7 @@ def elements(over: Expr, frame: Frame) -> list[Value]:
     items = over.evaluate(frame)
     if type(items) is not list:
         hint = "over takes a list; without over and items the incoming pipe data is used"
-        raise StepError(Diagnostic("step.not-a-list", f"a list is needed here, not {type_name(items)}", over.span, hint))
+        raise StepError(
+            Diagnostic("step.not-a-list", f"a list is needed here, not {type_name(items)}", over.span, hint)
+        )
     return items

@@ -25,9 +25,7 @@ async def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index
     return await CALL[type(callee)](run, step, callee, frame, scope, index)
 
 
-async def _tool(
-    run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index
-) -> Value:
+async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index) -> Value:
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
     try:
@@ -45,9 +43,7 @@ async def _tool(
     return value
 
 
-async def _agent(
-    run: Performer, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index
-) -> Value:
+async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index) -> Value:
     run.budget.spawn(step.span)
     given = isolate(step.args.build(frame))
     linked = scope.linked
@@ -69,9 +65,7 @@ async def _agent(
         raise _placed(error, step, ()) from None
 
 
-async def _called(
-    run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index
-) -> Value:
+async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
     pipe = step.pipe.evaluate(frame) if step.pipe is not None else None
     inner = scope._replace(linked=linked, before=(*scope.before, step.id, *index))
     value = (await run.flow(inner, Given(step.args.build(frame), pipe))).output

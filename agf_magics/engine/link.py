@@ -1,8 +1,8 @@
 """Names looked up once, before the first step, through nested flows.
 
-A run uses what was linked: a tool that deletes its own registration, or a cell that is run meanwhile, changes the next run
-and not this one. What is wrong here is a warning when a flow is defined, because a notebook defines things in any order,
-and refuses the run (decision A5).
+A run uses what was linked: a tool that deletes its own registration, or a cell that is run meanwhile, changes the next
+run and not this one. What is wrong here is a warning when a flow is defined, because a notebook defines things in any
+order, and refuses the run (decision A5).
 """
 
 from __future__ import annotations

@@ -71,9 +71,7 @@ class Performer:
             _, frame = await self.step(step, frame, scope, ())
         return flow.end(frame)
 
-    async def step(
-        self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
-    ) -> tuple[Value, Frame]:
+    async def step(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1) -> tuple[Value, Frame]:
         """Run ``step`` once; its value and the frame it leaves."""
         at = (*scope.before, step.id, *index)
         emit = self.emit

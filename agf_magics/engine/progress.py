@@ -24,8 +24,26 @@ FAILURES_KEPT = 50
 class Row:
     """One step of the tree: how often it started and how that ended."""
 
-    __slots__ = ("cancelled", "depth", "dropped", "error", "failed", "finished", "ended", "key", "label", "left", "many",
-                 "retried", "skipped", "started", "value", "when", "width", "word")  # fmt: skip
+    __slots__ = (
+        "cancelled",
+        "depth",
+        "dropped",
+        "ended",
+        "error",
+        "failed",
+        "finished",
+        "key",
+        "label",
+        "left",
+        "many",
+        "retried",
+        "skipped",
+        "started",
+        "value",
+        "when",
+        "width",
+        "word",
+    )  # fmt: skip
 
     def __init__(self, key: Key, depth: int, word: str, label: str, many: bool) -> None:
         self.key = key
@@ -55,8 +73,8 @@ class Row:
 
     @property
     def state(self) -> str:
-        """pending, running, ok, failed, cancelled, skipped, left. A step whose failed attempts were retried or dropped is
-        what it came to in the end."""
+        """pending, running, ok, failed, cancelled, skipped, left. A step whose failed attempts were retried or dropped
+        is what it came to in the end."""
         if self.running:
             return "running"
         if self.left:
@@ -209,9 +227,8 @@ def _rows(flow: Flow, callees: Mapping[str, Any], before: Key, depth: int, many:
             collects = isinstance(step, Each) and child is step.collect
             yield from under(child, depth + 1, many if collects else repeats)
         callee = callees.get(step.id)
-        inner = getattr(callee, "flow", None)
-        if inner is not None:
-            yield from _rows(inner, callee.callees, key, depth + 1, many)
+        if callee is not None and isinstance(getattr(callee, "flow", None), Flow):
+            yield from _rows(callee.flow, callee.callees, key, depth + 1, many)
 
     for step in flow.body.steps:
         yield from under(step, depth, many)

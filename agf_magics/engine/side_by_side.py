@@ -1,7 +1,7 @@
 """Shapes whose parts run side by side: a pool of workers that pull from one iterator, never a task per element.
 
-100,000 items are ``limit`` tasks (0.1 us and 40 bytes an item), not 100,000 tasks behind a semaphore (3.4 us, 1,600 bytes).
-Isolation needs no code here: frames are never changed, so what an element stores is in a frame nobody else has.
+100,000 items are ``limit`` tasks (0.1 us and 40 bytes an item), not 100,000 tasks behind a semaphore (3.4 us, 1,600
+bytes). Isolation needs no code here: frames are never changed, so what an element stores is in a frame nobody else has.
 """
 
 from __future__ import annotations

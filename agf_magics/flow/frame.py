@@ -1,4 +1,5 @@
-"""How languages differ: how a value is read and where a result goes. The engine calls these and knows nothing else of one.
+"""How languages differ: how a value is read and where a result goes. The engine calls these and knows nothing else of
+one.
 
 A frame is a plain dict that is never changed once made: ``{**frame, "pipe": value}`` is the next one. So isolation
 between siblings is not a check, it is the data structure.
@@ -22,11 +23,15 @@ class Ref(NamedTuple):
     path: tuple[str, ...]
     span: Span | None = None
     certain: bool = True
-    """Read whenever the expression is evaluated and refused when absent; False behind ``and``, in a lambda, in ``get``."""
+    """Read whenever the expression is evaluated and refused when absent; False behind ``and``, in a lambda, in
+    ``get``.
+    """
 
 
 class Expr(Protocol):
-    """Reads a value. ``evaluate`` is a slot that holds the closure itself: a method around it costs half the R1 goal."""
+    """Reads a value. ``evaluate`` is a slot that holds the closure itself: a method around it costs half the R1
+    goal.
+    """
 
     span: Span
     evaluate: Callable[[Frame], Value]

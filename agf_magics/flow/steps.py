@@ -1,8 +1,9 @@
 """The shapes of running: every definition is lowered to these and nothing else.
 
-What is drawn is what runs: checks, picture, progress and engine read one tree with one id per step. A step's id is where
-it stands in its text: ``steps[1].branches.security``; a name that is no identifier is quoted, so ids never collide.
-A new shape needs a section in docs/design.md and a sentence of a seed that no field of an existing shape can say.
+What is drawn is what runs: checks, picture, progress and engine read one tree with one id per step. A step's id is
+where it stands in its text: ``steps[1].branches.security``; a name that is no identifier is quoted, so ids never
+collide. A new shape needs a section in docs/design.md and a sentence of a seed that no field of an existing shape can
+say.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ class Each(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold(Step):
-    """Run ``body`` once per element, in order; what it stores and gives is seen by the next one. Its value is the last."""
+    """Run ``body`` once per element, in order; what it stores and gives is seen by the next one. Its value is the
+    last.
+    """
 
     over: Expr
     init: Expr

@@ -1,8 +1,8 @@
 """What a value is (decision A1).
 
-Dicts with text keys, lists, text, ints, floats, bools and None are JSON. Everything else (a DataFrame, an array, a date, a
-model, a connection) is opaque: it travels by reference from step to step; expressions may pass it on and compare it by
-identity, but not look inside.
+Dicts with text keys, lists, text, ints, floats, bools and None are JSON. Everything else (a DataFrame, an array, a
+date, a model, a connection) is opaque: it travels by reference from step to step; expressions may pass it on and
+compare it by identity, but not look inside.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def settle(value: Value, room: int = DEEPEST) -> Value:
             if not all(isinstance(k, str) for k in value):
                 return value
             return {str.__str__(k): (v if type(v) in ATOMS else settle(v, room - 1)) for k, v in value.items()}
-        if isinstance(value, tuple) and hasattr(kind, "_fields"):
-            return dict(zip(value._fields, (settle(v, room - 1) for v in value), strict=True))
+        names = getattr(kind, "_fields", None)
+        if names is not None:  # a named tuple
+            return dict(zip(names, (settle(v, room - 1) for v in value), strict=True))
         return [v if type(v) in ATOMS else settle(v, room - 1) for v in value]
     if isinstance(value, str):
         return str.__str__(value)

@@ -83,7 +83,9 @@ def rows() -> list[Row]:
             {
                 "await in a loop (the floor)": timed(_awaits),
                 "agf: linear async tool": timed(_ours(_linear("tool: {name: work, args: {x: !expr ctx.n}}"))),
-                "agf: linear plain tool, where=loop": timed(_ours(_linear("tool: {name: plain, args: {x: !expr ctx.n}}"))),
+                "agf: linear plain tool, where=loop": timed(
+                    _ours(_linear("tool: {name: plain, args: {x: !expr ctx.n}}"))
+                ),
                 "agf: linear transform": timed(_ours(_linear("transform: {value: ctx.n + 1}"))),
             },
             per=STEPS,

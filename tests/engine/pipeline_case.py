@@ -13,9 +13,9 @@ import agf_magics as agf
 class Tools:
     """What a row's tool sources may use, and what they were called with.
 
-    A source is a Python lambda over the dict of arguments. It may use ``json``, a dict ``state`` of the case, ``fail(msg)``
-    which raises, and the coroutines ``sleep(seconds, value)``, ``busy(seconds, value)`` (counts how many run at once) and
-    ``sleep_fail(seconds, message)``.
+    A source is a Python lambda over the dict of arguments. It may use ``json``, a dict ``state`` of the case,
+    ``fail(msg)`` which raises, and the coroutines ``sleep(seconds, value)``, ``busy(seconds, value)`` (counts how many
+    run at once) and ``sleep_fail(seconds, message)``.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,9 @@ steps:
 """
 
 
-def fan(registry: agf.Registry, xs: list[Any], on_event: Any = None, limit: int = 4, on_error: str = "abort") -> agf.Run:
+def fan(
+    registry: agf.Registry, xs: list[Any], on_event: Any = None, limit: int = 4, on_error: str = "abort"
+) -> agf.Run:
     flow = agf.load(FAN.format(limit=limit, on_error=on_error), registry=registry)
     run: agf.Run = run_virtual(agf.arun(flow, {"xs": xs}, registry=registry, on_event=on_event, raises=False))
     return run
@@ -52,8 +54,9 @@ def test_after_a_failure_no_further_element_starts_and_running_ones_are_cancelle
 
     run = fan(registry, list(range(50)))
     assert run.status == "error"
-    assert started == [0, 1, 2, 3]
-    assert sorted(cancelled) == [0, 2, 3]
+    # Four workers; one that has not begun when the failure comes does not begin.
+    assert set(started) <= {0, 1, 2, 3}
+    assert sorted([*cancelled, 1]) == sorted(started)
     assert run.error is not None
     assert run.error.at == ("steps[0].do", 1)
     assert isinstance(run.error.__cause__, ValueError)
@@ -154,7 +157,9 @@ def test_an_element_costs_little_memory_beyond_its_result() -> None:
 
     xs = list(range(20_000))
     fan(registry, xs[:100])
-    flow = agf.load(FAN.format(limit=8, on_error="abort").replace("value: pipe", "value: count(pipe)"), registry=registry)
+    flow = agf.load(
+        FAN.format(limit=8, on_error="abort").replace("value: pipe", "value: count(pipe)"), registry=registry
+    )
 
     async def measured() -> tuple[agf.Run, int]:
         gc.collect()
