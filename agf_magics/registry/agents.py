@@ -85,7 +85,7 @@ class Agent:
             given.update((name, fields[name]) for name in names if name in fields and name not in HANDED)
         try:
             return self.takes.validate(given)
-        except ValueError as error:
+        except Exception as error:  # pydantic's, or whatever a validator of somebody's class raises
             wrong = error
         self._refuse(wrong, given, fields)
 
@@ -96,7 +96,7 @@ class Agent:
         ((name, parameter),) = parameters.items()
         return name if name not in HANDED and parameter.annotation is inspect.Parameter.empty else None
 
-    def _refuse(self, wrong: ValueError, given: Mapping[str, Value], fields: Mapping[str, Value]) -> NoReturn:
+    def _refuse(self, wrong: Exception, given: Mapping[str, Value], fields: Mapping[str, Value]) -> NoReturn:
         found = self.takes.explain("agent.arguments", f"agent {self.name!r}", wrong, given)
         near = [suggest(name, [*fields, *HANDED]) for name in self.takes.parameters if name not in given]
         has = f"its input has {', '.join(fields)}" if fields else "its input has no fields"

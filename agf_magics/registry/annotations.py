@@ -8,6 +8,7 @@ taken and its scalars are made strict. A pydantic model's own fields follow the 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -23,7 +24,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
 
-from ..flow.values import is_json, settle
+from ..flow.values import TooDeep, is_json, settle
 
 Schema = dict[str, Any]
 
@@ -67,8 +68,9 @@ def build(
     validator, told = _compiled(fields, more)
     for name, parameter in parameters.items():
         if parameter.default is not inspect.Parameter.empty and name not in secret:
-            default = settle(parameter.default)
-            told["properties"][name].update({"default": default} if is_json(default) else {})
+            with contextlib.suppress(TooDeep):
+                default = settle(parameter.default)
+                told["properties"][name].update({"default": default} if is_json(default) else {})
     said = "the annotation of {!r} cannot be used, so anything is accepted: {}"
     doubts = tuple(said.format(name, _why(error)) for name, error in errors.items())
     return Model(validator.validate_python, told, doubts, any(map(_not_yet, errors.values())))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Arguments:
     """``validate`` gives the checked arguments or raises pydantic's ValidationError, which `explain` makes readable."""
 
-    __slots__ = ("_function", "_model", "_unchecked", "more", "parameters", "secret", "signature", "validate")
+    __slots__ = ("_function", "_gives", "_model", "_unchecked", "more", "parameters", "secret", "signature", "validate")
 
     def __init__(
         self, function: Callable[..., Any], what: str, *, secret: Collection[str] = (), unchecked: Collection[str] = ()
@@ -29,6 +29,7 @@ class Arguments:
         ``unchecked``: those that the caller itself fills."""
         self._function = function
         self._model: Model | None = None
+        self._gives: tuple[dict[str, Any] | None] | None = None
         self.signature = signature_of(function)
         """None where nobody knows it."""
         self.parameters: dict[str, inspect.Parameter] = {}
@@ -62,17 +63,23 @@ class Arguments:
         """``name (text), limit (number, optional)``"""
         return takes(self.schema)
 
+    @property
     def gives(self) -> dict[str, Any] | None:
-        """JSON Schema of what it returns; None where it does not say, or it is not JSON."""
-        from .annotations import schema_of
-
+        """JSON Schema of what the function returns; None where it does not say, or it is not JSON."""
         if self.signature is None or self.signature.return_annotation is inspect.Signature.empty:
             return None
-        return schema_of(self.signature.return_annotation, names_around(self._function))
+        if self._gives is None:
+            from .annotations import schema_of
 
-    def explain(self, code: str, who: str, error: ValueError, given: Mapping[str, Value]) -> Diagnostic:
+            self._gives = (schema_of(self.signature.return_annotation, names_around(self._function)),)
+        return self._gives[0]
+
+    def explain(self, code: str, who: str, error: Exception, given: Mapping[str, Value]) -> Diagnostic:
         """Everything wrong with ``given``, at once; ``error`` is what `validate` raised."""
-        found = error.errors(include_url=False)  # type: ignore[attr-defined]
+        if not hasattr(error, "errors"):  # a validator of somebody's class that does not raise a ValueError
+            told = type(error).__name__ if self.secret else f"{type(error).__name__}: {error}"
+            return Diagnostic(code, f"{who} cannot check its arguments: {told}")
+        found = error.errors(include_url=False)
         hints = [
             suggest(e["loc"][0], self.parameters)
             for e in found

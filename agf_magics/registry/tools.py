@@ -54,7 +54,7 @@ class Tool:
     @property
     def gives(self) -> dict[str, Any] | None:
         """JSON Schema of its result; None where its annotation does not say, or it is not JSON."""
-        return self.arguments.gives()
+        return self.arguments.gives
 
     @property
     def takes(self) -> str:
@@ -73,7 +73,7 @@ class Tool:
         """The keyword arguments to call it with; a StepError ``tool.arguments`` says everything that is wrong."""
         try:
             return self.arguments.validate(given)
-        except ValueError as error:
+        except Exception as error:  # pydantic's, or whatever a validator of somebody's class raises
             wrong = error
         # Raised out here: the cause would carry the values, and a secret is one of them.
         raise StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", wrong, given))
