@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -102,18 +103,48 @@ def _merged(schema: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+FORMATS: Mapping[str, str] = {
+    "date": "2024-01-31",
+    "time": "12:30:00Z",
+    "date-time": "2024-01-31T12:30:00Z",
+    "duration": "PT1H",
+    "email": "ada@example.org",
+    "hostname": "example.org",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uri": "https://example.org/",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}
+
+
 def _text(schema: Mapping[str, Any]) -> str:
-    text = "text"
+    text = FORMATS.get(schema.get("format", ""), "text")
     least, most = schema.get("minLength", 0), schema.get("maxLength")
     text = (text * (least // len(text) + 1))[:least] if len(text) < least else text
     return text if most is None else text[:most]
 
 
 def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
-    value: int | float = 1
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if least is not None and value < least:
-        value = least
-    if most is not None and value > most:
-        value = most
-    return int(value) if whole else value
+    """1, or of the numbers next to its bounds the first that keeps them all."""
+    least, most, above, below, step = map(
+        schema.get, ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+    )
+
+    def fits(number: float) -> bool:
+        return not (
+            (least is not None and number < least)
+            or (most is not None and number > most)
+            or (above is not None and number <= above)
+            or (below is not None and number >= below)
+            or (step and number % step)
+            or (whole and number % 1)
+        )
+
+    near: list[int | float] = [1, *(bound for bound in (step, least, most) if bound is not None), 0]
+    near += [math.ceil(least)] if least is not None else []
+    near += [math.floor(most)] if most is not None else []
+    near += [math.floor(above) + 1] if above is not None else []
+    near += [math.ceil(below) - 1] if below is not None else []
+    near += [(above + below) / 2] if above is not None and below is not None else []
+    near += [step * math.ceil(bound / step) for bound in (least, above) if step and bound is not None]
+    return next(filter(fits, near), 1)

@@ -109,7 +109,7 @@ def _faults(wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema
             for index, item in enumerate(value):
                 yield from _faults(wanted.of, item, f"{path}[{index}]", schemas, room - 1)
     elif kind == "enum":
-        if not any(_same(value, choice) for choice in wanted.values):
+        if not any(same(value, choice) for choice in wanted.values):
             choices = ", ".join(map(shown_value, wanted.values))
             yield Fault(path, "enum_invalid", f"{path}: needs one of {choices}, not {shown_value(value)}")
     elif kind == "number":
@@ -129,7 +129,7 @@ def _number_faults(wanted: Field, value: Value, path: str) -> Faults:
         yield Fault(path, "out_of_range", f"{path}: needs at most {wanted.maximum}, not {value}")
 
 
-def _same(value: Value, choice: Value) -> bool:
+def same(value: Value, choice: Value) -> bool:
     """JSON's equality: 1 is 1.0, true is not 1."""
     if isinstance(value, bool) or isinstance(choice, bool):
         return value is choice
@@ -155,7 +155,9 @@ def shown_value(value: Value) -> str:
     if type(value) is int:
         return f"the number {value}" if value.bit_length() < 200 else "a very large number"
     if type(value) is float:
-        return f"the number {value}"
+        return f"the number {value}" if value - value == 0 else str(value)
+    if type(value) is dict and not all(type(key) is str for key in value):
+        return "a dict whose keys are not all text"
     return type_name(value)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ...flow.schemas import Field, FieldKind, Schema
+from ...flow.schemas import Field, FieldKind, Schema, same
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
@@ -110,6 +110,10 @@ class _Reading:
         kind = self.kind(node, key, what)
         if kind is None:
             return None
+        if element and kind == "list":
+            hint = "put an object between them: {type: object, fields: {row: {type: list, of: ...}}}"
+            self.wrong("list-of-lists", "a list's elements cannot be lists", node.fields["type"].span, hint)
+            return None
         allowed = {"type", *FIELD_KEYS[kind]} | (set() if element else {"required"})
         for name, own in node.keys.items():
             if name not in allowed:
@@ -118,10 +122,6 @@ class _Reading:
         for name, needs in FIELD_KEYS[kind].items():
             if needs == "must" and name not in node.fields and not any(_KEYS.get(own) == name for own in node.fields):
                 self.wrong("missing-key", f"{_a(kind)} needs {name!r}", place, HINTS[name])
-        if element and kind == "list":
-            hint = "put an object between them: {type: object, fields: {row: {type: list, of: ...}}}"
-            self.wrong("list-of-lists", "a list's elements cannot be lists", place, hint)
-            return None
         return self.built(kind, node, place)
 
     def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
@@ -206,7 +206,7 @@ class _Reading:
             if not isinstance(item, Scalar) or item.is_expr:
                 message = f"a value of an enum is text, a number, true, false or null, not {shown(item)}"
                 self.wrong("values", message, item.span)
-            elif any(type(item.value) is type(other) and item.value == other for other in found):
+            elif any(same(item.value, other) for other in found):
                 self.problems.warn("schema.duplicate-value", f"{shown(item)} stands here twice", item.span)
             else:
                 found.append(item.value)

@@ -1,0 +1,307 @@
+"""Schemas: what a document declares, what conforms, the JSON Schema and the sample of one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agf_magics.flow.schemas import Field, Schema, check_schemas, conform, cycle, json_schema, sample
+from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS, READ, read_schema
+from agf_magics.languages.pipeline.words import FIELD_TYPES
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import Fields, documents
+
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "pipeline_schemas.json").read_text("utf-8"))
+CASES = [(group, case) for group in VECTORS["conform"] for case in group["cases"]]
+
+
+def declared(text: str) -> tuple[dict[str, Schema], list[Diagnostic]]:
+    problems = Diagnostics()
+    schemas: dict[str, Schema] = {}
+    for node in documents(Source("a text", text), problems):
+        assert isinstance(node, Fields)
+        schema = read_schema(node, problems, schemas)
+        if schema is not None:
+            schemas[schema.name] = schema
+    check_schemas(schemas, problems)
+    return schemas, list(problems)
+
+
+def told(found: list[Diagnostic], severity: str) -> list[dict[str, str]]:
+    return [{"code": d.code, "at": d.span.text} for d in found if d.severity == severity and d.span]
+
+
+@pytest.mark.parametrize("row", VECTORS["declare"], ids=[row["title"] for row in VECTORS["declare"]])
+def test_a_schema_document_is_read_as_its_row_says(row: dict[str, Any]) -> None:
+    _, found = declared(row["text"])
+    assert told(found, "error") == row.get("errors", [])
+    assert told(found, "warning") == row.get("warnings", [])
+    if found:
+        assert row.get("hint") in (None, found[0].hint)
+        assert row.get("says") in (None, found[0].message)
+        assert row.get("line") in (None, found[0].span and found[0].span.place[0])
+
+
+@pytest.mark.parametrize(("group", "case"), CASES, ids=lambda part: json.dumps(part.get("value", part.get("name"))))
+def test_a_value_conforms_as_its_row_says(group: dict[str, Any], case: dict[str, Any]) -> None:
+    schemas, found = declared(group["text"])
+    assert not found
+    faults = conform(schemas[group["name"]], case["value"], schemas)
+    assert [{"path": fault.path, "kind": fault.kind} for fault in faults] == case["faults"]
+    if "says" in case:
+        assert faults[0].message == case["says"]
+
+
+@pytest.mark.parametrize(("group", "case"), CASES, ids=lambda part: json.dumps(part.get("value", part.get("name"))))
+def test_the_json_schema_says_the_same_of_every_row(group: dict[str, Any], case: dict[str, Any]) -> None:
+    schemas, _ = declared(group["text"])
+    made = json_schema(schemas[group["name"]], schemas)
+    jsonschema.Draft202012Validator.check_schema(made)
+    assert jsonschema.Draft202012Validator(made).is_valid(case["value"]) == (not case["faults"])
+
+
+def test_a_circle_is_told_with_every_ref_of_it() -> None:
+    text = "schema: A\nfields: {b: {type: ref, schema: B}}\n---\nschema: B\nfields: {a: {type: ref, schema: A}}\n"
+    schemas, [found] = declared(text)
+    assert cycle(schemas) == ["A", "B", "A"]
+    assert [(what, span.text, span.place) for what, span in found.related] == [("refers to 'A'", "A", (5, 33))]
+
+
+def test_a_name_declared_twice_shows_the_first() -> None:
+    text = "schema: A\nfields: {a: {type: bool}}\n---\nschema: A\nfields: {b: {type: bool}}\n"
+    schemas, [found] = declared(text)
+    assert list(schemas["A"].fields) == ["a"]
+    assert found.related[0][1].place == (1, 9)
+
+
+def test_fields_that_are_wrong_are_left_out_and_the_others_kept() -> None:
+    schemas, found = declared("schema: A\nfields: {a: {type: bool}, b: {type: nope}, c: {type: number, x: 1}}\n")
+    assert list(schemas["A"].fields) == ["a", "c"]
+    assert len(found) == 2
+
+
+def test_every_field_knows_its_place() -> None:
+    schemas, _ = declared("schema: A\nfields: {a: {type: list, of: {type: ref, schema: B}}}\n")
+    listed = schemas["A"].fields["a"]
+    assert listed.of
+    assert [span and span.text for span in (schemas["A"].span, listed.span, listed.of.span)] == ["A", "list", "B"]
+
+
+def test_the_tables_of_field_types_agree() -> None:
+    assert list(FIELD_KEYS) == list(FIELD_TYPES)
+    assert {name for keys in FIELD_KEYS.values() for name in keys} == set(READ)
+
+
+class Odd(dict[str, Any]):
+    pass
+
+
+OPAQUE = {
+    "nan": float("nan"),
+    "-inf": float("-inf"),
+    "an opaque float64": np.float64(1.5),
+    "an opaque DataFrame": pd.DataFrame({"a": [1]}),
+    "an opaque tuple": (1, 2),
+    "a dict whose keys are not all text": {1: 2},
+    "an opaque Odd": Odd(a=1),
+}
+
+
+@pytest.mark.parametrize("kind", ["bool", "string", "number", "object", "list", "enum"])
+@pytest.mark.parametrize("name", OPAQUE)
+def test_what_is_no_json_conforms_to_nothing(kind: Any, name: str) -> None:
+    inner = Field(kind=kind, of=Field(kind="number"), fields={"a": Field(kind="number")}, values=(1, 1.5, "a", None))
+    [fault] = conform(Schema("A", {"x": inner}), {"x": OPAQUE[name]}, {})
+    assert fault.path == "x"
+    assert fault.message.endswith(f", not {name}")
+
+
+def test_a_value_too_deep_for_a_schema_that_contains_itself_is_a_fault() -> None:
+    endless = Schema("A", {"a": Field(kind="ref", schema="A")})
+    value: dict[str, Any] = {}
+    value["a"] = value
+    [fault] = conform(endless, value, {"A": endless})
+    assert fault.kind == "too_deep"
+
+
+def test_a_long_chain_of_schemas_is_no_circle() -> None:
+    chain = {f"S{i}": Schema(f"S{i}", {"x": Field(kind="ref", schema=f"S{i + 1}")}) for i in range(20_000)}
+    assert cycle(chain) is None
+    assert len(json_schema(chain["S0"], chain)["$defs"]) == 20_000
+    chain["S20000"] = Schema("S20000", {"x": Field(kind="ref", schema="S19999")})
+    assert cycle(chain) == ["S19999", "S20000", "S19999"]
+
+
+def test_a_model_is_asked_for_every_field() -> None:
+    schemas, _ = declared(
+        "schema: A\nfields: {a: {type: object, fields: {b: {type: bool}}}, c: {type: ref, schema: B}}\n---\n"
+        "schema: B\nfields: {d: {type: string}}\n"
+    )
+    made = json_schema(schemas["A"], schemas, all_required=True)
+    assert made["required"] == ["a", "c"]
+    assert made["properties"]["a"]["required"] == ["b"]
+    assert made["$defs"]["B"]["required"] == ["d"]
+    assert "required" not in json_schema(schemas["A"], schemas)
+
+
+def test_jsonschema_is_not_imported_for_it() -> None:
+    program = "import agf_magics.flow.schemas, sys; sys.exit('jsonschema' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+NAMES = st.sampled_from(["a", "b", "a b", "x.y", "c/d~e", "é"])
+LITERALS = st.sampled_from(["a", "b", "", 0, 1, 1.5, True, False, None])
+
+
+def fields_of(refs: list[str], depth: int) -> st.SearchStrategy[Field]:
+    """Random fields that refer to ``refs`` at most."""
+    bounds = st.none() | st.integers(-2, 2)
+    kinds = [
+        st.builds(Field, kind=st.just("bool"), required=st.booleans()),
+        st.builds(Field, kind=st.just("string"), required=st.booleans()),
+        st.builds(Field, kind=st.just("number"), required=st.booleans(), minimum=bounds, maximum=bounds),
+        st.builds(Field, kind=st.just("enum"), values=st.lists(LITERALS, min_size=1, max_size=3).map(tuple)),
+    ]
+    if refs:
+        kinds.append(st.builds(Field, kind=st.just("ref"), required=st.booleans(), schema=st.sampled_from(refs)))
+    if depth:
+        inner = fields_of(refs, depth - 1)
+        objects = st.dictionaries(NAMES, inner, min_size=1, max_size=3)
+        kinds.append(st.builds(Field, kind=st.just("object"), required=st.booleans(), fields=objects))
+        kinds.append(st.builds(Field, kind=st.just("list"), of=inner.filter(lambda field: field.kind != "list")))
+    return st.one_of(kinds)
+
+
+@st.composite
+def schema_sets(draw: st.DrawFn) -> dict[str, Schema]:
+    """The first refers to the ones after it, so there is no circle; the last name is declared nowhere."""
+    names = ["A", "B b", "C/c", "nowhere"]
+    made = {}
+    for i, name in enumerate(names[:-1]):
+        fields = st.dictionaries(NAMES, fields_of(names[i + 1 :], 2), min_size=1, max_size=3)
+        made[name] = Schema(name, draw(fields))
+    return made
+
+
+def values_like(schema: Any, schemas: Mapping[str, Schema]) -> st.SearchStrategy[Any]:
+    """Values that conform often enough to be worth judging."""
+    wild = st.sampled_from([None, True, 0, 1, 2.5, -3, "a", "", [], {}, [1], {"a": 1}])
+    if isinstance(schema, Schema):
+        entries = {name: values_like(field, schemas) for name, field in schema.fields.items()}
+        return st.one_of(st.fixed_dictionaries({}, optional=entries), st.fixed_dictionaries(entries), wild)
+    match schema.kind:
+        case "object":
+            return values_like(Schema("", schema.fields), schemas)
+        case "ref":
+            return values_like(schemas[schema.schema], schemas) if schema.schema in schemas else wild
+        case "list":
+            return st.lists(values_like(schema.of, schemas), max_size=2) | wild
+        case "enum":
+            return st.sampled_from(schema.values) | wild
+    return wild
+
+
+@given(st.data())
+def test_conformance_is_that_of_the_json_schema(data: st.DataObject) -> None:
+    schemas = data.draw(schema_sets())
+    value = data.draw(values_like(schemas["A"], schemas))
+    made = json_schema(schemas["A"], schemas)
+    valid = jsonschema.Draft202012Validator(made).is_valid(value)
+    assert (not conform(schemas["A"], value, schemas)) == valid
+
+
+def possible(field: Field, schemas: Mapping[str, Schema]) -> bool:
+    """Whether any value conforms."""
+    if field.minimum is not None and field.maximum is not None and field.minimum > field.maximum:
+        return False
+    if field.kind == "ref":
+        return field.schema in schemas and all(possible(f, schemas) for f in schemas[field.schema].fields.values())
+    return all(possible(f, schemas) for f in [*field.fields.values(), *([field.of] if field.of else [])])
+
+
+@given(schema_sets())
+def test_a_sample_conforms(schemas: dict[str, Schema]) -> None:
+    assume(all(possible(field, schemas) for field in schemas["A"].fields.values()))
+    made = json_schema(schemas["A"], schemas)
+    assert conform(schemas["A"], sample(made), schemas) == []
+
+
+SAMPLES: list[tuple[dict[str, Any], Any]] = [
+    ({}, "text"),
+    ({"type": "string"}, "text"),
+    ({"type": "string", "maxLength": 2}, "te"),
+    ({"type": "string", "minLength": 6}, "textte"),
+    ({"type": "integer", "minimum": 3}, 3),
+    ({"type": "integer", "exclusiveMinimum": 3}, 4),
+    ({"type": "number", "exclusiveMaximum": 1}, 0),
+    ({"type": "number", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, 1.5),
+    ({"type": "integer", "multipleOf": 5, "minimum": 12}, 15),
+    ({"type": "number", "maximum": -0.5}, -0.5),
+    ({"type": "integer", "minimum": 1.5}, 2),
+    ({"type": "integer", "multipleOf": 5}, 5),
+    ({"type": "boolean"}, True),
+    ({"type": "null"}, None),
+    ({"const": 7}, 7),
+    ({"enum": ["low", "high"]}, "low"),
+    ({"type": "string", "default": "x"}, "x"),
+    ({"type": "string", "examples": ["Ada"]}, "Ada"),
+    ({"type": ["null", "integer"]}, 1),
+    ({"type": "array", "items": {"type": "integer"}}, [1]),
+    ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [1, 1]),
+    ({"type": "array", "maxItems": 0}, []),
+    ({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}, [1, "text"]),
+    ({"properties": {"a": {"type": "integer"}}}, {"a": 1}),
+    ({"type": "object", "required": ["a"]}, {"a": "text"}),
+    ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, 1),
+    ({"oneOf": [{"type": "integer"}, {"type": "string"}]}, 1),
+    ({"allOf": [{"type": "integer"}, {"minimum": 5}]}, 5),
+    ({"allOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": {"type": "integer"}}}, 1),
+    ({"$ref": "#/$defs/a~1b%20c", "$defs": {"a/b c": {"type": "integer"}}}, 1),
+    ({"type": "string", "format": "date"}, "2024-01-31"),
+]
+
+
+@pytest.mark.parametrize(("schema", "expected"), SAMPLES, ids=lambda part: json.dumps(part)[:60])
+def test_a_sample_reads_well_and_conforms(schema: dict[str, Any], expected: Any) -> None:
+    made = sample(schema)
+    assert made == expected
+    jsonschema.Draft202012Validator(schema).validate(made)
+
+
+TREE = {
+    "$ref": "#/$defs/Tree",
+    "$defs": {
+        "Tree": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "left": {"anyOf": [{"$ref": "#/$defs/Tree"}, {"type": "null"}]},
+                "right": {"$ref": "#/$defs/Tree"},
+                "more": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
+            },
+            "required": ["name", "left", "more"],
+        }
+    },
+}
+
+
+def test_the_sample_of_a_schema_that_contains_itself_ends() -> None:
+    assert sample(TREE) == {"name": "text", "left": None, "more": []}
+    jsonschema.Draft202012Validator(TREE).validate(sample(TREE))
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}, {"$ref": "x.json"}])
+def test_a_schema_that_says_nothing_gives_null(schema: dict[str, Any]) -> None:
+    assert sample(schema) is None
