@@ -14,6 +14,9 @@ from .plain import html
 from .scene import scene
 from .svg import described, paint
 
+MOST_BOXES = 1_000
+"""Two seconds to place them; nobody sees anything in more."""
+
 
 class Diagram:
     """The picture of a flow; with ``progress`` in the colours of the run as it stands, on the same layout.
@@ -25,6 +28,7 @@ class Diagram:
         self._flow = flow
         self._progress = progress
         self._scene = scene(flow)
+        self._boxes = tuple(self._scene.boxes)
 
     def to_dot(self) -> str:
         """Graphviz text, for any graphviz tool."""
@@ -32,6 +36,8 @@ class Diagram:
 
     def svg(self) -> str:
         """NoPicture if there is no graphviz."""
+        if len(self._boxes) > MOST_BOXES:
+            raise NoPicture(f"no picture: {len(self._boxes):,} steps are too many for one")
         # Placed without its states: a run that goes on is painted anew and never placed anew.
         placed = layout(scene_dot(self._scene, {}))
         return paint(self._scene, placed, states(self._progress) if self._progress else {})

@@ -71,13 +71,13 @@ def counted(number: int, noun: str) -> str:
 
 def duration(seconds: float | None) -> str:
     """
-    >>> [duration(s) for s in (None, 0.0042, 1.234, 75.2, 7260)]
-    ['', '4 ms', '1.2 s', '1 min 15 s', '2 h 1 min']
+    >>> [duration(s) for s in (None, 0.0001, 0.0042, 1.234, 75.2, 7260)]
+    ['', '< 1 ms', '4 ms', '1.2 s', '1 min 15 s', '2 h 1 min']
     """
     if seconds is None:
         return ""
     if seconds < 0.9995:
-        return f"{max(0.0, seconds) * 1000:.0f} ms"
+        return f"{seconds * 1000:.0f} ms" if seconds >= 0.0005 else "< 1 ms"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)

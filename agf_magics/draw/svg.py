@@ -47,7 +47,7 @@ def paint(drawn: Scene, placed: Layout, states: States) -> str:
 
 def described(drawn: Scene) -> str:
     """The picture in one sentence, for who does not see it."""
-    steps = [f"{box.word} {box.name}".strip() for box in drawn.boxes if box.step is not None]
+    steps = [f"{line(box.word, 24)} {box.name}".strip() for box in drawn.boxes if box.step is not None]
     return line(
         f"{drawn.name}: {', then '.join(steps[:20])}{f' and {len(steps) - 20} more' if steps[20:] else ''}", 600
     )
@@ -152,7 +152,7 @@ def _text(x: float, y: float, text: str, more: str) -> str:
 
 
 def _told(box: Box, corner: Corner | None) -> str:
-    return f"{line(box.id, 80)}: {box.word} {box.name}".strip() + (f" ({corner.look.word})" if corner else "")
+    return f"{line(box.id, 80)}: {line(box.word, 24)} {box.name}".strip() + (f" ({corner.look.word})" if corner else "")
 
 
 def _far(a: Point, b: Point) -> float:

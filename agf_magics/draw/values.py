@@ -169,6 +169,7 @@ def _foreign(value: Value) -> Foreign | None:
     return None
 
 
+BLOCK = "white-space:pre-wrap;overflow-wrap:break-word;max-height:320px;overflow:auto;margin:0"
 INDENT = "list-style:none;margin:0;padding-left:1.2em"
 LEFT = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
@@ -178,7 +179,7 @@ def _html(what: Shown, key: str = "", opened: bool = False) -> str:
         case Words(text):
             return f"{key}<code>{html(text)}</code>"
         case Block(text):
-            return f'{key}<pre style="white-space:pre-wrap;max-height:320px;overflow:auto;margin:0">{html(text)}</pre>'
+            return f'{key}<pre style="{BLOCK}">{html(text)}</pre>'
         case Group(title, parts, more):
             items = "".join(f"<li>{_html(part, _key(name), len(parts) == 1)}</li>" for name, part in parts)
             items += f"<li>… {more:,} more</li>" if more else ""
@@ -202,7 +203,8 @@ def table_html(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], capt
     head = "".join(f'<th scope="col" style="{LEFT}">{html(column)}</th>' for column in columns)
     body = "".join(f"<tr>{''.join(_td(cell) for cell in row)}</tr>" for row in rows)
     title = f'<caption style="text-align:left;caption-side:top">{caption}</caption>' if caption else ""
-    return f'<table style="border:none;margin:0;color:inherit">{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    inside = f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<table style="border:none;margin:0;color:inherit">{inside}</table>'
 
 
 def _td(cell: str) -> str:

@@ -1,0 +1,100 @@
+"""Definitions to be drawn, and a run of one, told by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import agf_magics as agf
+from agf_magics.engine import events as ev
+from agf_magics.engine.progress import Progress
+from agf_magics.flow.steps import Flow
+from agf_magics.text.diagnostics import Diagnostic, StepError
+from agf_magics.text.source import Source
+
+REVIEW = """\
+pipeline: review_and_report
+steps:
+- agent: {prompt: "Review {ctx.doc}.", output: review}
+- transform: {value: "review and 'OK' or 'NO'", output: verdict}
+- tool: {name: file__write, args: {path: verdict.txt, content: !expr verdict}, output: written}
+"""
+
+DIGEST = """\
+pipeline: digest
+description: Every kind of frame, one in another.
+steps:
+- tool: {name: fetch, args: {url: !expr ctx.url}, output: feed}
+- for_each:
+    over: ctx.feed
+    max_parallel: 4
+    on_error: retry(2)
+    do:
+      parallel:
+        on_error: continue
+        branches:
+          topic: {agent: {prompt: "What is {ctx.feed} about?"}}
+          "two words": {tool: {name: detect}}
+        collect: {transform: {value: "pipe"}}
+    collect: {transform: {value: "filter(pipe, r -> r != null)"}}
+    output: rows
+- fold: {over: ctx.rows, init: "0", do: {transform: {value: "acc + item.score"}}, output: total}
+- match:
+    on: "total > 10"
+    cases:
+      "True": {pipeline: publish, pass: [rows, total]}
+      "False": {pipeline: hold_back, pass: [rows]}
+    default: {pipeline: ask_editor}
+    output: verdict
+- tool: {name: file__write, args: {path: !expr ctx.path, content: !expr verdict}}
+"""
+
+
+def load(text: str) -> Flow:
+    return agf.load(text)
+
+
+def long(steps: int) -> str:
+    """Tools in a row, each reading what the one before it wrote."""
+    lines = ["pipeline: long", "steps:", "- tool: {name: t0, output: v0}"]
+    for i in range(1, steps):
+        lines.append(f"- tool: {{name: t{i}, args: {{x: !expr ctx.v{i - 1}}}, output: v{i}}}")
+    return "\n".join(lines)
+
+
+SOURCE = Source("In[6] %%pipeline", 'steps:\n- transform: {value: "acc + item.scor"}\n', 2)
+MISSING = StepError(
+    Diagnostic("r1.missing-path", "no field 'scor' in item", SOURCE.span(36, 40), "did you mean score?"),
+)
+
+
+def told(flow: Flow, events: Iterable[ev.Event]) -> Progress:
+    progress = Progress(flow)
+    for event in events:
+        progress.apply(event)
+    return progress
+
+
+def halfway() -> list[ev.Event]:
+    """DIGEST with 1,000 elements: 12 ok, 3 dropped, 8 running."""
+    do, topic = "steps[1].do", "steps[1].do.branches.topic"
+    events: list[ev.Event] = [
+        ev.RunStarted("digest", 0.0),
+        ev.StepStarted(("steps[0]",), 0.0),
+        ev.StepFinished(("steps[0]",), 0.25, []),
+        ev.StepStarted(("steps[1]",), 0.25),
+        ev.FannedOut(("steps[1]",), 0.25, 1000),
+    ]
+    for i in range(23):
+        events += [ev.StepStarted((do, i), 0.5), ev.StepStarted((topic, i), 0.5)]
+        if i < 12:
+            events += [ev.StepFinished((topic, i), 1.0), ev.StepFinished((do, i), 1.0)]
+        elif i < 15:
+            error = StepError(Diagnostic("step.tool-failed", f"rate <b>limit</b> \x1b[31m{i}"))
+            events += [ev.StepFailed((topic, i), 1.0, error), ev.StepFailed((do, i), 1.0, error)]
+            events.append(ev.ElementDropped((do, i), 1.0, error))
+    return events
+
+
+def failed() -> list[ev.Event]:
+    """The same, then the run fails."""
+    return [*halfway(), ev.StepFailed(("steps[1]",), 2.0, MISSING), ev.RunEnded(2.0, "error", MISSING)]

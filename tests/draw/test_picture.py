@@ -1,0 +1,289 @@
+"""The picture: what is in it, that it is placed once, that nobody's name is markup in it."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.draw import layout as layouts
+from agf_magics.draw import look
+from agf_magics.draw.diagram import MOST_BOXES, Diagram
+from agf_magics.draw.dot import dot, scene_dot
+from agf_magics.draw.layout import HOW_TO, NoPicture, layout
+from agf_magics.draw.scene import INPUT, Box, Frame, Scene, scene
+from agf_magics.flow.steps import every
+from tests.draw.flows import DIGEST, REVIEW, failed, halfway, load, long, told
+
+SVG = "{http://www.w3.org/2000/svg}"
+SHAPES = ("svg", "title", "desc", "g", "rect", "path", "polygon", "text")
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def arrows(drawn: Scene, line: str) -> set[tuple[str, str, str]]:
+    return {(a.tail, a.head, a.label or a.carries) for a in drawn.arrows if a.line == line}
+
+
+def tree(part: Box | Frame) -> object:
+    return part.id if isinstance(part, Box) else [tree(inner) for inner in part.parts]
+
+
+def test_every_step_is_one_box() -> None:
+    flow = load(DIGEST)
+    ids = [step.id for step in every(flow.body) if step is not flow.body]
+    assert sorted(box.id for box in scene(flow).boxes) == sorted([INPUT, *ids])
+
+
+def test_frames_nest_as_the_steps_do_and_begin_with_their_head() -> None:
+    do = "steps[1].do"
+    branches = [f"{do}.branches.topic", f'{do}.branches["two words"]']
+    assert [tree(part) for part in scene(load(DIGEST)).parts] == [
+        INPUT,
+        "steps[0]",
+        ["steps[1]", [do, *branches, f"{do}.collect"], "steps[1].collect"],
+        ["steps[2]", "steps[2].do"],
+        ["steps[3]", "steps[3].cases.True", "steps[3].cases.False", "steps[3].default"],
+        "steps[4]",
+    ]
+
+
+def test_the_head_of_a_frame_says_how_it_runs() -> None:
+    boxes = {box.id: box for box in scene(load(DIGEST)).boxes}
+    assert boxes["steps[1]"].note == "4 at once · on error: retry(2)"
+    assert boxes["steps[1].do"].note == "on error: continue"
+    assert (boxes["steps[1]"].kicker, boxes["steps[1].collect"].kicker) == ("⟳ for_each", "ƒ transform · collect")
+
+
+def test_control_goes_from_step_to_step_and_fans_out_under_its_labels() -> None:
+    drawn = arrows(scene(load(DIGEST)), "control")
+    assert ("steps[1]", "steps[1].do", "each") in drawn
+    assert ("steps[1].do", "steps[1].do.branches.topic", "topic") in drawn
+    assert ("steps[3]", "steps[3].cases.True", "= True") in drawn
+    assert ("steps[3]", "steps[3].default", "otherwise") in drawn
+    assert ("steps[2]", "steps[2].do", "item") in drawn  # the value that flows along it
+
+
+def test_a_fold_goes_back_to_its_head_with_what_it_accumulates() -> None:
+    assert arrows(scene(load(DIGEST)), "again") == {("steps[2].do", "steps[2]", "acc")}
+
+
+def test_what_the_next_step_reads_flows_along_the_control_arrow() -> None:
+    drawn = scene(load(REVIEW))
+    assert arrows(drawn, "control") == {("steps[0]", "steps[1]", "review"), ("steps[1]", "steps[2]", "verdict")}
+    assert arrows(drawn, "data") == {(INPUT, "steps[0]", "doc")}
+
+
+def test_a_name_that_several_steps_of_a_frame_read_goes_to_its_head_once() -> None:
+    # rows: read by two cases of the match; path: by the last step alone.
+    data = arrows(scene(load(DIGEST)), "data")
+    assert ("steps[1].collect", "steps[3]", "rows") in data
+    assert (INPUT, "steps[4]", "path") in data
+    assert not any(head.startswith("steps[3].") for _, head, _ in data)
+
+
+def test_an_arrow_leaves_a_frame_at_its_border() -> None:
+    leaving = {(a.head, a.leaves) for a in scene(load(DIGEST)).arrows if a.leaves}
+    assert {("steps[2]", "steps[1]"), ("steps[3]", "steps[2]"), ("steps[4]", "steps[3]")} <= leaving
+
+
+def test_a_flow_that_reads_nothing_has_no_input_box() -> None:
+    assert [box.id for box in scene(load("pipeline: p\nsteps: [{transform: {value: '1'}}]")).boxes] == ["steps[0]"]
+
+
+@pytest.mark.parametrize("text", [REVIEW, DIGEST, long(60)], ids=["three", "nested", "sixty"])
+def test_graphviz_places_everything(text: str) -> None:
+    drawn = scene(load(text))
+    placed = layout(scene_dot(drawn, {}))
+    assert len(placed.boxes) == len(list(drawn.boxes))
+    assert len(placed.frames) == len(list(drawn.frames))
+    assert len(placed.routes) == len(drawn.arrows)
+
+
+def covers(item: ElementTree.Element) -> tuple[float, float, float, float]:
+    """The area of a rectangle or of a text."""
+    x, y = float(item.get("x", 0)), float(item.get("y", 0))
+    if item.tag == SVG + "rect":
+        return x, y, x + float(item.get("width", 0)), y + float(item.get("height", 0))
+    width = look.width(item.text or "", 10) * 0.85  # measured: the most a font takes
+    left = x - width / 2 if item.get("text-anchor") == "middle" else x
+    return left, y - 8, left + width, y + 2
+
+
+@pytest.mark.parametrize("text", [REVIEW, DIGEST, long(60)], ids=["three", "nested", "sixty"])
+def test_no_label_stands_on_a_box_and_no_box_on_another(text: str) -> None:
+    root = ElementTree.fromstring(Diagram(load(text)).svg())
+    boxes = [covers([item for item in group if item.tag == SVG + "rect"][-1]) for group in root.iter(SVG + "g")]
+    labels = [covers(item) for item in root if item.tag == SVG + "text"]
+    overlap = [
+        (a, b)
+        for a in [*labels, *boxes]
+        for b in boxes
+        if a is not b and b[0] < a[2] and a[0] < b[2] and b[1] < a[3] and a[1] < b[3]
+    ]
+    assert labels
+    assert overlap == []
+
+
+def test_branches_stand_in_the_order_they_are_written() -> None:
+    drawn = scene(load(DIGEST))
+    placed = layout(scene_dot(drawn, {}))
+    number = {box.id: f"n{place}" for place, box in enumerate(drawn.boxes)}
+    cases = ["steps[3].cases.True", "steps[3].cases.False", "steps[3].default"]
+    across = [placed.boxes[number[id]].x for id in cases]
+    assert across == sorted(across)
+
+
+def places(svg: str) -> list[tuple[str, ...]]:
+    """Where every shape and line is, without its colour and the progress bars."""
+    root = ElementTree.fromstring(svg)
+    found = [
+        tuple(item.get(name, "") for name in ("x", "y", "width", "height", "d", "points"))
+        for item in root.iter()
+        if item.tag in (SVG + "rect", SVG + "path", SVG + "polygon") and item.get("height") != "2.5"
+    ]
+    return [*found, (root.get("viewBox", ""),)]
+
+
+def test_a_state_moves_nothing() -> None:
+    flow = load(DIGEST)
+    pending, running, over = (Diagram(flow, told(flow, events)) for events in ([], halfway(), failed()))
+    assert places(Diagram(flow).svg()) == places(pending.svg()) == places(running.svg()) == places(over.svg())
+    # Nor in the text for other graphviz tools, where the state is part of the label.
+    assert layout(pending.to_dot()).boxes == layout(over.to_dot()).boxes == layout(dot(flow)).boxes
+
+
+def test_states_are_words_and_counters_not_only_colours() -> None:
+    flow = load(DIGEST)
+    texts = [
+        item.text for item in ElementTree.fromstring(Diagram(flow, told(flow, halfway())).svg()).iter(SVG + "text")
+    ]
+    assert {"✓ ok", "▶ 12/1,000", "▶ 12/23", "· pending"} <= set(texts)
+
+
+def test_the_same_flow_is_the_same_svg() -> None:
+    assert Diagram(load(DIGEST)).svg() == Diagram(load(DIGEST)).svg()
+
+
+def test_the_svg_stands_alone() -> None:
+    root = ElementTree.fromstring(Diagram(load(DIGEST)).svg())
+    assert root.get("role") == "img"
+    assert root.find(SVG + "title") is not None
+    described = root.find(SVG + "desc")
+    assert described is not None
+    assert "for_each" in (described.text or "")
+    for item in root.iter():
+        assert item.tag.removeprefix(SVG) in SHAPES
+        assert not {"style", "class", "id", "href"} & set(item.attrib)
+        for name, value in item.attrib.items():
+            assert not name.startswith("on")
+            assert "url(" not in value
+
+
+HOSTILE = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampled_from(
+    [
+        "<script>alert(1)</script>",
+        '"];}',
+        "a\\",
+        "\\N\\G",
+        "&lt;b&gt;",
+        "\u202egnp.exe",
+        "]]>",
+        "a\nb",
+        "\ud800",
+        "<b>x",
+    ]
+)
+
+
+@given(name=HOSTILE, label=HOSTILE)
+def test_no_name_is_markup(name: str, label: str) -> None:
+    flow = load(REVIEW)
+    steps = tuple(replace(step, label=label, word="tool" + label, id=step.id + label) for step in flow.body.steps)
+    diagram = Diagram(replace(flow, name=name, body=replace(flow.body, steps=steps)))
+    tags = {item.tag for item in ElementTree.fromstring(diagram.svg()).iter()}
+    assert tags <= {SVG + tag for tag in SHAPES}
+    assert "<" not in re.sub(rf"</?({'|'.join(SHAPES)})\b[^<>]*>", "", diagram.svg())
+    assert "<" not in diagram.to_dot()
+    assert len(re.findall(r"^  n\d+ \[", diagram.to_dot(), re.MULTILINE)) == 1 + len(steps)
+    for shown in (diagram.svg(), diagram.to_dot(), diagram.outline()):
+        assert not UNSAFE.search(shown)
+        shown.encode()
+
+
+def test_ten_megabytes_of_name_are_shortened() -> None:
+    flow = replace(load(REVIEW), name="n" * 10_000_000)
+    assert len(Diagram(flow).svg()) < 10_000
+    assert len(Diagram(flow).to_dot()) < 10_000
+    assert len(Diagram(flow).outline()) < 10_000
+
+
+def test_the_bundle_has_a_picture_for_every_host() -> None:
+    bundle = Diagram(load(REVIEW))._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
+    data = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', bundle["text/html"])
+    assert data is not None
+    assert base64.b64decode(data[1]).decode() == bundle["image/svg+xml"]
+    assert 'alt="review_and_report: agent Review {ctx.doc}., then transform' in bundle["text/html"]
+    assert "max-width:100%" in bundle["text/html"]
+
+
+def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
+    diagram = Diagram(load(REVIEW))
+    assert diagram.save(tmp_path / "x.svg").read_text(encoding="utf-8") == diagram.svg()
+    assert diagram.save(tmp_path / "x.dot").read_text(encoding="utf-8") == diagram.to_dot()
+    assert diagram.save(str(tmp_path / "x.txt")).read_text(encoding="utf-8") == diagram.outline() + "\n"
+    with pytest.raises(ValueError, match=r"use \.svg, \.dot, \.txt"):
+        diagram.save(tmp_path / "x.docx")
+
+
+def test_a_flow_too_large_for_a_picture_is_an_outline() -> None:
+    bundle = Diagram(load(long(MOST_BOXES + 1)))._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    assert bundle["text/plain"].endswith("(no picture: 1,001 steps are too many for one)")
+
+
+def test_without_graphviz_there_is_the_outline_and_how_to_get_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(layouts, "find_spec", lambda name: None)
+    diagram = Diagram(load(REVIEW.replace("review_and_report", "without_graphviz").replace("Review {", "Read {")))
+    layout.cache_clear()
+    bundle = diagram._repr_mimebundle_()
+    assert bundle["text/plain"] == f"{diagram.outline()}\n({HOW_TO})"
+    assert HOW_TO.replace("'", "&#x27;") in bundle["text/html"]
+    with pytest.raises(NoPicture, match="agf-magics\\[diagrams\\]"):
+        diagram.svg()
+
+
+def test_a_graphviz_that_fails_is_told_in_a_line() -> None:
+    with pytest.raises(NoPicture, match=r"no picture: .* failed"):
+        layout("digraph {")
+
+
+def test_a_png_without_graphviz_itself_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(NoPicture, match="a png needs graphviz itself"):
+        Diagram(load(REVIEW)).save(tmp_path / "x.png")
+
+
+def test_the_outline_says_what_each_step_reads_and_writes() -> None:
+    lines = [re.sub(r"\s{2,}", "  ", line.strip()) for line in Diagram(load(DIGEST)).outline().split("\n")]
+    assert lines[0] == "digest · pipeline · 14 steps"
+    assert "⚙ tool fetch  url → feed  steps[0]" in lines
+    assert "⟳ for_each ctx.feed · 4 at once · on error: retry(2)  feed → rows  steps[1]" in lines
+    assert "True: ↗ call publish  rows, total →  steps[3].cases.True" in lines
+    assert 'two words: ⚙ tool detect  steps[1].do.branches["two words"]' in lines
+
+
+def test_the_outline_of_a_run_says_how_it_stands() -> None:
+    flow = load(DIGEST)
+    lines = Diagram(flow, told(flow, halfway())).outline().split("\n")
+    assert lines[0].endswith("· running")
+    assert lines[3].endswith("▶ running: 12 ok, 3 failed, 8 running of 1,000")
+    assert lines[-1].endswith("· pending")
