@@ -1,17 +1,17 @@
 """Nodes -> closures that mean what `walk` means, near the speed of Python.
 
-A closure handles what is usual and raises for everything else; the caller then walks. What is special-cased here pays
-for itself in the benchmark (`tests/bench/expressions.py`); what did not pay is not here.
+A closure handles what is usual and raises for everything else; the outermost catches that and walks. What is special
+here pays for itself in the benchmark (`tests/bench/expressions.py`); what did not pay is not here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....flow.values import Value
-from . import loops, operators
+from . import columns, loops, operators, short
 from .nodes import (
     NOT_CONSTANT,
     And,
@@ -32,219 +32,216 @@ from .nodes import (
     constant,
 )
 from .operators import UNUSUAL, Fast
-from .walk import LARGEST, LONGEST, NUMBERS, SHORT
+from .walk import LONGEST, NUMBERS, SHORT
+
+
+class Scope(NamedTuple):
+    """What a closure is given: the value at ``base``, so that no path has to read those names.
+
+    ``()`` is the frame. ``("ctx",)`` is the stores, when an expression reads nothing else. ``(0,)`` is the element of a
+    lambda that reads nothing else.
+    """
+
+    base: tuple[str | int, ...] = ()
+    certain: bool = True
+    """Whether that is an object for certain."""
+    lambdas: int = 0
+    """How many are around."""
+
+    @property
+    def room(self) -> int:
+        """How long a result may be; in lambdas what is longer is charged, and the walk does that."""
+        return SHORT if self.lambdas else LONGEST
+
+    def inner(self) -> Scope:
+        return self._replace(lambdas=self.lambdas + 1)
 
 
 def compile_nodes(node: Node, stores: tuple[str, ...] | None, walk: Fast) -> Fast:
     """The closure for a whole expression. ``stores``: where the frame has them, for certain, in a dict."""
-    compiler = _Compiler(stores)
-    if isinstance(node, (Lit, Items, Fields, Each, Call)):
-        return operators.guarded(compiler.compile(node, None), walk)
-    return compiler.compile(node, None, walk)
-
-
-Item = int | None
-"""Inside a closure that takes an element: which (its level); None: the closure takes a frame."""
+    compiler = _Compiler(stores[0] if stores and len(stores) == 1 else None)
+    store = compiler.store
+    if store is None or not all(path.read[0] == store for path in _outer_paths(node)):
+        return _guarded(compiler.compile(node, Scope()), walk)
+    return short.compile_short(node, walk) or _over_stores(compiler.compile(node, Scope((store,))), store, walk)
 
 
 class _Compiler:
-    def __init__(self, stores: tuple[str, ...] | None) -> None:
-        self.stores = stores or ()
-        self.lambdas = 0
+    def __init__(self, store: str | None) -> None:
+        self.store = store
 
-    def compile(self, node: Node, item: Item, otherwise: Fast = operators.unusual) -> Fast:
-        return _COMPILE[type(node)](self, node, item, otherwise)
+    def compile(self, node: Node, scope: Scope) -> Fast:
+        return _COMPILE[type(node)](self, node, scope)
 
-    @property
-    def room(self) -> int:
-        return SHORT if self.lambdas else LONGEST
-
-    def lit(self, node: Lit, item: Item, otherwise: Fast) -> Fast:
+    def lit(self, node: Lit, scope: Scope) -> Fast:
         value = node.value
         return lambda e: value
 
-    def path(self, node: Path, item: Item, otherwise: Fast) -> Fast:
-        if item is not None:
-            return _inside(node.read[1:])
-        if not self.certain(node):
-            f = itemgetter(node.read[0]) if len(node.read) == 1 else _inside(node.read)
-            return f if otherwise is operators.unusual else operators.guarded(f, otherwise)
-        return _stored(node.read, otherwise)
+    def path(self, node: Path, scope: Scope) -> Fast:
+        names = node.read[len(scope.base) :]
+        if not names:
+            return lambda e: e
+        if not scope.certain:
+            return _field(names[0]) if len(names) == 1 else _fields(names)
+        if len(names) == 1:
+            return itemgetter(names[0])
+        if len(names) > 2:
+            return _fields(names)
+        first, second = names
+        if first == self.store and not scope.base:
+            return lambda e: e[first][second]
 
-    def certain(self, node: Node) -> bool:
-        """Whether the first two names of a path are looked up in dicts for certain: the frame and the stores."""
-        return isinstance(node, Path) and len(self.stores) == 1 and node.read[:1] == self.stores and len(node.read) > 1
+        def run(e: Any) -> Value:
+            a = e[first]
+            if type(a) is dict:
+                return a[second]
+            raise UNUSUAL
 
-    def pair(self, node: Node, item: Item) -> tuple[str, str] | None:
-        if isinstance(node, Path) and item is None and len(node.read) == 2 and self.certain(node):
-            return str(node.read[0]), str(node.read[1])
-        return None
+        return run
 
-    def items(self, node: Items, item: Item, otherwise: Fast) -> Fast:
-        parts = [self.compile(part, item) for part in node.items]
+    def items(self, node: Items, scope: Scope) -> Fast:
+        parts = [self.compile(part, scope) for part in node.items]
         return lambda e: [part(e) for part in parts]
 
-    def fields(self, node: Fields, item: Item, otherwise: Fast) -> Fast:
-        parts = [(key, self.compile(part, item)) for key, part in node.fields]
+    def fields(self, node: Fields, scope: Scope) -> Fast:
+        parts = [(key, self.compile(part, scope)) for key, part in node.fields]
         return lambda e: {key: part(e) for key, part in parts}
 
-    def negation(self, node: Not, item: Item, otherwise: Fast) -> Fast:
-        return operators.negation(self.compile(node.operand, item), otherwise)
+    def negation(self, node: Not, scope: Scope) -> Fast:
+        return operators.negation(self.compile(node.operand, scope))
 
-    def minus(self, node: Minus, item: Item, otherwise: Fast) -> Fast:
+    def minus(self, node: Minus, scope: Scope) -> Fast:
         value = constant(node)
-        if value is not NOT_CONSTANT:
-            return lambda e: value
-        return operators.negative(self.compile(node.operand, item), otherwise)
+        return operators.negative(self.compile(node.operand, scope)) if value is NOT_CONSTANT else lambda e: value
 
-    def both(self, node: And, item: Item, otherwise: Fast) -> Fast:
-        return operators.both(self.compile(node.left, item), self.compile(node.right, item), otherwise)
+    def both(self, node: And, scope: Scope) -> Fast:
+        return operators.both(self.compile(node.left, scope), self.compile(node.right, scope))
 
-    def either(self, node: Or, item: Item, otherwise: Fast) -> Fast:
-        other = self.compile(node.right, item)
-        if isinstance(node.left, And) and isinstance(node.left.right, Lit) and node.left.right.value:
-            return operators.choice(self.compile(node.left.left, item), node.left.right.value, other, otherwise)
-        return operators.either(self.compile(node.left, item), other, otherwise)
+    def either(self, node: Or, scope: Scope) -> Fast:
+        other = self.compile(node.right, scope)
+        match node.left:
+            case And(left=condition, right=Lit(value=yes)) if yes:
+                return operators.choice(self.compile(condition, scope), yes, other)
+        return operators.either(self.compile(node.left, scope), other)
 
-    def compare(self, node: Compare, item: Item, otherwise: Fast) -> Fast:
-        right = constant(node.right)
-        if node.op in ("==", "!=") and right is not NOT_CONSTANT:
-            return operators.equal_literal(self.compile(node.left, item), right, node.op == "==", otherwise)
-        return self.binary(node, item, otherwise)
+    def compare(self, node: Compare, scope: Scope) -> Fast:
+        literal = constant(node.right)
+        if node.op in ("==", "!=") and literal is not NOT_CONSTANT:
+            return operators.equal_literal(self.compile(node.left, scope), literal, node.op == "==")
+        return self.binary(node, scope)
 
-    def arithmetic(self, node: Arithmetic, item: Item, otherwise: Fast) -> Fast:
-        return self.sentence(node, item, otherwise) or self.binary(node, item, otherwise)
+    def arithmetic(self, node: Arithmetic, scope: Scope) -> Fast:
+        return self.sentence(node, scope) or self.binary(node, scope)
 
-    def binary(self, node: Arithmetic | Compare, item: Item, otherwise: Fast) -> Fast:
+    def binary(self, node: Arithmetic | Compare, scope: Scope) -> Fast:
         left, right, op = constant(node.left), constant(node.right), node.op
-        if type(right) in NUMBERS and op not in ("==", "!=") and not (op == "/" and right == 0):
-            if pair := self.pair(node.left, item):
-                return operators.pair_literal(op, *pair, right, otherwise)
-            return operators.number_literal(op, self.compile(node.left, item), right, otherwise)
-        if type(left) in NUMBERS and isinstance(node, Arithmetic):
-            return operators.literal_number(op, left, self.compile(node.right, item), otherwise)
-        return operators.binary(op, self.compile(node.left, item), self.compile(node.right, item), self.room, otherwise)
+        if type(right) in NUMBERS and op in operators.LITERAL:
+            return operators.number_literal(op, self.compile(node.left, scope), right)
+        if type(left) in NUMBERS and op in operators.LITERAL:
+            return operators.literal_number(op, left, self.compile(node.right, scope))
+        return operators.binary(op, self.compile(node.left, scope), self.compile(node.right, scope), scope.room)
 
-    def sentence(self, node: Arithmetic, item: Item, otherwise: Fast) -> Fast | None:
+    def sentence(self, node: Arithmetic, scope: Scope) -> Fast | None:
         """A chain of ``+`` that must be of texts, because a text literal is among its first two."""
         chain: list[Node] = [node]
         while isinstance(first := chain[0], Arithmetic) and first.op == "+":
             chain[:1] = [first.left, first.right]
-        if len(chain) < 2 or not any(type(constant(part)) is str for part in chain[:2]):
+        if not any(type(constant(part)) is str for part in chain[:2]):
             return None
-        first_text, holes = "", list[tuple[Fast, str]]()
+        before, holes = "", list[tuple[Fast, str]]()
         for part in chain:
             text = constant(part)
             if type(text) is not str:
-                holes.append((self.compile(part, item), ""))
+                holes.append((self.compile(part, scope), ""))
             elif holes:
                 holes[-1] = (holes[-1][0], holes[-1][1] + text)
             else:
-                first_text += text
-        if len(holes) == 1 and not self.lambdas and (pair := self.pair(chain[1 if first_text else 0], item)):
-            return operators.pair_sentence(first_text, *pair, holes[0][1], otherwise)
-        return operators.sentence(first_text, tuple(holes), self.room, otherwise)
+                before += text
+        return operators.sentence(before, tuple(holes), scope.room)
 
-    def each(self, node: Each, item: Item, otherwise: Fast) -> Fast:
-        base = self.compile(node.base, item)
-        self.lambdas += 1
-        try:
-            if not self.lambdas > 1 and _reads_only(node.body, node.level):
-                rows = self.rows(node)
-                return loops.alone(node, base, rows)
-            if _reads_only(node.body, node.level):
-                rows = self.rows(node)
-                return loops.nested(node, base, lambda frame, items: rows(items))
-            loop = loops.frames(node.name, self.compile(node.body, None), node.level)
-            return (loops.nested if self.lambdas > 1 else loops.outermost)(node, base, loop)
-        finally:
-            self.lambdas -= 1
+    def each(self, node: Each, scope: Scope) -> Fast:
+        base = self.compile(node.base, scope)
+        loop = None if _has_loop(node.body) else self.columns(node, scope) or self.rows(node, scope)
+        if scope.lambdas:
+            return loops.nested(node, base, loop or self.frames(node, scope))
+        if loop is not None:
+            return loops.alone(node, base, loop)
+        return loops.outermost(node, base, self.frames(node, scope), self.store if scope.base else None)
 
-    def rows(self, node: Each) -> loops.Rows:
-        if isinstance(node.body, Path) and len(node.body.read) == 2:
-            special = loops.fields(node.name, str(node.body.read[1]))
-            if special:
-                return special
-        return loops.elements(node.name, self.compile(node.body, node.level))
+    def columns(self, node: Each, scope: Scope) -> loops.Loop | None:
+        return columns.loop(node, lambda fixed: self.compile(fixed, scope.inner()))
 
-    def call(self, node: Call, item: Item, otherwise: Fast) -> Fast:
-        base = self.compile(node.args[0], item)
+    def rows(self, node: Each, scope: Scope) -> loops.Loop | None:
+        """The loop, if its body reads only the element."""
+        reads = list(_outer_paths(node.body))
+        if any(path.read[0] != node.level for path in reads):
+            return None
+        if isinstance(node.body, Path) and len(node.body.read) == 2 and node.name in ("all", "any"):
+            return loops.fields(node.name, str(node.body.read[1]))
+        # All elements are looked at first where all are needed: then their fields can be read without looking.
+        certain = node.name in ("map", "filter") and any(len(path.read) > 1 for path in reads)
+        body = self.compile(node.body, Scope((node.level,), certain, scope.lambdas + 1))
+        return loops.elements(node.name, body, certain)
+
+    def frames(self, node: Each, scope: Scope) -> loops.Loop:
+        """The loop over a frame in which the element is set."""
+        return loops.frames(node.name, self.compile(node.body, Scope(lambdas=scope.lambdas + 1)), node.level)
+
+    def call(self, node: Call, scope: Scope) -> Fast:
+        base = self.compile(node.args[0], scope)
         if node.name == "count":
-
-            def count(e: Any) -> Value:
-                a = base(e)
-                if type(a) is list:
-                    return len(a)
-                raise UNUSUAL
-
-            return count
-        room = self.room
+            return operators.count(base)
         if node.name == "sum":
-            return _sum(base, room)
-        return _join(base, self.compile(node.args[1], item), room)
+            return operators.total(base, scope.room)
+        return operators.joined(base, self.compile(node.args[1], scope), scope.room)
 
-    def get(self, node: Get, item: Item, otherwise: Fast) -> Fast:
-        base, keys = self.compile(node.base, item), node.key.split(".")
-        literal = None if node.default is None else constant(node.default)
-        default = None if literal is not NOT_CONSTANT or node.default is None else self.compile(node.default, item)
+    def get(self, node: Get, scope: Scope) -> Fast:
+        base, keys = self.compile(node.base, scope), node.key.split(".")
+        default = self.compile(node.default or Lit(0, None), scope)
 
         def run(e: Any) -> Value:
-            try:
-                value = base(e)
-                missing = literal if default is None else default(e)
-                for key in keys:
-                    if type(value) is not dict or key not in value:
-                        return missing
-                    value = value[key]
-                return value
-            except Exception:
-                pass
-            return otherwise(e)
+            value, otherwise = base(e), default(e)
+            for key in keys:
+                if type(value) is not dict or key not in value:
+                    return otherwise
+                value = value[key]
+            return value
 
         return run
 
 
-def _stored(names: tuple[str | int, ...], otherwise: Fast) -> Fast:
-    """A path whose first two names are in dicts."""
-    a, b, *rest = names
-
-    def two(e: Any) -> Value:
+def _guarded(f: Fast, walk: Fast) -> Fast:
+    def run(frame: Any) -> Value:
         try:
-            return e[a][b]
+            return f(frame)
         except Exception:
             pass
-        return otherwise(e)
+        return walk(frame)
 
-    def more(e: Any) -> Value:
+    return run
+
+
+def _over_stores(f: Fast, store: str, walk: Fast) -> Fast:
+    def run(frame: Any) -> Value:
         try:
-            value = e[a][b]
-            for name in rest:
-                if type(value) is not dict:
-                    break
-                value = value[name]
-            else:
-                return value
+            return f(frame[store])
         except Exception:
             pass
-        return otherwise(e)
+        return walk(frame)
 
-    return more if rest else two
+    return run
 
 
-def _inside(names: tuple[str | int, ...]) -> Fast:
-    """A path from what the closure is given, which may be anything."""
-    if not names:
-        return lambda e: e
-    if len(names) == 1:
-        (name,) = names
+def _field(name: str | int) -> Fast:
+    def run(e: Any) -> Value:
+        if type(e) is dict:
+            return e[name]
+        raise UNUSUAL
 
-        def one(e: Any) -> Value:
-            if type(e) is dict:
-                return e[name]
-            raise UNUSUAL
+    return run
 
-        return one
 
+def _fields(names: tuple[str | int, ...]) -> Fast:
     def run(e: Any) -> Value:
         for name in names:
             if type(e) is not dict:
@@ -255,36 +252,23 @@ def _inside(names: tuple[str | int, ...]) -> Fast:
     return run
 
 
-def _sum(base: Fast, room: int) -> Fast:
-    def run(e: Any) -> Value:
-        a = base(e)
-        if type(a) is list and len(a) <= room and {*map(type, a)} <= NUMBERS:
-            total = sum(a)
-            if -LARGEST < total < LARGEST:
-                return total
-        raise UNUSUAL
-
-    return run
-
-
-def _join(base: Fast, separator: Fast, room: int) -> Fast:
-    def run(e: Any) -> Value:
-        a, between = base(e), separator(e)
-        if type(a) is list and type(between) is str and sum(map(len, a)) + len(between) * len(a) <= room:
-            return between.join(a)
-        raise UNUSUAL
-
-    return run
+def _outer_paths(node: Node, level: int | None = None) -> Iterator[Path]:
+    """The paths in ``node`` but those that begin with the element of a lambda within."""
+    if isinstance(node, Path):
+        if level is None or not isinstance(node.read[0], int) or node.read[0] < level:
+            yield node
+        return
+    if isinstance(node, Each):
+        level = node.level if level is None else level
+    for child in children(node):
+        yield from _outer_paths(child, level)
 
 
-def _reads_only(body: Node, level: int) -> bool:
-    """Whether ``body`` reads nothing but the element of its lambda, and has no loop (which would need the account)."""
-    if isinstance(body, Path):
-        return body.read[0] == level
-    return not isinstance(body, Each) and all(_reads_only(child, level) for child in children(body))
+def _has_loop(body: Node) -> bool:
+    return isinstance(body, Each) or any(map(_has_loop, children(body)))
 
 
-_COMPILE: dict[type, Callable[[_Compiler, Any, Item, Fast], Fast]] = {
+_COMPILE: dict[type, Callable[[_Compiler, Any, Scope], Fast]] = {
     Lit: _Compiler.lit,
     Path: _Compiler.path,
     Items: _Compiler.items,

@@ -14,7 +14,8 @@ from .nodes import Each
 from .operators import UNUSUAL, Fast
 from .walk import ACCOUNT, MOST_WORK, Env
 
-Rows = Callable[[list[Any]], Value]
+Loop = Callable[[Any, list[Any]], Value]
+"""Given what the combinator is given, and the list."""
 ENDS: dict[str, tuple[bool, bool, bool | None]] = {
     "all": (False, False, True),
     "any": (True, True, False),
@@ -23,15 +24,27 @@ ENDS: dict[str, tuple[bool, bool, bool | None]] = {
 """Which truth ends a search, what it gives then (``find`` the element instead), and what it gives otherwise."""
 
 
-def elements(name: str, body: Fast) -> Rows:
-    """The loop ``name`` where the body takes the element."""
+def elements(name: str, body: Fast, certain: bool) -> Loop:
+    """The loop ``name`` where the body takes the element; ``certain``: and relies on its being an object."""
     if name == "map":
-        return lambda items: [body(x) for x in items]
+
+        def mapped(e: Any, items: list[Any]) -> Value:
+            if certain and [*map(type, items)].count(dict) != len(items):
+                raise UNUSUAL
+            return [body(x) for x in items]
+
+        return mapped
     if name == "filter":
-        return lambda items: [x for x in items if (a := body(x)) is True or (a is not False and is_true(a))]
+
+        def kept(e: Any, items: list[Any]) -> Value:
+            if certain and [*map(type, items)].count(dict) != len(items):
+                raise UNUSUAL
+            return [x for x in items if (a := body(x)) is True or (a is not False and is_true(a))]
+
+        return kept
     if name == "find":
 
-        def find(items: list[Any]) -> Value:
+        def find(e: Any, items: list[Any]) -> Value:
             for x in items:
                 a = body(x)
                 if a is True or (a is not False and is_true(a)):
@@ -41,7 +54,7 @@ def elements(name: str, body: Fast) -> Rows:
         return find
     end, then, otherwise = ENDS[name]
 
-    def search(items: list[Any]) -> Value:
+    def search(e: Any, items: list[Any]) -> Value:
         for x in items:
             a = body(x)
             if (a is True or (a is not False and is_true(a))) is end:
@@ -51,21 +64,11 @@ def elements(name: str, body: Fast) -> Rows:
     return search
 
 
-def fields(name: str, key: str) -> Rows | None:
-    """The loop ``name`` where the body is ``x.key``."""
-    if name == "map":
-
-        def column(items: list[Any]) -> Value:
-            if [*map(type, items)].count(dict) != len(items):
-                raise UNUSUAL
-            return [x[key] for x in items]
-
-        return column
-    if name not in ("all", "any"):
-        return None
+def fields(name: str, key: str) -> Loop:
+    """The loop ``name`` (``all`` or ``any``) where the body is ``x.key``."""
     end, then, otherwise = ENDS[name]
 
-    def search(items: list[Any]) -> Value:
+    def search(e: Any, items: list[Any]) -> Value:
         for x in items:
             if type(x) is not dict:
                 raise UNUSUAL
@@ -77,65 +80,61 @@ def fields(name: str, key: str) -> Rows | None:
     return search
 
 
-def frames(name: str, body: Fast, level: int) -> Callable[[Env, list[Any]], Value]:
+def frames(name: str, body: Fast, level: int) -> Loop:
     """The loop ``name`` where the body takes a frame: ``for frame[level] in items`` sets the element in place."""
     if name == "map":
         return lambda frame, items: [body(frame) for frame[level] in items]
     if name == "filter":
-        return lambda frame, items: [frame[level] for frame[level] in items if is_true(body(frame))]
+        return lambda frame, items: [
+            frame[level] for frame[level] in items if (a := body(frame)) is True or (a is not False and is_true(a))
+        ]
     end, then, otherwise = ENDS[name]
 
     def search(frame: Env, items: list[Any]) -> Value:
         for frame[level] in items:
-            if is_true(body(frame)) is end:
+            a = body(frame)
+            if (a is True or (a is not False and is_true(a))) is end:
                 return frame[level] if name == "find" else then
         return otherwise
 
     return search
 
 
-def alone(node: Each, base: Fast, rows: Rows) -> Fast:
-    """A loop in no lambda, whose body takes the element."""
+def alone(node: Each, base: Fast, loop: Loop) -> Fast:
+    """A loop in no lambda that needs no frame of its own."""
     most = MOST_WORK // node.weight
 
     def run(frame: Any) -> Value:
         items = base(frame)
         if type(items) is list and len(items) <= most:
-            return rows(items)
+            return loop(frame, items)
         raise UNUSUAL
 
     return run
 
 
-def outermost(node: Each, base: Fast, loop: Callable[[Env, list[Any]], Value]) -> Fast:
-    """A loop in no lambda, whose body takes a frame."""
+def outermost(node: Each, base: Fast, loop: Loop, store: str | None) -> Fast:
+    """A loop in no lambda that sets its element in a frame; ``store``: it is given the stores only, of that name."""
+    weight = node.weight
 
-    def run(frame: Any) -> Value:
-        items = base(frame)
-        if type(items) is not list:
-            raise UNUSUAL
-        frame = {**frame, ACCOUNT: MOST_WORK}
-        _charge(frame, len(items), node)
-        return loop(frame, items)
-
-    return run
-
-
-def nested(node: Each, base: Fast, loop: Callable[[Env, list[Any]], Value]) -> Fast:
-    """A loop in a lambda, whose body takes the frame of that."""
-
-    def run(frame: Any) -> Value:
-        items = base(frame)
-        if type(items) is not list:
-            raise UNUSUAL
-        _charge(frame, len(items), node)
-        return loop(frame, items)
-
-    return run
-
-
-def _charge(frame: Env, count: int, node: Each) -> None:
-    left = frame[ACCOUNT] - count * node.weight
-    if left < 0:
+    def run(e: Any) -> Value:
+        items = base(e)
+        if type(items) is list and (left := MOST_WORK - len(items) * weight) >= 0:
+            return loop({**e, ACCOUNT: left} if store is None else {store: e, ACCOUNT: left}, items)
         raise UNUSUAL
-    frame[ACCOUNT] = left
+
+    return run
+
+
+def nested(node: Each, base: Fast, loop: Loop) -> Fast:
+    """A loop in a lambda; the frame is that of the outermost."""
+    weight = node.weight
+
+    def run(frame: Any) -> Value:
+        items = base(frame)
+        if type(items) is list and (left := frame[ACCOUNT] - len(items) * weight) >= 0:
+            frame[ACCOUNT] = left
+            return loop(frame, items)
+        raise UNUSUAL
+
+    return run

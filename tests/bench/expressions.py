@@ -1,0 +1,200 @@
+"""What an R1 expression costs beside the same thing written as a Python lambda, the walk and other evaluators.
+
+Every round times each candidate back to back and a ratio is taken within its round, so that a busy machine disturbs all
+alike; the median of the rounds is told. Run it with ``python -m tests.bench.expressions``.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from agf_magics.languages.pipeline.r1 import Names, parse
+from agf_magics.text.source import Source
+
+Evaluate = Callable[[dict[str, Any]], Any]
+NAMES = Names({"ctx": ("ctx",), "pipe": ("pipe",)})
+PEERS = ("jmespath", "jinja2", "simpleeval", "asteval")
+
+
+class Case(NamedTuple):
+    name: str
+    text: str
+    native: Evaluate
+    python: str
+    """The nearest Python text: what parsing is compared with, and what simpleeval and asteval evaluate."""
+    jinja2: str | None = None
+    jmespath: str | None = None
+
+
+FRAME: dict[str, Any] = {
+    "ctx": {
+        "n": 41, "m": 7, "name": "Ada", "total": 12.5, "size": 4, "status": "done", "flag": False, "dir": "/out",
+        "a": {"b": {"c": 3}},
+        "limit": 40,
+        "review": {"passed": True, "notes": "fine", "author": {"name": "Bo"}},
+        "reviews": [{"passed": True, "score": i} for i in range(100)],
+        "rows": [{"a": i, "b": i * 2} for i in range(1000)],
+        "people": [{"name": f"p{i}" if i != 12 else "Ada", "age": i * 3, "active": i % 2 == 0} for i in range(20)],
+        "orders": [{"price": i * 0.5, "qty": i % 7} for i in range(200)],
+        "teams": [{"name": f"t{i}", "members": [{"score": 13 * j} for j in range(5)]} for i in range(10)],
+    },
+    "pipe": None,
+}  # fmt: skip
+
+SHAPED = (
+    Case("E1", "ctx.n + 1", lambda f: f["ctx"]["n"] + 1, 'ctx["n"] + 1', "ctx.n + 1"),
+    Case("E2", "'Hello, ' + ctx.name + '!'", lambda f: "Hello, " + f["ctx"]["name"] + "!",
+         "'Hello, ' + ctx['name'] + '!'", "'Hello, ' + ctx.name + '!'", "join('', ['Hello, ', ctx.name, '!'])"),
+    Case("E3", "review.passed and 'OK' or 'NO'", lambda f: (f["ctx"]["review"]["passed"] and "OK") or "NO",
+         "ctx['review']['passed'] and 'OK' or 'NO'", "ctx.review.passed and 'OK' or 'NO'",
+         "ctx.review.passed && 'OK' || 'NO'"),
+    Case("E4", "all(ctx.reviews, r -> r.passed)", lambda f: all(r["passed"] for r in f["ctx"]["reviews"]),
+         "all([r['passed'] for r in ctx['reviews']])", "ctx.reviews|rejectattr('passed')|list|length == 0",
+         "length(ctx.reviews[?!passed]) == `0`"),
+    Case("E5", "map(ctx.rows, x -> x.a * 2 + x.b)", lambda f: [x["a"] * 2 + x["b"] for x in f["ctx"]["rows"]],
+         "[x['a'] * 2 + x['b'] for x in ctx['rows']]"),
+    Case("E6", "count(filter(ctx.rows, x -> x.a > 500))", lambda f: len([x for x in f["ctx"]["rows"] if x["a"] > 500]),
+         "len([x for x in ctx['rows'] if x['a'] > 500])", "ctx.rows|selectattr('a', 'gt', 500)|list|length",
+         "length(ctx.rows[?a > `500`])"),
+    Case("E7", "get(ctx, 'a.b.c', 0)", lambda f: f["ctx"].get("a", {}).get("b", {}).get("c", 0),
+         "ctx.get('a', {}).get('b', {}).get('c', 0)", "ctx.a.b.c|default(0)", "ctx.a.b.c || `0`"),
+    Case("E8", "{id: ctx.n, who: {name: ctx.name, tags: ['a', 'b', ctx.name]}, ok: review.passed}",
+         lambda f: {"id": f["ctx"]["n"], "who": {"name": f["ctx"]["name"], "tags": ["a", "b", f["ctx"]["name"]]},
+                    "ok": f["ctx"]["review"]["passed"]},
+         "{'id': ctx['n'], 'who': {'name': ctx['name'], 'tags': ['a', 'b', ctx['name']]}, 'ok': ctx['review']['passed']}",
+         "{'id': ctx.n, 'who': {'name': ctx.name, 'tags': ['a', 'b', ctx.name]}, 'ok': ctx.review.passed}",
+         "{id: ctx.n, who: {name: ctx.name, tags: ['a', 'b', ctx.name]}, ok: ctx.review.passed}"),
+)  # fmt: skip
+"""What the closures were shaped with."""
+
+FRESH = (
+    Case("F1", "ctx.total / ctx.size * 100", lambda f: f["ctx"]["total"] / f["ctx"]["size"] * 100,
+         "ctx['total'] / ctx['size'] * 100"),
+    Case("F2", "join(map(ctx.people, p -> p.name), ', ')", lambda f: ", ".join([p["name"] for p in f["ctx"]["people"]]),
+         "', '.join([p['name'] for p in ctx['people']])"),
+    Case("F3", "sum(map(ctx.orders, o -> o.price * o.qty))",
+         lambda f: sum([o["price"] * o["qty"] for o in f["ctx"]["orders"]]),
+         "sum([o['price'] * o['qty'] for o in ctx['orders']])"),
+    Case("F4", "filter(ctx.people, p -> p.age >= 18 and p.active)",
+         lambda f: [p for p in f["ctx"]["people"] if p["age"] >= 18 and p["active"]],
+         "[p for p in ctx['people'] if p['age'] >= 18 and p['active']]"),
+    Case("F5", "find(ctx.people, p -> p.name == ctx.name)",
+         lambda f: next((p for p in f["ctx"]["people"] if p["name"] == f["ctx"]["name"]), None),
+         "next((p for p in ctx['people'] if p['name'] == ctx['name']), None)"),
+    Case("F6", "ctx.status == 'done' and ctx.n > 3 or not ctx.flag",
+         lambda f: (f["ctx"]["status"] == "done" and f["ctx"]["n"] > 3) or not f["ctx"]["flag"],
+         "ctx['status'] == 'done' and ctx['n'] > 3 or not ctx['flag']"),
+    Case("F7", "map(ctx.teams, t -> {name: t.name, size: count(t.members)})",
+         lambda f: [{"name": t["name"], "size": len(t["members"])} for t in f["ctx"]["teams"]],
+         "[{'name': t['name'], 'size': len(t['members'])} for t in ctx['teams']]"),
+    Case("F8", "map(ctx.teams, t -> filter(t.members, m -> m.score > ctx.limit))",
+         lambda f: [[m for m in t["members"] if m["score"] > f["ctx"]["limit"]] for t in f["ctx"]["teams"]],
+         "[[m for m in t['members'] if m['score'] > ctx['limit']] for t in ctx['teams']]"),
+    Case("F9", "['--name', ctx.name, '--out', ctx.dir + '/' + ctx.name + '.txt']",
+         lambda f: ["--name", f["ctx"]["name"], "--out", f["ctx"]["dir"] + "/" + f["ctx"]["name"] + ".txt"],
+         "['--name', ctx['name'], '--out', ctx['dir'] + '/' + ctx['name'] + '.txt']"),
+    Case("F10", "get(review, 'author.name', 'anon') + ': ' + review.notes",
+         lambda f: f["ctx"]["review"].get("author", {}).get("name", "anon") + ": " + f["ctx"]["review"]["notes"],
+         "ctx['review'].get('author', {}).get('name', 'anon') + ': ' + ctx['review']['notes']"),
+)  # fmt: skip
+"""What they were not: written before the closures were measured, and left alone since."""
+
+
+def rows(rounds: int = 31) -> list[dict[str, Any]]:
+    """A row for each expression: its name, its text, and by candidate the median ratio to the native lambda."""
+    return [_row(case, rounds, peers=case in SHAPED) for case in SHAPED + FRESH]
+
+
+def _row(case: Case, rounds: int, peers: bool) -> dict[str, Any]:
+    expr = parse(Source(case.name, case.text).span(), NAMES)
+    candidates = {"native": case.native, "R1": expr.evaluate, "walk": expr.walk, **(_peers(case) if peers else {})}
+    wanted = case.native(FRAME)
+    for name, candidate in candidates.items():
+        assert candidate(FRAME) == wanted, (case.name, name, candidate(FRAME))
+    ratios = _paired(candidates, FRAME, "native", rounds)
+    loading = {"ast.parse": lambda source: ast.parse(case.python, mode="eval"), "parse": lambda source: parse(source, NAMES)}
+    loads = _paired(loading, Source(case.name, case.text).span(), "ast.parse", rounds)
+    return {"name": case.name, "text": case.text, **ratios, **loads}
+
+
+def _paired(candidates: dict[str, Callable[[Any], Any]], given: Any, limit: str, rounds: int) -> dict[str, float]:
+    counts = {name: max(1, int(1e-3 / _time(run, given, 3))) for name, run in candidates.items()}  # a millisecond each
+    ratios: dict[str, list[float]] = {name: [] for name in candidates if name != limit}
+    for _ in range(rounds):
+        took = {name: _time(run, given, counts[name]) for name, run in candidates.items()}
+        for name, values in ratios.items():
+            values.append(took[name] / took[limit])
+    return {name: statistics.median(values) for name, values in ratios.items()}
+
+
+def _time(run: Callable[[Any], Any], given: Any, count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        run(given)
+    return (time.perf_counter() - start) / count
+
+
+def _peers(case: Case) -> dict[str, Evaluate]:
+    """Those that are installed and can say it, each as fast as it can be asked: parsed once."""
+    found: dict[str, Evaluate] = {}
+    have = {name for name in PEERS if importlib.util.find_spec(name)}
+    if "jmespath" in have and case.jmespath:
+        import jmespath
+
+        found["jmespath"] = jmespath.compile(case.jmespath).search
+    if "jinja2" in have and case.jinja2:
+        import jinja2
+
+        compiled = jinja2.Environment().compile_expression(case.jinja2)
+        found["jinja2"] = lambda frame: compiled(frame)
+    if "simpleeval" in have and case.name != "E7":  # it refuses to read .get of a dict
+        import simpleeval
+
+        simple = simpleeval.EvalWithCompoundTypes(functions={"all": all, "len": len})
+        tree = simple.parse(case.python)
+
+        def by_simpleeval(frame: dict[str, Any]) -> Any:
+            simple.names = frame
+            return simple.eval(case.python, previously_parsed=tree)
+
+        found["simpleeval"] = by_simpleeval
+    if "asteval" in have:
+        import asteval
+
+        interpreter = asteval.Interpreter(use_numpy=False)
+        node = interpreter.parse(case.python)
+
+        def by_asteval(frame: dict[str, Any]) -> Any:
+            interpreter.symtable["ctx"] = frame["ctx"]
+            return interpreter.run(node)
+
+        found["asteval"] = by_asteval
+    return found
+
+
+def mean(values: list[float]) -> float:
+    """The geometric mean."""
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def table(found: list[dict[str, Any]]) -> str:
+    columns = ["R1", "walk", *PEERS, "parse"]
+    lines = ["| | expression | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for title, part in (("E", found[: len(SHAPED)]), ("F", found[len(SHAPED) :])):
+        for row in part:
+            cells = " | ".join(f"{row[column]:.2f}" if column in row else "" for column in columns)
+            lines.append(f"| {row['name']} | `{row['text']}` | {cells} |")
+        means = [mean([row[column] for row in part if column in row] or [1.0]) for column in columns]
+        lines.append(f"| **{title}** | geometric mean | " + " | ".join(f"**{value:.2f}**" for value in means) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print("Times a native lambda; the last column times ast.parse of the nearest Python text.\n")
+    print(table(rows()))
