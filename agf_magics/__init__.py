@@ -10,11 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import draw as _draw  # noqa: F401  # now: imported later, the package would hide the function of its name
 from .define import define, evaluate, load
 from .engine.limits import Limits
+from .engine.threads import here
 from .flow.steps import Flow
 from .launch import Run, RunCancelled, arun, find, run
-from .registry import Registry, agent, default, tool
+from .registry import Registry, agent, default, install, tool
+from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 
 if TYPE_CHECKING:
@@ -23,6 +26,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 registry: Registry = default()
+install(  # file__read, file__write and shell are there from the start (decision A14); a fresh Registry() is empty
+    registry,
+    folder=Path.cwd,
+    allow_shell=lambda: current.settings.allow_shell,
+    stopped=lambda: here.call is not None and here.call.stopped,
+)
 
 
 def draw(flow: Flow | str | Path | Run, *, registry: Registry | None = None) -> Diagram:

@@ -19,7 +19,7 @@ from .draw.page import progress_text
 from .engine.perform import clock
 from .flow.values import Value
 from .launch import begin
-from .registry import builtin, default
+from .registry import default
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 
 
@@ -28,7 +28,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         settings.current.settings = settings.read(Path.cwd())
-        builtin.install(default(), folder=Path.cwd, allow_shell=lambda: settings.current.settings.allow_shell)
         for module in options.tools:
             _import(module)
         for library in options.define:

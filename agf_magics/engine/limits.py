@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..registry import USER
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-
-USER = "user"
-"""The person in the notebook: the identity with every tool (decision A12)."""
 
 LAUNCHES = frozenset({"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"})
 """Never among a step's tools: inside a run nesting is `call` (decision A13)."""

@@ -8,13 +8,13 @@ order, and refuses the run (decision A5).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..flow.schemas import Schema, cycle
 from ..flow.steps import Flow, Invoke, Name, every
-from ..registry import Agent, Registry, Tool
+from ..registry import USER, Agent, Registry, Tool
 from ..text.diagnostics import Diagnostic, Diagnostics, suggest
-from .limits import LAUNCHES, USER
+from .limits import LAUNCHES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +66,8 @@ class _Linker:
         if tool is None:
             hint = suggest(name, [*self.registry.tools, *self.registry.flows], "registered tools")
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, hint)
+            return None
+        self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
         return tool
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
