@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agf_magics.flow.schemas import Field, Schema, check_schemas, conform, cycle, json_schema, sample
+from agf_magics.flow.schemas import Field, Schema, check_schemas, conform, cycle, json_schema, references, sample
 from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS, READ, read_schema
 from agf_magics.languages.pipeline.words import FIELD_TYPES
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
@@ -165,6 +166,9 @@ NAMES = st.sampled_from(["a", "b", "a b", "x.y", "c/d~e", "é"])
 LITERALS = st.sampled_from(["a", "b", "", 0, 1, 1.5, True, False, None])
 
 
+ENUMS = st.lists(LITERALS, min_size=1, max_size=3, unique_by=lambda value: (type(value), value)).map(tuple)
+
+
 def fields_of(refs: list[str], depth: int) -> st.SearchStrategy[Field]:
     """Random fields that refer to ``refs`` at most."""
     bounds = st.none() | st.integers(-2, 2)
@@ -172,7 +176,7 @@ def fields_of(refs: list[str], depth: int) -> st.SearchStrategy[Field]:
         st.builds(Field, kind=st.just("bool"), required=st.booleans()),
         st.builds(Field, kind=st.just("string"), required=st.booleans()),
         st.builds(Field, kind=st.just("number"), required=st.booleans(), minimum=bounds, maximum=bounds),
-        st.builds(Field, kind=st.just("enum"), values=st.lists(LITERALS, min_size=1, max_size=3).map(tuple)),
+        st.builds(Field, kind=st.just("enum"), values=ENUMS),
     ]
     if refs:
         kinds.append(st.builds(Field, kind=st.just("ref"), required=st.booleans(), schema=st.sampled_from(refs)))
@@ -222,18 +226,47 @@ def test_conformance_is_that_of_the_json_schema(data: st.DataObject) -> None:
     assert (not conform(schemas["A"], value, schemas)) == valid
 
 
-def possible(field: Field, schemas: Mapping[str, Schema]) -> bool:
-    """Whether any value conforms."""
+def written(field: Field) -> dict[str, Any]:
+    """The field as its document has it."""
+    keys = {"type": field.kind, "minimum": field.minimum, "maximum": field.maximum, "schema": field.schema or None}
+    more: dict[str, Any] = {"required": True} if field.required else {}
+    if field.kind == "enum":
+        more["values"] = list(field.values)
+    if field.of:
+        more["of"] = written(replace(field.of, required=False))
+    if field.fields:
+        more["fields"] = {name: written(inner) for name, inner in field.fields.items()}
+    return {**{key: value for key, value in keys.items() if value is not None}, **more}
+
+
+@given(schema_sets())
+def test_a_schema_that_is_printed_reads_as_itself(schemas: dict[str, Schema]) -> None:
+    assume(all(possible(field) for schema in schemas.values() for field in schema.fields.values()))
+    pages = [
+        {"schema": name, "fields": {key: written(field) for key, field in schema.fields.items()}}
+        for name, schema in schemas.items()
+    ]
+    read, found = declared("\n---\n".join(map(json.dumps, pages)))
+    assert not found
+    for name in schemas:
+        assert json_schema(read[name], read) == json_schema(schemas[name], schemas)
+
+
+def possible(field: Field) -> bool:
+    """Whether its bounds leave a number."""
     if field.minimum is not None and field.maximum is not None and field.minimum > field.maximum:
         return False
-    if field.kind == "ref":
-        return field.schema in schemas and all(possible(f, schemas) for f in schemas[field.schema].fields.values())
-    return all(possible(f, schemas) for f in [*field.fields.values(), *([field.of] if field.of else [])])
+    return all(map(possible, [*field.fields.values(), *([field.of] if field.of else [])]))
+
+
+def declares_all(schemas: Mapping[str, Schema]) -> bool:
+    return all(ref.schema in schemas for schema in schemas.values() for ref in references(schema.fields))
 
 
 @given(schema_sets())
 def test_a_sample_conforms(schemas: dict[str, Schema]) -> None:
-    assume(all(possible(field, schemas) for field in schemas["A"].fields.values()))
+    assume(declares_all(schemas))
+    assume(all(possible(field) for schema in schemas.values() for field in schema.fields.values()))
     made = json_schema(schemas["A"], schemas)
     assert conform(schemas["A"], sample(made), schemas) == []
 

@@ -1,0 +1,177 @@
+"""What a value is (decision A1): JSON in all but type becomes JSON, everything else travels by reference."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.flow.values import DEEPEST, TooDeep, equal, is_json, is_true, isolate, settle, type_name
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | FINITE | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=15,
+)
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+Point = namedtuple("Point", ["x", "y"])
+
+SETTLED = {
+    "a tuple": ((1, (2,)), [1, [2]]),
+    "a named tuple": (Point(1, (2,)), {"x": 1, "y": [2]}),
+    "a text enum": (Colour.RED, "red"),
+    "a number enum": ([Level.HIGH], [3]),
+    "an ordered dict": (OrderedDict(b=1, a=(2,)), {"b": 1, "a": [2]}),
+    "a default dict": (defaultdict(list, a=[1]), {"a": [1]}),
+    "a counter": (Counter("aab"), {"a": 2, "b": 1}),
+    "a dict with enums for keys": ({Colour.RED: 1}, {"red": 1}),
+    "numpy's whole number": (np.int64(3), 3),
+    "numpy's fraction": ({"a": np.float32(0.5)}, {"a": 0.5}),
+    "numpy's truth": ([np.bool_(True)], [True]),
+    "numpy's text": (np.str_("x"), "x"),
+}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_what_is_json_in_all_but_type_becomes_json(name: str) -> None:
+    value, expected = SETTLED[name]
+    settled = settle(value)
+    assert settled == expected
+    assert json.dumps(settled) == json.dumps(expected)
+    assert is_json(settled)
+
+
+OPAQUE: list[Any] = [
+    pd.DataFrame({"a": [1]}),
+    np.array([1, 2]),
+    np.datetime64("2024-01-31"),
+    date(2024, 1, 31),
+    {1, 2},
+    b"x",
+    1j,
+    object(),
+    print,
+]
+
+
+@pytest.mark.parametrize("value", OPAQUE, ids=lambda value: type(value).__name__)
+def test_what_is_opaque_travels_by_reference(value: Any) -> None:
+    assert settle(value) is value
+    assert settle({"a": (value,)})["a"][0] is value
+    assert isolate({"a": [value]})["a"][0] is value
+    assert not is_json(value)
+    assert not is_json({"a": [value]})
+
+
+def test_a_dict_whose_keys_are_not_all_text_is_opaque() -> None:
+    value = {"a": 1, 2: (3,)}
+    assert settle([value])[0] is value
+    assert not is_json(value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")], ids=str)
+def test_a_number_that_is_not_finite_is_kept_and_is_no_json(value: float) -> None:
+    assert settle([value])[0] is value
+    assert not is_json([value])
+
+
+@given(JSON)
+def test_json_settles_to_itself_and_shares_no_container(value: Any) -> None:
+    assert is_json(value)
+    for copied in (settle(value), isolate(value)):
+        assert copied == value
+        assert json.dumps(copied) == json.dumps(value)
+        assert not {id(part) for part in containers(copied)} & {id(part) for part in containers(value)}
+
+
+def containers(value: Any) -> list[Any]:
+    if not isinstance(value, (dict, list)):
+        return []
+    inner = value.values() if isinstance(value, dict) else value
+    return [value, *(part for item in inner for part in containers(item))]
+
+
+def test_changing_a_copy_changes_nothing_else() -> None:
+    value = {"a": [{"b": 1}]}
+    copied = isolate(value)
+    copied["a"][0]["b"] = 2
+    copied["a"].append(3)
+    assert value == {"a": [{"b": 1}]}
+
+
+@pytest.mark.parametrize("copy", [settle, isolate])
+def test_a_value_that_contains_itself_is_refused(copy: Any) -> None:
+    endless: list[Any] = []
+    endless.append({"again": endless})
+    with pytest.raises(TooDeep, match="contains itself"):
+        copy(endless)
+
+
+@pytest.mark.parametrize("copy", [settle, isolate])
+def test_a_value_may_nest_as_deep_as_the_bound(copy: Any) -> None:
+    def nested(levels: int) -> Any:
+        value: Any = 1
+        for _ in range(levels):
+            value = [value]
+        return value
+
+    assert copy(nested(DEEPEST)) == nested(DEEPEST)
+    with pytest.raises(TooDeep):
+        copy(nested(DEEPEST + 1))
+
+
+@given(JSON, JSON)
+def test_equality_is_pythons_for_json(a: Any, b: Any) -> None:
+    assert equal(a, b) == (a == b)
+    assert equal(a, isolate(a))
+
+
+def test_a_truth_equals_its_number() -> None:
+    assert equal(True, 1)  # decision P17
+    assert equal([1, {"a": 0}], [1.0, {"a": False}])
+    assert not equal("1", 1)
+
+
+def test_what_is_opaque_equals_itself_alone() -> None:
+    table = pd.DataFrame({"a": [1]})
+    assert equal({"t": [table]}, {"t": [table]})
+    assert not equal({"t": [table]}, {"t": [table.copy()]})
+    assert not equal(date(2024, 1, 31), date(2024, 1, 31))
+
+
+@pytest.mark.parametrize("value", [0, 0.0, "", [], {}, None, False])
+def test_what_is_empty_is_false(value: Any) -> None:
+    assert not is_true(value)
+
+
+@pytest.mark.parametrize(
+    "value", [1, "0", [0], {"a": 0}, pd.DataFrame(), np.array([0, 0]), np.array([]), set()], ids=str
+)
+def test_everything_else_is_true_also_what_would_raise(value: Any) -> None:
+    assert is_true(value)
+
+
+def test_an_error_names_the_type_of_a_value() -> None:
+    named = ["x", 1, 1.5, True, None, [], {}, np.array([1]), Colour.RED]
+    assert [type_name(value) for value in named] == [
+        "text", "a number", "a number", "true or false", "null", "a list", "an object", "an opaque ndarray",
+        "an opaque Colour",
+    ]  # fmt: skip
