@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
-from ..text.diagnostics import Diagnostic, in_order
+from ..text.diagnostics import Diagnostic, in_order, suggest
 from ..text.source import Span
 from .frame import Ref
-from .steps import Flow, Fold, Step
+from .outcomes import Outcomes
+from .steps import Choose, Compute, Each, Flow, Fold, Invoke, Step, every
 from .wiring import Key, Read, Trace, Write, follow
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What the rules look at."""
 
     flow: Flow
+    steps: tuple[Step, ...]
+    """All of them, in the order of the text."""
     trace: Trace
-
-    def is_store(self, key: Key) -> bool:
-        """Whether ``key`` is one named store (and not all of them, or the pipe)."""
-        depth = len(self.flow.stores)
-        return len(key) == depth + 1 and key[:depth] == self.flow.stores
+    outcomes: Outcomes
 
 
 Rule = Callable[[Facts], Iterator[Diagnostic]]
@@ -35,7 +34,8 @@ Rule = Callable[[Facts], Iterator[Diagnostic]]
 
 def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
     """``flow`` with the names that its input must bring (`Flow.inputs`), and everything found, sorted by place."""
-    facts = Facts(flow, follow(flow))
+    trace = follow(flow)
+    facts = Facts(flow, tuple(every(flow.body)), trace, Outcomes(flow, trace))
     found = [diagnostic for rule in RULES for diagnostic in rule(facts)]
     return replace(flow, inputs=inputs(facts)), in_order(found)
 
@@ -47,7 +47,7 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
     """
     found: dict[Key, Ref] = {}
     for read in facts.trace.reads:
-        if read.unwritten and facts.is_store(read.key):
+        if read.unwritten and read.store:
             certain = read.sure and read.ref.certain
             known = found.get(read.key)
             if known is None or (certain and not known.certain):
@@ -58,15 +58,14 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
 def unwritten(facts: Facts) -> Iterator[Diagnostic]:
     """flow.unwritten: a name that no step writes and that looks like one that an earlier step does write."""
     written: dict[str, None] = {}
-    seen: set[Key] = set()
+    seen: set[str] = set()
     for move in facts.trace.order:
-        name = move.key[-1]
-        if not facts.is_store(move.key):
-            continue
+        name = move.store
         if isinstance(move, Write):
-            written[name] = None
-        elif move.unwritten and move.key not in seen:
-            seen.add(move.key)
+            if move.lasting:
+                written[name] = None
+        elif name and move.unwritten and name not in seen:
+            seen.add(name)
             near = _misspelt(name, written)
             if near is not None:
                 message, hint = f"no step writes {name!r}", f"did you mean {near}?"
@@ -76,11 +75,11 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
 def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
     """flow.read-before-written: a name that only a later step writes, or only an earlier item of the same fold."""
     first = {write.key: write for write in reversed(facts.trace.writes) if write.lasting}
-    seen: set[Key] = set()
+    seen: set[str] = set()
     for read in facts.trace.reads:
-        if not read.unwritten or not facts.is_store(read.key) or read.key in seen:
+        name, later = read.store, first.get(read.key)
+        if not name or not read.unwritten or name in seen:
             continue
-        name, later = read.key[-1], first.get(read.key)
         if read.writes and read.ref.certain:
             message, hint = f"the first item finds no {name!r}", "let a step before write it, or let the input bring it"
         elif later is not None and not _stands_in(read.step, later.step):
@@ -88,7 +87,7 @@ def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
             hint = f"only {later.step.id} writes it; without it the run's input must bring it"
         else:
             continue
-        seen.add(read.key)
+        seen.add(name)
         related = _place("written here", (read.writes[0] if read.writes else later or read).ref.span)
         span = _word(read.ref.span, name)
         yield Diagnostic("flow.read-before-written", message, span, hint, "warning", related)
@@ -101,8 +100,8 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
     for move in facts.trace.order:
         if isinstance(move, Read):
             read.update(write.key for write in move.writes)
-        elif facts.is_store(move.key) and move.lasting:
-            before, name = last.get(move.key), move.key[-1]
+        elif move.store and move.lasting:
+            before, name = last.get(move.key), move.store
             if before is not None and move.key in read:
                 message, related = f"{name!r} is written a second time", _place("first written here", before.ref.span)
                 yield Diagnostic("flow.written-twice", message, move.ref.span, None, "note", related)
@@ -120,9 +119,9 @@ def never_read(facts: Facts) -> Iterator[Diagnostic]:
     final = facts.flow.body.steps[-1].id
     latest = {write.key: write for write in facts.trace.writes}
     for write in facts.trace.writes:
-        if not facts.is_store(write.key) or (write.key, write.step.id) in read:
+        name = write.store
+        if not name or (write.key, write.step.id) in read:
             continue
-        name = write.key[-1]
         if not write.lasting:
             if not isinstance(write.step, Fold):  # a fold must name a store
                 message = f"nobody sees {name!r}: what is stored here ends with its item or branch"
@@ -132,7 +131,49 @@ def never_read(facts: Facts) -> Iterator[Diagnostic]:
             yield Diagnostic("flow.never-read", message, write.ref.span, None, "note")
 
 
-RULES: tuple[Rule, ...] = (unwritten, read_before_written, overwritten, never_read)
+def expressions(facts: Facts) -> Iterator[Diagnostic]:
+    """What no value can make work: flow.schema-field, flow.maybe-absent, and the findings of the language itself."""
+    outcomes = facts.outcomes
+    for step in facts.steps:
+        match step:
+            case Invoke():
+                outcomes.expression(step, step.args)
+            case Compute():
+                outcomes.of(step)
+            case Fold():
+                outcomes.expression(step, step.init)
+    yield from outcomes.found
+
+
+def lists(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.not-a-list: a for_each or a fold over what is no list."""
+    for step in facts.steps:
+        if isinstance(step, (Each, Fold)):
+            shape = facts.outcomes.expression(step, step.over)
+            if shape is not None and "list" not in shape.kinds:
+                hint = "over takes a list; without over and items the incoming pipe is used"
+                yield Diagnostic("flow.not-a-list", f"a list is needed here, not {shape}", step.over.span, hint)
+
+
+def labels(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.label: a case that no value picks. flow.no-case: a value that picks none, and there is no default."""
+    for step in facts.steps:
+        shape = facts.outcomes.expression(step, step.pick) if isinstance(step, Choose) else None
+        if not isinstance(step, Choose) or shape is None or shape.values is None:
+            continue
+        possible = [step.labels(value) for value in shape.values]
+        texts = list(dict.fromkeys(label for labels in possible for label in labels))
+        for label, case in step.cases.items():
+            if label not in texts:
+                hint = suggest(label, texts, "its values")
+                yield Diagnostic("flow.label", f"no value has the label {label!r}", case.span, hint, "warning")
+        missing = [labels[0] for labels in possible if step.cases.keys().isdisjoint(labels)]
+        if missing and step.default is None:
+            message = f"there is no case for {' or '.join(map(repr, dict.fromkeys(missing)))}, and no default"
+            yield Diagnostic("flow.no-case", message, step.pick.span, "the step fails for it", "warning")
+
+
+RULES: tuple[Rule, ...] = (unwritten, read_before_written, overwritten, never_read, lists, labels, expressions)
 
 
 def _misspelt(name: str, written: dict[str, None]) -> str | None:

@@ -16,6 +16,7 @@ from ..text.diagnostics import Diagnostic
 from ..text.source import Source, Span
 from .frame import Args, Ended, Expr, Frame, Given, Join, Target
 from .schemas import Schema
+from .shapes import Look, Shape
 
 CalleeKind = Literal["tool", "agent", "flow"]
 """In which list of the registry a name is looked up first; a tool's or an agent's name may turn out to be a flow."""
@@ -128,6 +129,10 @@ class Choose(Step):
     default: Step | None = None
 
 
+Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]
+"""What an expression gives as far as its text tells; what can never work is added to the list."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
     """A definition, ready to check, link, draw and run."""
@@ -143,6 +148,8 @@ class Flow:
     """Where in a frame its named stores live: ``("ctx",)``; what no step writes there its input must bring."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """The schemas its own document set declares."""
+    infer: Infer | None = None
+    """None: nothing is known of what its expressions give."""
     inputs: tuple[Any, ...] = ()
     """The names it reads from its input, as `rules` finds them: `Ref`s with a span each."""
     warnings: tuple[Diagnostic, ...] = ()

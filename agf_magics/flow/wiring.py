@@ -34,6 +34,8 @@ class Write(NamedTuple):
     """A step leaves a value at a place."""
 
     key: Key
+    store: str
+    """The name of the store it is; empty for any other place."""
     step: Step
     ref: Ref
     role: Role = "outcome"
@@ -49,17 +51,16 @@ class Read(NamedTuple):
     """A step reads a place."""
 
     key: Key
+    store: str
+    """The name of the store it is; empty for any other place, and for all stores at once."""
     step: Step
     ref: Ref
     writes: tuple[Write, ...]
     """Whom it may come from; empty: nobody before it."""
+    unwritten: bool
+    """Whether nobody has written it when it is read for the first time."""
     sure: bool
     """Whether the step runs whenever the flow does."""
-
-    @property
-    def unwritten(self) -> bool:
-        """Whether nobody has written it when it is read for the first time."""
-        return all(write.again for write in self.writes)
 
 
 class Trace(NamedTuple):
@@ -147,9 +148,8 @@ class _Walk:
             self.step(branch, _View(view), sure and step.on_error == "abort")
         inside = _View(view)
         for ref in step.join.writes():
-            inside.written[ref.path] = tuple(
-                Write(ref.path, branch, ref, part=name) for name, branch in step.branches.items()
-            )
+            parts = [Write(ref.path, "", branch, ref, part=name) for name, branch in step.branches.items()]
+            inside.written[ref.path] = tuple(parts)
         self.step(step.collect, inside, sure)
 
     def each(self, step: Each, view: _View, sure: bool) -> None:
@@ -169,16 +169,17 @@ class _Walk:
         # What one iteration leaves, the next one sees.
         left = (*step.acc.writes(), *(step.body.target.writes() if step.body.target else ()))
         for ref in left:
-            inside.written[ref.path] = (*inside.at(ref.path), Write(ref.path, step.body, ref, again=True))
+            write = Write(ref.path, self.store(ref.path), step.body, ref, again=True)
+            inside.written[ref.path] = (*inside.at(ref.path), write)
         self.step(step.body, inside, False)
 
     def bind(self, step: Step, target: Target | Join, role: Role, view: _View) -> None:
         for ref in target.writes():
-            view.written[ref.path] = (Write(ref.path, step, ref, role),)
+            view.written[ref.path] = (Write(ref.path, "", step, ref, role),)
 
     def leave(self, step: Step, view: _View) -> None:
         for ref in step.target.writes() if step.target else ():
-            write = Write(ref.path, step, ref, lasting=view.outer is None)
+            write = Write(ref.path, self.store(ref.path), step, ref, lasting=view.outer is None)
             view.written[ref.path] = (write,)
             self.trace.writes.append(write)
             self.trace.order.append(write)
@@ -190,10 +191,15 @@ class _Walk:
             if len(ref.path) > len(key):
                 named = tuple(write for write in writes if write.part == ref.path[len(key)])
                 writes = named or writes
-            read = Read(key, step, ref, writes, sure)
+            unwritten = not writes or all(write.again for write in writes)
+            read = Read(key, self.store(key), step, ref, writes, unwritten, sure)
             self.trace.reads.append(read)
             self.trace.order.append(read)
 
     def key(self, path: Key) -> Key:
         depth = len(self.stores)
         return path[: depth + 1] if depth and path[:depth] == self.stores else path[:1]
+
+    def store(self, key: Key) -> str:
+        depth = len(self.stores)
+        return key[depth] if len(key) == depth + 1 and key[:depth] == self.stores else ""

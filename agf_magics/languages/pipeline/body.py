@@ -60,10 +60,9 @@ class Reader:
 
     def fields(self, kind: Kind, node: Fields, here: Here) -> dict[str, Any]:
         """Every key of ``node`` read as the table says; unknown and missing ones told."""
-        for name, written in node.keys.items():
-            if name not in kind.keys:
-                hint = suggest(name, kind.keys, f"the keys of {kind.name}")
-                self.wrong("unknown-key", f"{kind.name} has no key {name!r}", written.span, hint)
+        for name in node.keys.keys() - kind.keys.keys():
+            hint = suggest(name, kind.keys, f"the keys of {kind.name}")
+            self.wrong("unknown-key", f"{kind.name} has no key {name!r}", node.keys[name].span, hint)
         for name, key in kind.keys.items():
             value = node.fields.get(name)
             if value is None:

@@ -19,6 +19,7 @@ class Target(NamedTuple):
     """What stands under a label of a match, read."""
 
     span: Span
+    """What an error about all of it points at: its label."""
     pipeline: Name
     args: Arguments
 
@@ -135,7 +136,7 @@ def _cases(reader: Reader, node: Node, key: Key, here: Here) -> dict[str, Target
         if is_null(value):
             reader.empty(value, node.keys[label], case)
         elif target := _target(reader, value, case, here):
-            cases[label] = target
+            cases[label] = target._replace(span=node.keys[label].span)
     return cases
 
 

@@ -16,6 +16,7 @@ from ...text.diagnostics import Diagnostics, suggest
 from ...text.source import Source, Text
 from ...text.yamlnodes import Bounds, Fields, Items, Node, documents, shown
 from .body import Here
+from .infer import infer
 from .r1 import parse
 from .schema_documents import read_schema
 from .scope import ANYWHERE, STORES, outermost
@@ -99,6 +100,7 @@ class _Loading:
             start=start,
             end=end,
             stores=STORES,
+            infer=infer,
             description=description.text if description else "",
             schemas=self.schemas,
             span=name.span,

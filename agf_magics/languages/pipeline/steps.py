@@ -90,12 +90,11 @@ class Steps:
             hint = "a step is one kind with its keys: transform: {value: ...}"
             wrong("step-shape", f"a step is a mapping with one key, its kind, not {shown(node)}", node.span, hint)
             return None
-        known = [key for key in node.keys.values() if key.text in STEPS]
         if len(node.fields) != 1:
-            self._not_one(node, known)
+            self._not_one(node)
             return None
         (key,) = node.keys.values()
-        if not known:
+        if key.text not in STEPS:
             wrong("step-kind", f"no step kind {key.text!r}", key.span, suggest(key.text, STEPS, "step kinds"))
             return None
         body = node.fields[key.text]
@@ -106,7 +105,8 @@ class Steps:
             return None
         return key, body
 
-    def _not_one(self, node: Fields, known: list[Scalar]) -> None:
+    def _not_one(self, node: Fields) -> None:
+        known = [key for key in node.keys.values() if key.text in STEPS]
         wrong, kinds = self.reader.wrong, suggest(next(iter(node.fields), ""), STEPS, "step kinds")
         if len(known) > 1:
             hint = "one step per list entry: begin each with a dash"

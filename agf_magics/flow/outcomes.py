@@ -1,0 +1,81 @@
+"""What every step of a flow gives, before anything runs: from schemas, literals and expressions along the wires.
+
+Looked up when a check asks, once per step.
+"""
+
+from __future__ import annotations
+
+from ..text.diagnostics import Diagnostic
+from .frame import Args, Expr
+from .shapes import Found, Shape, descend, list_of, of_schema
+from .steps import Branches, Compute, Each, Flow, Fold, Invoke, Step
+from .wiring import Read, Trace, Write
+
+
+class Outcomes:
+    """The shapes of one flow."""
+
+    def __init__(self, flow: Flow, trace: Trace) -> None:
+        self.flow = flow
+        self.found: list[Diagnostic] = []
+        """What the expressions that were looked at can never do."""
+        self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
+        for read in trace.reads:
+            self._reads.setdefault(read.step.id, {})[read.ref.path] = read
+        self._outcomes: dict[str, Shape | None] = {}
+        self._schemas: dict[str, Shape] = {}
+
+    def of(self, step: Step) -> Shape | None:
+        """What ``step`` gives."""
+        if step.id not in self._outcomes:
+            self._outcomes[step.id] = self._find(step)
+        return self._outcomes[step.id]
+
+    def expression(self, step: Step, expr: Expr | Args) -> Shape | None:
+        """What an expression of ``step`` gives."""
+        if self.flow.infer is None:
+            return None
+        reads = self._reads.get(step.id, {})
+
+        def look(path: tuple[str, ...]) -> Found:
+            read = reads.get(path)
+            return self._read(read) if read else (None, None)
+
+        return self.flow.infer(expr, look, self.found)
+
+    def _find(self, step: Step) -> Shape | None:
+        match step:
+            case Invoke(gives=name) if name is not None:
+                return self._schema(name.text)
+            case Compute():
+                return self.expression(step, step.value)
+            case Each() | Branches():
+                return self.of(step.collect)
+        return None
+
+    def _schema(self, name: str) -> Shape | None:
+        if name not in self._schemas and name in self.flow.schemas:
+            self._schemas[name] = of_schema(self.flow.schemas[name], self.flow.schemas)
+        return self._schemas.get(name)
+
+    def _read(self, read: Read) -> Found:
+        rest = read.ref.path[len(read.key) :]
+        if len(read.writes) == 1:
+            (write,) = read.writes
+            return descend(self._written(write), rest[1:]) if write.part else descend(self._written(write), rest)
+        if read.writes and all(write.part for write in read.writes):
+            fields = {str(write.part): self._written(write) for write in read.writes}
+            return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)
+        return None, None
+
+    def _written(self, write: Write) -> Shape | None:
+        step = write.step
+        match write.role:
+            case "outcome":
+                return self.of(step)
+            case "results":
+                return list_of(self.of(step))
+            case "element" if isinstance(step, (Each, Fold)):
+                items = self.expression(step, step.over)
+                return items.of if items else None
+        return None

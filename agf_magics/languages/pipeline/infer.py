@@ -1,0 +1,242 @@
+"""What an expression of a pipeline gives, as far as its text and the shapes of what it reads tell.
+
+It finds what can never work: `+` of a bool, a field that a schema does not have, a comparison with a text that no value
+equals. What it does not know is None, and nothing is said about it. The rules are those of r1/walk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...flow.frame import Args, Expr
+from ...flow.shapes import BOOL, NUMBER, TEXT, Fault, Look, Shape, descend, either, falsy, list_of, literal, truthy
+from ...flow.values import equal
+from ...text.diagnostics import Diagnostic, suggest
+from ...text.source import Span
+from .r1 import R1
+from .r1.nodes import And, Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Minus, Node, Not, Or, Path
+from .template import Template
+from .values import Arguments, Command, Constant, Named
+
+KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
+ORDERED = ("number", "text")
+NEEDS = {"+": "two numbers, two texts or two lists", "<": "two numbers or two texts"}
+
+
+def infer(read: Expr | Args, look: Look, found: list[Diagnostic]) -> Shape | None:
+    """The shape of what ``read`` gives; what can never work is added to ``found``."""
+    match read:
+        case R1():
+            return _Inference(read, look, found).shape(read.node, True)
+        case Constant():
+            return literal(read.value)
+        case Template():
+            for part in read.parts:
+                if not isinstance(part, str):
+                    infer(part.path, look, found)
+            return TEXT
+        case Command():
+            infer(read.expr, look, found)
+            return list_of(TEXT)
+        case Named():
+            shape, fault = look(read.path)
+            if fault:
+                found.append(fault.told(read.span, True))
+            return shape
+        case Arguments():
+            for _, _, expr in read.given:
+                infer(expr, look, found)
+    return None
+
+
+class Split(NamedTuple):
+    """What of a value is true and what is false: `and` and `or` give one or the other."""
+
+    yes: tuple[Shape | None, ...]
+    no: tuple[Shape | None, ...]
+
+
+class _Inference:
+    """One expression."""
+
+    def __init__(self, expr: R1, look: Look, found: list[Diagnostic]) -> None:
+        self.expr, self.look, self.found = expr, look, found
+        self.params: list[Shape | None] = []
+        """What the parameter of each lambda around is."""
+
+    def shape(self, node: Node, certain: bool) -> Shape | None:
+        """``certain``: whether ``node`` is evaluated whenever the expression is."""
+        return SHAPES[type(node)](self, node, certain)
+
+    def tell(self, diagnostic: Diagnostic) -> None:
+        self.found.append(diagnostic)
+
+    def place(self, start: int, end: int) -> Span:
+        whole = self.expr.span
+        return whole.locate(start, end) if whole.text == self.expr.text else whole
+
+    def wrong(self, message: str, at: int, width: int, certain: bool, hint: str | None = None) -> None:
+        severity = "error" if certain else "warning"
+        self.tell(Diagnostic("r1.type", message, self.place(at, at + width), hint, severity))  # type: ignore[arg-type]
+
+    def fault(self, fault: Fault | None, at: int, end: int, certain: bool) -> None:
+        if fault is not None:
+            self.tell(fault.told(self.place(at, end), certain))
+
+    def literal(self, node: Lit, certain: bool) -> Shape | None:
+        return literal(node.value)
+
+    def path(self, node: Path, certain: bool) -> Shape | None:
+        first, *rest = node.read
+        if isinstance(first, int):
+            shape, fault = descend(self.params[first], tuple(map(str, rest)))
+        else:
+            shape, fault = self.look(tuple(map(str, node.read)))
+        self.fault(fault, node.at, node.end, certain)
+        return shape
+
+    def items(self, node: Items, certain: bool) -> Shape | None:
+        return list_of(either([self.shape(item, certain) for item in node.items]))
+
+    def fields(self, node: Fields, certain: bool) -> Shape | None:
+        fields = {key: self.shape(value, certain) for key, value in node.fields}
+        return Shape(frozenset({"object"}), fields=fields, closed=True)
+
+    def inverted(self, node: Not, certain: bool) -> Shape | None:
+        self.shape(node.operand, certain)
+        return BOOL
+
+    def minus(self, node: Minus, certain: bool) -> Shape | None:
+        shape = self.shape(node.operand, certain)
+        if shape is not None and "number" not in shape.kinds:
+            self.wrong(f"'-' needs a number, not {shape}", node.at, 1, certain)
+        return NUMBER
+
+    def choice(self, node: And | Or, certain: bool) -> Shape | None:
+        split = self.split(node, certain)
+        return either((*split.yes, *split.no))
+
+    def split(self, node: Node, certain: bool) -> Split:
+        if isinstance(node, (And, Or)):
+            left, right = self.split(node.left, certain), self.split(node.right, False)
+            if isinstance(node, And):
+                return Split(right.yes, (*left.no, *right.no)) if left.yes else Split((), left.no)
+            return Split((*left.yes, *right.yes), right.no) if left.no else Split(left.yes, ())
+        shape = self.shape(node, certain)
+        if shape is None:
+            return Split((None,), (None,))
+        yes, no = truthy(shape), falsy(shape)
+        return Split((yes,) if yes else (), (no,) if no else ())
+
+    def compare(self, node: Compare, certain: bool) -> Shape | None:
+        left, right = self.shape(node.left, certain), self.shape(node.right, certain)
+        if left is None or right is None:
+            return BOOL
+        if node.op not in ("==", "!="):
+            if not any(kind in left.kinds and kind in right.kinds for kind in ORDERED):
+                message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
+                self.wrong(message, node.at, len(node.op), certain)
+        elif not _can_equal(left, right):
+            words = [value for shape in (left, right) for value in shape.values or () if isinstance(value, str)]
+            hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
+            message = f"{_shown(left)} never equals {_shown(right)}"
+            self.tell(Diagnostic("r1.never-equal", message, self.place(node.at, node.at + 2), hint, "warning"))
+        return BOOL
+
+    def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
+        left, right = self.shape(node.left, certain), self.shape(node.right, certain)
+        works = [
+            kind
+            for kind in KINDS[node.op]
+            if (left is None or kind in left.kinds) and (right is None or kind in right.kinds)
+        ]
+        if not works:
+            given = f"{left or 'something'} and {right or 'something'}"
+            needs = NEEDS["+"] if node.op == "+" else "two numbers"
+            self.wrong(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
+        if len(works) != 1 or (left is None and right is None and node.op == "+"):
+            return None
+        if works == ["list"]:
+            return list_of(either([left.of if left else None, right.of if right else None]))
+        return NUMBER if works == ["number"] else TEXT
+
+    def elements(self, shape: Shape | None, node: Each | Call, certain: bool) -> Shape | None:
+        """What the elements of a combinator's list are."""
+        if shape is None:
+            return None
+        if "list" not in shape.kinds:
+            self.wrong(f"{node.name} needs a list, not {shape}", node.at, len(node.name), certain)
+        return shape.of
+
+    def each(self, node: Each, certain: bool) -> Shape | None:
+        base = self.shape(node.base, certain)
+        element = self.elements(base, node, certain)
+        self.params.append(element)
+        body = self.shape(node.body, False)
+        self.params.pop()
+        if node.name == "map":
+            return list_of(body)
+        if node.name == "find":
+            return either([element, literal(None)])
+        return list_of(element) if node.name == "filter" else BOOL
+
+    def call(self, node: Call, certain: bool) -> Shape | None:
+        element = self.elements(self.shape(node.args[0], certain), node, certain)
+        wanted = {"sum": "number", "join": "text"}.get(node.name)
+        if element is not None and wanted and wanted not in element.kinds:
+            # An empty list is fine, so this is never certain.
+            needs = {"sum": "numbers", "join": "texts"}[node.name]
+            self.wrong(f"{node.name} needs a list of {needs}, not of {element}", node.at, len(node.name), False)
+        if node.name != "join":
+            return NUMBER
+        separator = self.shape(node.args[1], certain)
+        if separator is not None and "text" not in separator.kinds:
+            self.wrong(f"the separator of join is a text, not {separator}", node.at, 4, certain)
+        return TEXT
+
+    def get(self, node: Get, certain: bool) -> Shape | None:
+        default = literal(None) if node.default is None else self.shape(node.default, certain)
+        keys = tuple(node.key.split("."))
+        if isinstance(node.base, Path) and not isinstance(node.base.read[0], int):
+            shape, fault = self.look((*map(str, node.base.read), *keys))
+        else:
+            shape, fault = descend(self.shape(node.base, certain), keys)
+        if fault is not None and fault.surely:  # what may be absent is what get is for
+            self.fault(fault, *node.key_at, False)
+        return either([shape, default])
+
+
+def _can_equal(left: Shape, right: Shape) -> bool:
+    if left.values is not None and right.values is not None:
+        return any(equal(a, b) for a in left.values for b in right.values)
+    return not _comparable(left).isdisjoint(_comparable(right))
+
+
+def _comparable(shape: Shape) -> frozenset[str]:
+    """true equals 1 (decision P17)."""
+    return shape.kinds | {"number"} if "bool" in shape.kinds else shape.kinds
+
+
+def _shown(shape: Shape) -> str:
+    if shape.values is None or len(shape.values) > 5 or shape == BOOL:
+        return str(shape)
+    return " or ".join(repr(value) if isinstance(value, str) else json.dumps(value) for value in shape.values)
+
+
+SHAPES: Mapping[type, Callable[[_Inference, Any, bool], Shape | None]] = {
+    Lit: _Inference.literal,
+    Path: _Inference.path,
+    Items: _Inference.items,
+    Fields: _Inference.fields,
+    Not: _Inference.inverted,
+    Minus: _Inference.minus,
+    And: _Inference.choice,
+    Or: _Inference.choice,
+    Compare: _Inference.compare,
+    Arithmetic: _Inference.arithmetic,
+    Each: _Inference.each,
+    Call: _Inference.call,
+    Get: _Inference.get,
+}
