@@ -29,6 +29,7 @@ def load(shell: Any) -> None:
     from .view import Widget
 
     unload(shell)
+    before = shell.config.get("AgfMagics")
     config = AgfMagics(shell, Path.cwd())
     magics = PipelineMagics(shell, default(), config)
     if "file__read" not in magics.registry.tools:
@@ -39,9 +40,10 @@ def load(shell: Any) -> None:
             stopped=lambda: here.call is not None and here.call.stopped,
         )
     with ExitStack() as undo:
-        undo.callback(config.forget)
+        undo.callback(_forget, shell, config, before)
         undo.callback(Widget.forget)
         _put(undo, shell.configurables, config)
+        undo.callback(shell.configurables.remove, magics)  # where Magics puts every one of its kind
         _register(undo, shell, magics)
         tab = matcher(lambda: Known(magics.registry, shell.user_ns, magics.frame))
         _put(undo, shell.Completer.custom_matchers, tab)
@@ -56,6 +58,14 @@ def unload(shell: Any) -> None:
     magics = shell.magics_manager.registry.get(NAME)
     if magics is not None:
         magics.undo.close()
+
+
+def _forget(shell: Any, config: Any, before: Any) -> None:
+    """``%config`` tells every part of IPython, and the shell remembers it for the next who has our name."""
+    config.forget()
+    shell.config.pop("AgfMagics", None)
+    if before is not None:
+        shell.config["AgfMagics"] = before
 
 
 def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) -> None:

@@ -64,7 +64,7 @@ def offer(before: str, after: str, inputs: Iterable[str], words: Words, registry
     """``before`` and ``after``: the body around the cursor; ``inputs``: names its input is known to have."""
     spot = find(before)
     place = _place(spot, words)
-    if place is None:
+    if place is None or spot.part == "comment":
         return Offer("")
     if spot.part == "key" and place.takes not in ("store", "tool"):
         return _these(spot.text, _keys(place, spot, words, registry))

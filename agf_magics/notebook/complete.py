@@ -59,7 +59,8 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
         return _in_line(command, found[3], body, known)
     above = "\n".join([*lines[first + 1 : line], before])
     inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
-    return offer(above, body[len(above) :], inputs, LANGUAGES[found[2]].words, known.registry)
+    made = offer(above, body[len(above) :], inputs, LANGUAGES[found[2]].words, known.registry)
+    return made if before.endswith(made.fragment) else Offer("")  # a text of several lines is nobody's name
 
 
 def matcher(known: Callable[[], Known]) -> Matcher:

@@ -34,7 +34,7 @@ class Spot(NamedTuple):
 
     path: tuple[str, ...]
     """The keys from the top of the document, ELEMENT for an element: ``("steps", "-", "tool", "name")``."""
-    part: Literal["key", "value"]
+    part: Literal["key", "value", "comment"]
     text: str
     """What of the key or the value already stands before the cursor, without its opening quote and tag."""
     tag: str
@@ -82,7 +82,7 @@ class _Reader:
         self.quote = ""
         self.literal: int | None = None
         """In a block scalar: the column its lines are deeper than."""
-        self.is_value = False
+        self.is_value = self.is_comment = False
         self.left: list[Mapping] = []
         self.column = 0
         """Where the last key in a block began."""
@@ -92,6 +92,7 @@ class _Reader:
         return bool(self.levels) and self.levels[-1].opener in ("{", "[")
 
     def line(self, line: str, last: bool = False) -> None:
+        self.is_comment = False
         column = len(line) - len(line.lstrip(" "))
         if self.literal is not None:
             if column > self.literal or (not line.strip() and not last):
@@ -176,7 +177,8 @@ class _Reader:
             elif char in "\"'" and not TAG.sub("", self.token.strip() + " ").strip():
                 self.quote = char
                 self.token += char
-            elif char == "#" and self.token.endswith((" ", "\t")):
+            elif char == "#" and (not self.token or self.token.endswith((" ", "\t"))):
+                self.is_comment = True
                 return
             elif char in "{[" and (self.in_flow or not self.token.strip()):
                 self.levels.append(_Level(FLOW, "{" if char == "{" else "["))
@@ -216,6 +218,8 @@ class _Reader:
 
     def spot(self) -> Spot:
         top = self.levels[-1] if self.levels else None
+        if self.is_comment:
+            return Spot(self.path, "comment", "", "", ())
         path, around = self.path, [level.near for level in reversed(self.levels) if level.opener != "-"]
         if self.in_flow and top:
             is_value = top.opener == "[" or top.key is not None

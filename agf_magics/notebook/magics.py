@@ -158,7 +158,12 @@ class PipelineMagics(Magics):
     @property
     def cell(self) -> str:
         """What an error calls the cell."""
-        return f"In[{self.ipython.execution_count}]"
+        return f"In[{self.number}]"
+
+    @property
+    def number(self) -> int:
+        """The number of the cell that is running; `execution_count` is already the next one's, in some versions."""
+        return int(self.ipython.displayhook.prompt_count)
 
     @property
     def names(self) -> Mapping[str, Any]:
@@ -176,7 +181,7 @@ class PipelineMagics(Magics):
 
     def is_shown(self, run: launch.Run) -> bool:
         """Whether the cell that is running shows ``run`` already."""
-        return self.shown is not None and self.shown[0] is run and self.shown[1] == self.ipython.execution_count
+        return self.shown is not None and self.shown[0] is run and self.shown[1] == self.number
 
     def with_body(self, lines: list[str]) -> list[str]:
         """A cell that is only the line of one of our cell magics gets an empty body: IPython refuses none, with a
@@ -208,7 +213,7 @@ class PipelineMagics(Magics):
             if name:
                 self.ipython.user_ns[name] = run
             if seen.shows_page:
-                self.shown = run, self.ipython.execution_count
+                self.shown = run, self.number
             return run
 
         run = view.watch(begin, seen, self.settings.refresh_hz).result()

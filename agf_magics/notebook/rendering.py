@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from ..draw.diagram import Diagram
-from ..draw.plain import plain
+from ..draw.plain import line, plain
 from ..flow.steps import Flow
 from ..launch import Run
 from ..registry import Registry
@@ -83,10 +83,16 @@ def render(shell: Any, error: AgfError) -> list[str]:
 
 
 def told(findings: tuple[Diagnostic, ...]) -> str:
-    """Warnings and notes, as they are printed under the line that a definition prints."""
-    shown = [f"{finding.severity}: {plain(str(finding), 20_000)}" for finding in findings[:MOST]]
+    """Warnings, and in a line each notes, as they are printed under the line that a definition prints."""
     more = len(findings) - MOST
-    return "\n".join([*shown, *([f"... and {more} more"] if more > 0 else [])])
+    return "\n".join([*map(_told, findings[:MOST]), *([f"... and {more} more"] if more > 0 else [])])
+
+
+def _told(finding: Diagnostic) -> str:
+    if finding.severity != "note":
+        return f"{finding.severity}: {plain(str(finding), 20_000)}"
+    where = f" (line {finding.span.place[0]})" if finding.span else ""
+    return f"note: {line(finding.message, 300)}{where}"
 
 
 def _theirs(tb: TracebackType | None) -> TracebackType | None:

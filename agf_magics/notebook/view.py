@@ -145,7 +145,8 @@ class Widget(Page):
             # ipykernel 7.4 sends a click to the shell that opened the button: this very one, which waits for the run.
             comm._reply_subshell_for = lambda data, default: default
         box = ipywidgets.VBox([self._body, self._button])
-        self._keep([self._body, self._body.layout, self._button, self._button.layout, box, box.layout])
+        self._keep([part for one in (self._body, self._button) for part in (one, one.layout, one.style)])
+        self._kept[-1].extend((box, box.layout))
         self.slot.put({**box._repr_mimebundle_(), **page})
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-import time
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,8 @@ class Cell:
 
     @property
     def traceback(self) -> str:
-        return "\n".join(self.reply["traceback"])
+        """Without its colours."""
+        return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(self.reply["traceback"]))
 
 
 class Kernel:
@@ -148,6 +149,7 @@ class Kernel:
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         self.manager, self.client = start_new_kernel(cwd=str(folder), env=env, startup_timeout=PATIENCE)
+        self.folder = folder
         self.strays: list[dict[str, Any]] = []
         """Messages that belong to another cell than the one that was waited for."""
 
@@ -181,7 +183,3 @@ class Kernel:
     def close(self) -> None:
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
-
-
-def elapsed(since: float) -> float:
-    return time.monotonic() - since

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 from agf_magics.flow.rules import check
@@ -90,15 +91,17 @@ def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Known) -> 
     shell = InteractiveShell.instance()
     ours = matcher(lambda: known)
     shell.Completer.custom_matchers.append(ours)
+
+    def offered(cell: str) -> list[tuple[str, str, str]]:
+        with provisionalcompleter():
+            found = list(shell.Completer.completions(cell, len(cell)))
+        return [(c.text, c.type, cell[c.start : c.end]) for c in found]
+
     try:
-        cell = "%%pipeline\nsteps:\n- to"
-        found = list(shell.Completer.completions(cell, len(cell)))
-        assert [(c.text, c.type, cell[c.start : c.end]) for c in found] == [("tool: ", "step", "to")]
-        line = "%run_pipeline --o"
-        assert [c.text for c in shell.Completer.completions(line, len(line))] == ["--out"]
-        cell = "%%pipeline\npipeline: pri"
-        assert not list(shell.Completer.completions(cell, len(cell)))
-        assert "print" in [c.text for c in shell.Completer.completions("pri", 3)]
+        assert offered("%%pipeline\nsteps:\n- to") == [("tool: ", "step", "to")]
+        assert offered("%run_pipeline --o") == [("--out", "option", "--o")]
+        assert offered("%%pipeline\npipeline: pri") == []
+        assert "print" in [text for text, _, _ in offered("pri")]
     finally:
         shell.Completer.custom_matchers.remove(ours)
 
@@ -110,7 +113,7 @@ SCRAPS = st.lists(st.sampled_from([*BITS, "---\n", "|"]), max_size=25)
 @given(SCRAPS.map("".join))
 def test_any_text_has_a_spot_and_a_survey(text: str) -> None:
     spot = find(text)
-    assert spot.part in ("key", "value")
+    assert spot.part in ("key", "value", "comment")
     survey(text)
 
 

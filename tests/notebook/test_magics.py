@@ -1,0 +1,449 @@
+"""The magics in a real shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError
+from agf_magics.notebook.config import AgfMagics, BadSetting
+from agf_magics.registry import default
+from agf_magics.settings import Settings, current
+from agf_magics.text.diagnostics import AgfError
+from tests.notebook.conftest import Shell
+
+TOOLS = """\
+@tool
+def measure(word: str) -> int:
+    print('measuring', word)
+    return len(word)
+
+@tool
+def explode(word: str) -> int:
+    return inner(word)
+
+def inner(word):
+    raise KeyError(word)
+"""
+
+LONGEST = """\
+pipeline: longest
+steps:
+- for_each:
+    over: ctx.words
+    on_error: abort
+    do: {tool: {name: measure, args: {word: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: lengths
+- transform: {value: "count(lengths)", output: number}
+"""
+
+BOOM = """\
+pipeline: boom
+steps:
+- tool: {name: explode, args: {word: pear}}
+"""
+
+
+@pytest.fixture
+def ready(shell: Shell) -> Shell:
+    shell.good(TOOLS)
+    shell.good("%%pipeline\n" + LONGEST)
+    return shell
+
+
+def code(shown: Any) -> str:
+    assert isinstance(shown.error, AgfError)
+    return shown.error.code
+
+
+# --- defining --------------------------------------------------------------------------------------------------------
+
+
+def test_defining_prints_one_line(shell: Shell) -> None:
+    shell.good(TOOLS)
+    assert shell.good("%%pipeline\n" + LONGEST).out == "pipeline longest: 2 steps\n"
+    assert "longest" in default().flows
+
+
+def test_a_name_on_the_line_goes_over_the_documents(ready: Shell) -> None:
+    assert ready.good("%%pipeline other\n" + LONGEST).out == "pipeline other: 2 steps\n"
+    assert {"other", "longest"} == set(default().flows)
+
+
+def test_a_blank_name_is_refused(ready: Shell) -> None:
+    assert code(ready.run("%%pipeline ' '\n" + LONGEST)) == "magic.name"
+
+
+def test_schemas_alone_are_registered(shell: Shell) -> None:
+    cell = "%%pipeline\nschema: A\nfields: {a: {type: bool}}\n---\nschema: B\nfields: {b: {type: bool}}\n"
+    assert shell.good(cell).out == "schemas A, B\n"
+    assert set(default().schemas) == {"A", "B"}
+
+
+def test_an_error_counts_the_magic_as_line_one(shell: Shell) -> None:
+    shown = shell.run("%%pipeline\npipeline: p\nsteps:\n- transfrom: {value: '1'}\n")
+    assert isinstance(shown.error, DefinitionError)
+    assert shown.out.splitlines()[:4] == [
+        "DefinitionError: no step kind 'transfrom' [pipeline.step-kind]",
+        "  --> In[1] %%pipeline, line 4, column 3",
+        "   4 | - transfrom: {value: '1'}",
+        "     |   ^^^^^^^^^",
+    ]
+    assert "Traceback" not in shown.out
+    assert not default().flows
+
+
+def test_what_is_unknown_yet_is_warned_about_with_a_caret(shell: Shell) -> None:
+    shown = shell.good("%%pipeline\n" + LONGEST)
+    assert shown.out.startswith("pipeline longest: 2 steps\nwarning: no tool 'measure' is registered")
+    assert "^^^^^^^" in shown.out
+
+
+def test_strict_refuses_what_is_warned_about(shell: Shell) -> None:
+    assert code(shell.run("%%pipeline --strict\n" + LONGEST)) == "flow.unknown-tool"
+    assert not default().flows
+
+
+def test_quiet_prints_nothing(shell: Shell) -> None:
+    assert shell.good("%%pipeline --quiet\n" + LONGEST).out == ""
+
+
+def test_nothing_in_braces_or_dollars_is_expanded(shell: Shell) -> None:
+    shell.names["PIPELINE"] = "pasted"
+    shell.good("@agent\ndef echo(prompt: str) -> str: return prompt")
+    cell = "pipeline: p\nsteps:\n- agent: {prompt: 'See {ctx.doc} $PIPELINE {PIPELINE} {{PIPELINE}}'}"
+    shell.good("%%pipeline --run --out r --set doc='\"{PIPELINE}\"'\n" + cell)
+    assert shell.names["r"].output == "See {PIPELINE} $PIPELINE {PIPELINE} {{PIPELINE}}"
+
+
+@pytest.mark.parametrize("cell", ["%%pipeline", "%%pipeline\n", "%%pipeline\n\n  \n"])
+def test_an_empty_cell_is_an_error_with_a_place(shell: Shell, cell: str) -> None:
+    shown = shell.run(cell)
+    assert code(shown) == "pipeline.no-pipeline"
+    assert "%%pipeline, line 2" in shown.out
+
+
+@pytest.mark.parametrize("magic", ["%%pipeline", "%run_pipeline", "%flows", "%tools", "%draw", "%r1", "%define"])
+def test_every_magic_has_help(shell: Shell, magic: str) -> None:
+    assert shell.good(f"{magic} --help").out.splitlines()[2].startswith(magic)
+    assert "Example:" in shell.good(f"{magic}?").out
+
+
+def test_the_cell_can_be_written_to_a_file_and_defined_from_it(ready: Shell) -> None:
+    shown = ready.good("%%pipeline --write flows/longest.yaml\n" + LONGEST)
+    assert shown.out == f"pipeline longest: 2 steps\nwrote {Path('flows/longest.yaml')}\n"
+    assert Path("flows/longest.yaml").read_text() == LONGEST
+    assert ready.good("%define flows/*.yaml").out.startswith("pipeline longest: 2 steps\n")
+
+
+def test_a_wrong_cell_is_not_written(ready: Shell) -> None:
+    ready.run("%%pipeline --write bad.yaml\npipeline: p\n")
+    assert not Path("bad.yaml").exists()
+
+
+def test_a_file_that_cannot_be_written_is_an_error(ready: Shell) -> None:
+    Path("folder").mkdir()
+    assert code(ready.run("%%pipeline --write folder\n" + LONGEST)) == "magic.file"
+
+
+def test_define_takes_what_is_right_and_tells_everything_that_is_wrong(ready: Shell) -> None:
+    Path("a.yaml").write_text("pipeline: a\nsteps: [{transform: {value: '1'}}]\n")
+    Path("b.yaml").write_text("pipeline: b\nsteps: [{transfrom: {value: '1'}}]\n")
+    shown = ready.run("%define *.yaml none/*.yaml")
+    assert {found.code for found in shown.error.diagnostics} == {"pipeline.step-kind", "magic.file"}
+    assert "b.yaml, line 2" in shown.out
+    assert "a" in default().flows
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_returned(ready: Shell) -> None:
+    shown = ready.good("r = %run_pipeline longest --set 'words=[pear, fig]'")
+    run = ready.names["r"]
+    assert isinstance(run, Run)
+    assert (run.status, run.output, run.stores["lengths"]) == ("ok", 2, [4, 3])
+    assert "measuring pear" in shown.out
+
+
+def test_a_run_is_bound_to_a_name(ready: Shell) -> None:
+    ready.names["fruits"] = ["kiwi"]
+    shown = ready.good("%run_pipeline longest --set words=$fruits --out kept")
+    assert shown.value is None
+    assert ready.names["kept"].stores["lengths"] == [4]
+
+
+def test_one_cell_defines_draws_and_runs(ready: Shell) -> None:
+    ready.good("%config AgfMagics.progress = 'html'")
+    shown = ready.good("%%pipeline --draw --run --set 'words=[a]' --out r\n" + LONGEST)
+    assert ready.names["r"].output == 1
+    assert "<img" in shown.outputs[-1]["text/html"]
+
+
+def test_a_mapping_is_the_whole_input(ready: Shell) -> None:
+    ready.names["params"] = {"words": ["a", "bc"]}
+    Path("params.json").write_text(json.dumps({"words": ["abc"]}))
+    assert ready.good("%run_pipeline longest --input params").value.stores["lengths"] == [1, 2]
+    assert ready.good("%run_pipeline longest --input params.json").value.stores["lengths"] == [3]
+
+
+def test_a_variable_of_the_function_around_is_found(ready: Shell) -> None:
+    ready.good("def go():\n    words = ['local']\n    r = %run_pipeline longest --set words=$words\n    return r")
+    assert ready.good("go()").value.stores["lengths"] == [5]
+
+
+def test_an_opaque_object_arrives_as_it_is(shell: Shell) -> None:
+    shell.good("@tool\ndef same(it: object) -> bool: return it is thing\nthing = object()")
+    cell = "%%pipeline --run --set it=$thing\npipeline: p\nsteps:\n- tool: {name: same, args: {it: !expr ctx.it}}"
+    assert shell.good(cell).value.output is True
+
+
+def test_a_dry_run_calls_nothing(ready: Shell) -> None:
+    shown = ready.good("%run_pipeline longest --dry --set 'words=[a, b]'")
+    assert "measuring" not in shown.out
+    assert shown.value.calls == 2
+
+
+def test_a_run_may_take_so_long_and_no_longer(shell: Shell) -> None:
+    shell.good("import asyncio\n@tool\nasync def forever() -> None: await asyncio.Event().wait()")
+    shell.good("%%pipeline\npipeline: p\nsteps: [{tool: {name: forever}}]")
+    assert code(shell.run("%run_pipeline p --timeout 0.05")) == "limit.timeout"
+
+
+def test_a_failing_tool_shows_our_step_and_its_own_frames(ready: Shell) -> None:
+    ready.good("%%pipeline\n" + BOOM)
+    shown = ready.run("%run_pipeline boom")
+    assert isinstance(shown.error, StepError)
+    assert "StepError: tool 'explode' failed: KeyError: 'pear' [step.tool-failed]" in shown.out
+    assert "%%pipeline, line 4, column 16" in shown.out
+    assert "return inner(word)" in shown.out
+    assert "raise KeyError(word)" in shown.out
+    assert "agf_magics" not in shown.out
+
+
+def test_an_error_outside_a_magic_is_short_as_well(ready: Shell) -> None:
+    shown = ready.run("import agf_magics\nagf_magics.run('longst')")
+    assert shown.out.startswith("DefinitionError: no pipeline 'longst' is registered")
+    assert "Traceback" not in shown.out
+
+
+def test_python_tracebacks_can_be_had(ready: Shell) -> None:
+    ready.good("%config AgfMagics.traceback = 'full'")
+    shown = ready.run("%run_pipeline longst")
+    assert "Traceback (most recent call last)" in shown.out
+    assert "options.py" in shown.out or "magics.py" in shown.out
+
+
+def test_a_tool_that_raises_a_group_is_told_in_our_words(shell: Shell) -> None:
+    shell.good("@tool\ndef many() -> None: raise ExceptionGroup('both', [ValueError('a'), KeyError('b')])")
+    shown = shell.run("%%pipeline --run\npipeline: p\nsteps: [{tool: {name: many}}]")
+    assert "StepError: tool 'many' failed" in shown.out
+    assert shown.error.__context__ is None
+
+
+def test_names_are_suggested(ready: Shell) -> None:
+    shown = ready.run("%run_pipeline longst")
+    assert code(shown) == "magic.unknown-flow"
+    assert "did you mean longest?" in shown.out
+
+
+def test_colours_and_escapes_of_a_name_do_not_reach_the_screen(shell: Shell) -> None:
+    shell.good("@tool\ndef rude() -> None: raise ValueError('\\x1b[2J<b>gone</b>')")
+    shown = shell.run("%%pipeline --run\npipeline: p\nsteps: [{tool: {name: rude}}]")
+    assert "\x1b[2J" not in shown.out.split("Traceback")[0]
+
+
+# --- looking ---------------------------------------------------------------------------------------------------------
+
+
+def test_flows_lists_shows_exports_and_deletes(ready: Shell) -> None:
+    assert "longest" in ready.good("%flows").outputs[0]["text/plain"]
+    assert ready.good("%flows longest").out == LONGEST + "\n"
+    assert ready.good("%flows longest --export out/l.yaml").out == f"wrote {Path('out/l.yaml')}\n"
+    assert Path("out/l.yaml").read_text() == LONGEST
+    assert ready.good("%flows --delete longest").out == "deleted longest\n"
+    assert "longest" not in default().flows
+    assert code(ready.run("%flows longest")) == "magic.unknown-flow"
+    assert code(ready.run("%flows --export x.yaml")) == "magic.missing"
+
+
+def test_tools_lists_tools_and_agents(ready: Shell) -> None:
+    ready.good("@agent(tools=['measure'])\ndef reviewer(prompt: str) -> str:\n    'Reads closely.'\n    return prompt")
+    page = ready.good("%tools").outputs[0]
+    for part in ("measure", "word (text)", "file__read", "reviewer", "Reads closely.", "whenever no identity is named"):
+        assert part in page["text/plain"]
+        assert part in page["text/html"]
+
+
+def test_draw_shows_or_saves_the_picture(ready: Shell) -> None:
+    assert "measure" in repr(ready.good("%draw longest").value)
+    assert ready.good("%draw longest --save l.dot").out == "wrote l.dot\n"
+    assert "digraph" in Path("l.dot").read_text()
+    assert code(ready.run("%draw longest --save l.xyz")) == "magic.file"
+    assert code(ready.run("%draw longest --save no/such/l.dot")) == "magic.file"
+
+
+def test_r1_reads_what_the_last_run_left(ready: Shell) -> None:
+    ready.good("%run_pipeline longest --set 'words=[pear, fig]'")
+    assert ready.good("%r1 filter(ctx.lengths, n -> n > 3)").value == [4]
+    assert ready.good("%r1 count(lengths) + pipe + count(ctx.words)").value == 6
+    shown = ready.run("%r1 ctx.lenghts")
+    assert code(shown) == "r1.missing-path"
+    assert "%r1, line 1, column 9" in shown.out
+    assert "did you mean lengths?" in shown.out
+
+
+def test_r1_works_before_any_run(shell: Shell) -> None:
+    assert shell.good("%r1 1 + 2 * 3").value == 7
+    assert code(shell.run("%r1 1 +")) == "r1.syntax"
+
+
+def test_objects_have_rich_forms(ready: Shell) -> None:
+    ready.good("r = %run_pipeline longest --set 'words=[a]'")
+    format = ready.ip.display_formatter.format
+    for name in ("r", "agf_magics.registry", "agf_magics.registry.flows['longest']", "agf_magics.draw('longest')"):
+        ready.good("import agf_magics")
+        shown = ready.good(name)
+        bundle = shown.outputs[-1] if shown.outputs else format(shown.value)[0]
+        assert "longest" in bundle["text/html"] or "data:image/svg+xml" in bundle["text/html"], name
+        assert "longest" in bundle["text/plain"], name
+    assert isinstance(ready.good("agf_magics.registry.flows['longest']").value, Flow)
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("progress = 'nope'", "magic.setting"),
+        ("progres = 'auto'", "magic.unknown-setting"),
+        ("timeout = -1", "magic.setting"),
+        ("timeout = True", "magic.setting"),
+        ("refresh_hz = 1000", "magic.setting"),
+        ("allow_shell = 'yes'", "magic.setting"),
+        ("max_pipeline_spawns = 1.5", "magic.setting"),
+    ],
+)
+def test_a_wrong_setting_ends_the_cell_and_changes_nothing(shell: Shell, line: str, code: str) -> None:
+    before = current.settings
+    shown = shell.run(f"%config AgfMagics.{line}")
+    assert isinstance(shown.error, BadSetting)
+    assert shown.error.diagnostic.code == code
+    assert shown.out.startswith("BadSetting: ")
+    assert current.settings == before
+
+
+def test_settings_reach_the_runs(ready: Shell) -> None:
+    ready.good("%config AgfMagics.max_pipeline_fan_out_depth = 1")
+    assert current.settings.limits.fan_out_depth == 1
+    ready.good("%config AgfMagics.max_text = 10")
+    assert code(ready.run("%%pipeline\n" + LONGEST)) == "yaml.too-large"
+
+
+def test_the_shell_is_off_until_it_is_turned_on(shell: Shell) -> None:
+    cell = "%%pipeline --run\npipeline: p\nsteps: [{shell: {command: echo on}}]"
+    shown = shell.run(cell)
+    assert "%config AgfMagics.allow_shell = True" in shown.out
+    shell.good("%config AgfMagics.allow_shell = True")
+    assert shell.good(cell).value.output["stdout"].strip() == "on"
+
+
+def test_every_setting_is_a_trait_with_the_same_default() -> None:
+    traits = AgfMagics.class_traits(config=True)
+    defaults = Settings()
+    for name in Settings.__dataclass_fields__:
+        assert traits[name].default() == getattr(defaults, name)
+        assert traits[name].help
+
+
+def test_pyproject_is_read_and_goes_below_the_notebook(shell: Shell) -> None:
+    Path("pyproject.toml").write_text("[tool.agf-magics]\nmax-pipeline-spawns = 7\ntimeout = 3.5\n")
+    shell.good("%reload_ext agf_magics")
+    assert (current.settings.max_pipeline_spawns, current.settings.timeout) == (7, 3.5)
+    shell.good("%config AgfMagics.max_pipeline_spawns = 8")
+    assert current.settings.max_pipeline_spawns == 8
+
+
+def test_a_wrong_pyproject_is_an_error_of_loading_and_nothing_is_loaded(shell: Shell) -> None:
+    shell.good("%unload_ext agf_magics")
+    Path("pyproject.toml").write_text("[tool.agf-magics]\nspawns = 7\n")
+    shown = shell.run("%load_ext agf_magics")
+    assert "settings.pyproject" in shown.out
+    assert shell.ip.find_line_magic("run_pipeline") is None
+    Path("pyproject.toml").unlink()
+    shell.good("%load_ext agf_magics")
+
+
+# --- leaving ---------------------------------------------------------------------------------------------------------
+
+
+def footprint(ip: Any) -> dict[str, Any]:
+    tables = ip.magics_manager.magics
+    formatter = ip.display_formatter
+    return {
+        "line": set(tables["line"]),
+        "cell": set(tables["cell"]),
+        "registry": set(ip.magics_manager.registry),
+        "configurables": len(ip.configurables),
+        "matchers": list(ip.Completer.custom_matchers),
+        "transformers": list(ip.input_transformers_cleanup),
+        "mimebundle": dict(formatter.mimebundle_formatter.type_printers),
+        "display": dict(formatter.ipython_display_formatter.type_printers),
+        "hook": hasattr(AgfError, "_render_traceback_"),
+        "settings": current.settings,
+        "events": {name: len(found) for name, found in ip.events.callbacks.items()},
+    }
+
+
+def test_unloading_leaves_nothing_behind(shell: Shell) -> None:
+    manager = shell.ip.extension_manager
+    manager.unload_extension("agf_magics")
+    before = footprint(shell.ip)
+    manager.load_extension("agf_magics")
+    shell.good("%config AgfMagics.timeout = 9")
+    shell.good("%%pipeline --run\npipeline: p\nsteps: [{transform: {value: '1'}}]")
+    assert footprint(shell.ip) != before
+    manager.unload_extension("agf_magics")
+    assert footprint(shell.ip) == before
+    manager.load_extension("agf_magics")
+
+
+def test_a_magic_that_had_the_name_before_is_back(shell: Shell) -> None:
+    manager = shell.ip.extension_manager
+    manager.unload_extension("agf_magics")
+    shell.good(
+        "from IPython.core.magic import register_line_magic\n@register_line_magic\ndef flows(line): return 'mine'"
+    )
+    manager.load_extension("agf_magics")
+    assert shell.good("%flows").value is None
+    manager.unload_extension("agf_magics")
+    assert shell.good("%flows").value == "mine"
+    del shell.ip.magics_manager.magics["line"]["flows"]
+    manager.load_extension("agf_magics")
+
+
+def test_reloading_keeps_what_is_registered(ready: Shell) -> None:
+    ready.good("%reload_ext agf_magics")
+    assert ready.good("%run_pipeline longest --set 'words=[a]'").value.status == "ok"
+
+
+STOP = """\
+import os, signal, time
+@tool
+def stop() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(30)
+"""
+
+
+def test_an_interrupted_run_is_kept(shell: Shell) -> None:
+    shell.good(STOP)
+    shown = shell.run("%%pipeline --run --out r\npipeline: p\nsteps: [{tool: {name: stop}}]")
+    assert isinstance(shown.error, RunCancelled)
+    assert shell.names["r"] is shown.error.run
+    assert shell.names["r"].status == "cancelled"
