@@ -2,7 +2,8 @@
 
 Every step is one box. A step with steps under it is a frame whose head is that box, so an arrow into a step always ends
 at a box, and what its head says (source, limit, policy, counters) has a place of its own that no edge crosses. An arrow
-leaves a frame at its border: the whole of it is done. A name that several steps of a frame read goes to its head, once.
+leaves a frame at its border (the whole of it is done), and what flows to steps in a frame ends at its head: which of
+them reads it stands in the outline, and no line runs past their siblings.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def scene(flow: Flow) -> Scene:
     placed = drawing.sequence(flow.body, False)
     parts = placed.parts
     wanted: dict[tuple[str, str], list[str]] = {}
-    for source, dest, wire in drawing.lifted(flow):
+    for source, dest, wire in drawing.flows(flow):
         names = wanted.setdefault((source, dest), [])
         names += [] if wire in names else [wire]
     given = list(dict.fromkeys(name for (source, _), names in wanted.items() if source == INPUT for name in names))
@@ -147,18 +148,14 @@ class _Drawing:
                 return
         self.arrows.append(Arrow(tail, dest, "data", names, leaves))
 
-    def lifted(self, flow: Flow) -> Iterator[tuple[str, str, str]]:
-        """Source, destination and name of what flows, gathered at the head of a frame that many read it in."""
-        readers: dict[tuple[str, str], list[str]] = {}
+    def flows(self, flow: Flow) -> Iterator[tuple[str, str, str]]:
+        """Source, destination and name of what flows. What flows into a frame ends at its head."""
         for wire in wires(flow):
             if wire not in self.shown:
-                readers.setdefault((wire.source or INPUT, wire.name), []).append(wire.dest)
-        for (source, name), dests in readers.items():
-            outer = [frame for frame in reversed(self.inside) if source not in self.inside[frame]]
-            for dest in dests:
-                frame = next((frame for frame in outer if dest in self.inside[frame]), dest)
-                shared = frame != dest and sum(other in self.inside[frame] for other in dests) > 1
-                yield source, frame if shared else dest, name
+                source = wire.source or INPUT
+                # Outer frames first: they are made after the ones in them.
+                into = (frame for frame, ids in reversed(self.inside.items()) if wire.dest in ids and source not in ids)
+                yield source, next(into, wire.dest), wire.name
 
     def step(self, step: Step, many: bool, part: str = "") -> _Placed:
         match step:

@@ -35,9 +35,9 @@ steps:
           topic: {agent: {prompt: "What is {ctx.feed} about?"}}
           "two words": {tool: {name: detect}}
         collect: {transform: {value: "pipe"}}
-    collect: {transform: {value: "filter(pipe, r -> r != null)"}}
+    collect: {transform: {value: "filter(pipe, r -> r.topic != '')"}}
     output: rows
-- fold: {over: ctx.rows, init: "0", do: {transform: {value: "acc + item.score"}}, output: total}
+- fold: {over: ctx.rows, init: "0", do: {transform: {value: "acc + (item.topic and 1 or 0)"}}, output: total}
 - match:
     on: "total > 10"
     cases:

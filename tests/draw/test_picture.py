@@ -80,12 +80,11 @@ def test_what_the_next_step_reads_flows_along_the_control_arrow() -> None:
     assert arrows(drawn, "data") == {(INPUT, "steps[0]", "doc")}
 
 
-def test_a_name_that_several_steps_of_a_frame_read_goes_to_its_head_once() -> None:
-    # rows: read by two cases of the match; path: by the last step alone.
+def test_what_flows_into_a_frame_ends_at_its_head_once() -> None:
+    # rows: read by two cases of the match; feed: by the for_each and by an agent deep in it; path: by the last step.
     data = arrows(scene(load(DIGEST)), "data")
-    assert ("steps[1].collect", "steps[3]", "rows") in data
-    assert (INPUT, "steps[4]", "path") in data
-    assert not any(head.startswith("steps[3].") for _, head, _ in data)
+    assert data == {(INPUT, "steps[0]", "url"), (INPUT, "steps[4]", "path"), ("steps[1].collect", "steps[3]", "rows")}
+    assert ("steps[0]", "steps[1]", "feed") in arrows(scene(load(DIGEST)), "control")
 
 
 def test_an_arrow_leaves_a_frame_at_its_border() -> None:
