@@ -43,13 +43,30 @@ def document(steps: int = 200) -> str:
     return f"{head}---\npipeline: long\nsteps:\n" + "".join(STEPS.format(i=i) for i in range(steps // 4))
 
 
+def fetch(name: str, n: int) -> dict[str, int]:
+    return {"size": len(name) * n}
+
+
+def reviewer(prompt: str) -> str:
+    return prompt
+
+
+def _registry() -> agf.Registry:
+    """With everything the document names: what is not found is looked for among what sounds like it, and that costs."""
+    registry = agf.Registry()
+    agf.tool(fetch, registry=registry)
+    agf.agent(reviewer, registry=registry)
+    return registry
+
+
 def rows(text: str | None = None) -> list[Row]:
     text = document() if text is None else text
+    registry = _registry()
     return paired(
         {
             "yaml.compose, C loader": lambda: list(yaml.compose_all(text, Loader=yaml.CSafeLoader)),
             "nodes with places": lambda: documents(Source("a text", text), Diagnostics()),
-            "text → checked flow": lambda: agf.load(text, registry=agf.Registry()),
+            "text → checked flow": lambda: agf.load(text, registry=registry),
         }
     )
 
