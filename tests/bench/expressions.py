@@ -67,7 +67,8 @@ SHAPED = (
     Case("E8", "{id: ctx.n, who: {name: ctx.name, tags: ['a', 'b', ctx.name]}, ok: review.passed}",
          lambda f: {"id": f["ctx"]["n"], "who": {"name": f["ctx"]["name"], "tags": ["a", "b", f["ctx"]["name"]]},
                     "ok": f["ctx"]["review"]["passed"]},
-         "{'id': ctx['n'], 'who': {'name': ctx['name'], 'tags': ['a', 'b', ctx['name']]}, 'ok': ctx['review']['passed']}",
+         "{'id': ctx['n'], 'who': {'name': ctx['name'], 'tags': ['a', 'b', ctx['name']]},"
+         " 'ok': ctx['review']['passed']}",
          "{'id': ctx.n, 'who': {'name': ctx.name, 'tags': ['a', 'b', ctx.name]}, 'ok': ctx.review.passed}",
          "{id: ctx.n, who: {name: ctx.name, tags: ['a', 'b', ctx.name]}, ok: ctx.review.passed}"),
 )  # fmt: skip
@@ -118,7 +119,10 @@ def _row(case: Case, rounds: int, peers: bool) -> dict[str, Any]:
     for name, candidate in candidates.items():
         assert candidate(FRAME) == wanted, (case.name, name, candidate(FRAME))
     ratios = _paired(candidates, FRAME, "native", rounds)
-    loading = {"ast.parse": lambda source: ast.parse(case.python, mode="eval"), "parse": lambda source: parse(source, NAMES)}
+    loading = {
+        "ast.parse": lambda source: ast.parse(case.python, mode="eval"),
+        "parse": lambda source: parse(source, NAMES),
+    }
     loads = _paired(loading, Source(case.name, case.text).span(), "ast.parse", rounds)
     return {"name": case.name, "text": case.text, **ratios, **loads}
 

@@ -20,7 +20,9 @@ from ...text.source import Span, Text
 from . import r1
 from .r1 import R1, Names
 from .r1.nodes import COMBINATORS, KEYWORDS
-from .r1.walk import LONGEST
+
+LONGEST_WRITTEN = 1_000_000
+"""Characters of a value that is written into a prompt as JSON."""
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _B, _NAME = r"[ \t\r\n]*", "[A-Za-z_][A-Za-z0-9_]*"
@@ -134,14 +136,14 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_opa
 
 
 def _shown(value: Any, path: R1) -> str:
-    """Compact JSON; piece by piece, because a small value whose parts are shared can be large when it is written out."""
-    pieces, room = list[str](), LONGEST
+    """Compact JSON, piece by piece: a small value whose parts are shared can be large when it is written out."""
+    pieces, room = list[str](), LONGEST_WRITTEN
     try:
         for piece in _JSON.iterencode(value):
             pieces.append(piece)
             room -= len(piece)
             if room < 0:
-                problem = f"{path.text!r} has more than {LONGEST:,} characters"
+                problem = f"{path.text!r} has more than {LONGEST_WRITTEN:,} characters"
                 break
         else:
             return "".join(pieces)

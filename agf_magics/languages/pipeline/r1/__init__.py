@@ -42,9 +42,11 @@ class R1:
     def text(self) -> str:
         return self._text.text
 
-    def walk(self, frame: Frame) -> Value:
-        """The value by the exact walk."""
+    def walk(self, frame: Frame, known: Wrong | None = None) -> Value:
+        """The value by the exact walk; ``known``: what is wrong, where that is known already."""
         try:
+            if known is not None:
+                raise known
             return walk(self.node, frame)
         except Wrong as wrong:
             error = StepError(Diagnostic(wrong.code, wrong.message, self._locate(wrong), wrong.hint))

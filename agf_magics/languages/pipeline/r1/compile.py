@@ -32,7 +32,7 @@ from .nodes import (
     constant,
 )
 from .operators import UNUSUAL, Fast
-from .walk import LONGEST, NUMBERS, SHORT
+from .walk import LONGEST, NUMBERS, SHORT, Wrong
 
 
 class Scope(NamedTuple):
@@ -57,13 +57,19 @@ class Scope(NamedTuple):
         return self._replace(lambdas=self.lambdas + 1)
 
 
-def compile_nodes(node: Node, stores: tuple[str, ...] | None, walk: Fast) -> Fast:
+Exact = Callable[[Any, Wrong | None], Value]
+"""Walks over the frame, unless it is known what is wrong."""
+
+
+def compile_nodes(node: Node, stores: tuple[str, ...] | None, walk: Exact) -> Fast:
     """The closure for a whole expression. ``stores``: where the frame has them, for certain, in a dict."""
     compiler = _Compiler(stores[0] if stores and len(stores) == 1 else None)
     store = compiler.store
     if store is None or not all(path.read[0] == store for path in _outer_paths(node)):
         return _guarded(compiler.compile(node, Scope()), walk)
-    return short.compile_short(node, walk) or _over_stores(compiler.compile(node, Scope((store,))), store, walk)
+    return short.compile_short(node, lambda frame: walk(frame, None)) or _over_stores(
+        compiler.compile(node, Scope((store,))), store, walk
+    )
 
 
 class _Compiler:
@@ -210,24 +216,30 @@ class _Compiler:
         return run
 
 
-def _guarded(f: Fast, walk: Fast) -> Fast:
+def _guarded(f: Fast, walk: Exact) -> Fast:
     def run(frame: Any) -> Value:
+        known = None
         try:
             return f(frame)
+        except Wrong as wrong:
+            known = wrong
         except Exception:
             pass
-        return walk(frame)
+        return walk(frame, known)
 
     return run
 
 
-def _over_stores(f: Fast, store: str, walk: Fast) -> Fast:
+def _over_stores(f: Fast, store: str, walk: Exact) -> Fast:
     def run(frame: Any) -> Value:
+        known = None
         try:
             return f(frame[store])
+        except Wrong as wrong:
+            known = wrong
         except Exception:
             pass
-        return walk(frame)
+        return walk(frame, known)
 
     return run
 

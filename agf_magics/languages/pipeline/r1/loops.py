@@ -12,7 +12,7 @@ from typing import Any
 from ....flow.values import Value, is_true
 from .nodes import Each
 from .operators import UNUSUAL, Fast
-from .walk import ACCOUNT, MOST_WORK, Env
+from .walk import ACCOUNT, MOST_WORK, Env, too_much
 
 Loop = Callable[[Any, list[Any]], Value]
 """Given what the combinator is given, and the list."""
@@ -119,9 +119,12 @@ def outermost(node: Each, base: Fast, loop: Loop, store: str | None) -> Fast:
 
     def run(e: Any) -> Value:
         items = base(e)
-        if type(items) is list and (left := MOST_WORK - len(items) * weight) >= 0:
-            return loop({**e, ACCOUNT: left} if store is None else {store: e, ACCOUNT: left}, items)
-        raise UNUSUAL
+        if type(items) is not list:
+            raise UNUSUAL
+        left = MOST_WORK - len(items) * weight
+        if left < 0:
+            raise too_much(node.at, len(node.name))
+        return loop({**e, ACCOUNT: left} if store is None else {store: e, ACCOUNT: left}, items)
 
     return run
 
@@ -132,9 +135,11 @@ def nested(node: Each, base: Fast, loop: Loop) -> Fast:
 
     def run(frame: Any) -> Value:
         items = base(frame)
-        if type(items) is list and (left := frame[ACCOUNT] - len(items) * weight) >= 0:
-            frame[ACCOUNT] = left
-            return loop(frame, items)
-        raise UNUSUAL
+        if type(items) is not list:
+            raise UNUSUAL
+        left = frame[ACCOUNT] = frame[ACCOUNT] - len(items) * weight
+        if left < 0:
+            raise too_much(node.at, len(node.name))
+        return loop(frame, items)
 
     return run

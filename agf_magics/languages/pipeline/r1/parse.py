@@ -213,6 +213,9 @@ class _Parser:
 
     def each(self, name: str, at: int, base: Node) -> Each:
         kind, param, _ = self.token
+        if kind == NAME and self.tokens[self.index + 1][0] == FOREIGN:  # x => x
+            self.next()
+            self.unexpected("'->'")
         if kind != NAME or self.tokens[self.index + 1][1] != "->" or "." in param or param in KEYWORDS:
             self.fail_here("r1.lambda", *hints.lambda_expected(name, param))
         self.next()

@@ -35,7 +35,7 @@ LONGEST = 10_000_000
 """Characters of a text, elements of a list that ``+`` or ``join`` makes, parts that ``==`` compares."""
 LARGEST = 10**1_000
 """No product of two computed numbers goes beyond this; whatever else is done to a number makes it little longer."""
-MOST_WORK = 20_000_000
+MOST_WORK = 10_000_000
 """What one outermost combinator may cost: tokens evaluated, and parts of long results inside lambdas."""
 SHORT = 256
 """Inside lambdas a text, a list or a comparison up to this size costs nothing extra."""
@@ -276,6 +276,7 @@ def _spend(work: int, at: int, width: int, env: Env) -> None:
 
 
 def too_much(at: int, width: int) -> Wrong:
+    """What is said when the account is empty."""
     message = f"more work than one expression may do: {MOST_WORK:,} evaluations"
     return Wrong("r1.too-large", message, at, width, "filter the lists first, or compute it in a tool")
 

@@ -1,0 +1,406 @@
+"""R1: the vectors, what they cannot say (bounds, opaque values, places), and two laws: what is compiled means what the
+walk means, and what is written again is the same expression."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agf_magics.flow.frame import Ref
+from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse, show
+from agf_magics.languages.pipeline.r1.walk import LONGEST, MOST_WORK
+from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
+from agf_magics.text.source import Source
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "r1.json").read_text(encoding="utf-8"))["rows"]
+PIPELINE = Names({"ctx": ("ctx",), "pipe": ("pipe",)})
+
+
+def r1(text: str, names: Names | None = PIPELINE) -> R1:
+    return parse(Source("expression", text).span(), names)
+
+
+def value(text: str, **ctx: Any) -> Any:
+    return r1(text).evaluate({"ctx": ctx, "pipe": None})
+
+
+def wrong(text: str, **ctx: Any) -> tuple[str, str]:
+    """The code and the text under the caret."""
+    with pytest.raises(AgfError) as caught:
+        value(text, **ctx)
+    diagnostic = caught.value.diagnostic
+    assert diagnostic.span is not None
+    return diagnostic.code, diagnostic.span.text
+
+
+def strictly(value: Any) -> Any:
+    """A form in which JSON values of different types differ."""
+    if isinstance(value, dict):
+        return {key: strictly(part) for key, part in value.items()}
+    return list(map(strictly, value)) if isinstance(value, list) else (type(value).__name__, repr(value))
+
+
+def names_of(row: dict[str, Any]) -> Names | None:
+    names = row.get("names")
+    if names is None:
+        return None
+    return Names({name: tuple(path) for name, path in names["roots"].items()}, hidden=names.get("hidden", {}))
+
+
+def test_no_two_vectors_have_one_id() -> None:
+    assert len({row["id"] for row in VECTORS}) == len(VECTORS)
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in VECTORS])
+def test_the_vectors(row: dict[str, Any]) -> None:
+    if "ok" not in row:
+        with pytest.raises(DefinitionError if row["when"] == "load" else StepError) as caught:
+            r1(row["expr"], names_of(row)).evaluate(row["ctx"])
+        diagnostic = caught.value.diagnostic
+        assert diagnostic.span is not None
+        assert (diagnostic.code, diagnostic.span.text) == (row["error"], row["at"])
+        return
+    expr = r1(row["expr"], names_of(row))
+    found = expr.evaluate(row["ctx"])
+    assert strictly(found) == strictly(row["ok"])
+    assert type(found).__name__ == row["type"]
+    assert strictly(expr.walk(row["ctx"])) == strictly(row["ok"])
+    assert plain(r1(show(expr.node), names_of(row)).node) == plain(expr.node)
+
+
+# ---- what an error says -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("ctx.a && ctx.b", "write: and"),
+        ("ctx.a = 1", "to compare write: =="),
+        ("!ctx.a", "write: not x, or a != b"),
+        ("ctx.a ? 1 : 2", "a choice is written: condition and 'yes' or 'no'"),
+        ("if ctx.a then 1", "a choice is written: condition and 'yes' or 'no'"),
+        ("len(ctx.xs)", "write: count(list)"),
+        ("ctx.xs.count()", "write: count(ctx.xs)"),
+        ("fliter(xs, x -> x)", "did you mean filter? functions are map, filter, all, any, find, count, sum, join, get"),
+        ("map(ctx.xs)", "write: map(list, x -> expression)"),
+        ("ctx.xs[0]", "write: find(list, x -> condition), or compute it in a tool"),
+        ("1 AND 2", "write: and"),
+    ],
+)  # fmt: skip
+def test_an_error_says_what_to_write_instead(text: str, hint: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        r1(text)
+    assert caught.value.diagnostic.hint == hint
+
+
+def test_a_missing_field_is_shown_with_the_nearest_there_is() -> None:
+    with pytest.raises(StepError) as caught:
+        value("review.pased and 'OK' or 'NO'", review={"passed": True})
+    assert str(caught.value).split("\n") == [
+        "'review' has no 'pased' [r1.missing-path]",
+        "  --> expression, line 1, column 8",
+        "   1 | review.pased and 'OK' or 'NO'",
+        "     |        ^^^^^",
+        "  = did you mean passed? its fields are passed; get(review, 'pased', default) reads what may be missing",
+    ]
+
+
+def test_a_name_that_is_not_visible_says_how_to_hand_it_on() -> None:
+    names = Names({"ctx": ("ctx",)}, hidden={"item": "hand it on with pass"})
+    with pytest.raises(StepError) as caught:
+        r1("item.name", names).evaluate({"ctx": {}})
+    assert caught.value.diagnostic.hint == "hand it on with pass"
+
+
+# ---- reads --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("review.passed", [("ctx.review.passed", "review.passed", True)]),
+        ("ctx . review", [("ctx.review", "ctx . review", True)]),
+        ("a and b or c", [("ctx.a", "a", True), ("ctx.b", "b", False), ("ctx.c", "c", False)]),
+        ("map(xs, x -> x.a + n)", [("ctx.xs", "xs", True), ("ctx.n", "n", False)]),
+        ("get(ctx, 'a.b', d)", [("ctx.a.b", "'a.b'", False), ("ctx.d", "d", True)]),
+        ("get(review, 'a')", [("ctx.review", "review", True), ("ctx.review.a", "'a'", False)]),
+        ("security + pipe", [("pipe.security", "security", True), ("pipe", "pipe", True)]),
+        ("map(xs, xs -> map(xs, y -> y))", [("ctx.xs", "xs", True)]),
+    ],
+)
+def test_it_knows_what_it_reads(text: str, reads: list[tuple[str, str, bool]]) -> None:
+    names = Names({**PIPELINE.roots, "security": ("pipe", "security")})
+    found = r1(text, names).reads()
+    assert [(".".join(ref.path), ref.span.text, ref.certain) for ref in found if ref.span] == reads
+    assert all(isinstance(ref, Ref) for ref in found)
+
+
+# ---- opaque values ------------------------------------------------------------------------------------------------
+
+
+class Opaque:
+    """Whatever is asked of it, it answers wrongly."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __getitem__(self, key: object) -> int:
+        return 7
+
+    def __len__(self) -> int:
+        return 0
+
+    def __iter__(self) -> Any:
+        return iter([1])
+
+    def __add__(self, other: object) -> int:
+        return 7
+
+    __mul__ = __lt__ = __gt__ = __add__
+
+
+def test_an_opaque_value_is_handed_on() -> None:
+    thing = Opaque()
+    assert value("thing", thing=thing) is thing
+    assert value("{a: [thing]}", thing=thing)["a"][0] is thing
+    assert value("find(xs, x -> true)", xs=[thing]) is thing
+
+
+def test_an_opaque_value_equals_only_itself() -> None:
+    thing = Opaque()
+    assert value("thing == thing", thing=thing) is True
+    assert value("thing == other", thing=thing, other=Opaque()) is False
+    assert value("thing == 1", thing=thing) is False
+    assert value("thing != 'a'", thing=thing) is True
+    assert value("[thing] == [other]", thing=thing, other=Opaque()) is False
+    assert value("filter(xs, x -> x == null)", xs=[thing]) == []
+
+
+def test_an_opaque_value_is_true() -> None:
+    thing = Opaque()
+    assert value("not thing", thing=thing) is False
+    assert value("thing and 'yes' or 'no'", thing=thing) == "yes"
+    assert value("thing or 1", thing=thing) is thing
+    assert value("all(xs, x -> x)", xs=[thing]) is True
+    assert value("filter(xs, x -> x.a)", xs=[{"a": thing}]) == [{"a": thing}]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("thing.a", ("r1.not-an-object", "a")),
+        ("thing + 1", ("r1.type", "+")),
+        ("thing * 2", ("r1.type", "*")),
+        ("thing < thing", ("r1.type", "<")),
+        ("count(thing)", ("r1.type", "count")),
+        ("map(thing, x -> x)", ("r1.type", "map")),
+        ("map([thing], x -> x.a)", ("r1.not-an-object", "a")),
+        ("filter([thing], x -> x.a > 3)", ("r1.not-an-object", "a")),
+        ("map([{a: thing}], x -> x.a + x.a)", ("r1.type", "+")),
+        ("sum([thing])", ("r1.type", "sum")),
+    ],
+)
+def test_nothing_looks_inside_an_opaque_value(text: str, error: tuple[str, str]) -> None:
+    assert wrong(text, thing=Opaque()) == error
+
+
+def test_get_does_not_look_inside_an_opaque_value() -> None:
+    assert value("get(thing, 'a', 1)", thing=Opaque()) == 1
+
+
+# ---- bounds -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 10_000,
+        "[" * 5_000 + "]" * 5_000,
+        "not " * 2_000 + "true",
+        "-" * 9_000 + "1",
+        "map([1], x -> " * 300 + "1" + ")" * 300,
+    ],
+)
+def test_no_expression_nests_too_deep_to_parse(text: str) -> None:
+    assert wrong(text)[0] == "r1.too-deep"
+
+
+def test_a_chain_is_as_deep_as_it_is_long() -> None:
+    assert value(" + ".join(["1"] * 100)) == 100
+    assert wrong(" + ".join(["1"] * 102))[0] == "r1.too-deep"
+    assert wrong(" or ".join(["0"] * 1_500))[0] == "r1.too-deep"
+
+
+def test_what_is_flat_may_be_long() -> None:
+    assert value("[" + ", ".join(["1"] * 2_000) + "]") == [1] * 2_000
+
+
+def test_an_expression_and_a_number_have_a_length() -> None:
+    assert wrong("'" + "a" * 10_000 + "'")[0] == "r1.too-long"
+    assert wrong("9" * 1_001)[0] == "r1.too-long"
+    assert value("9" * 1_000) == 10**1_000 - 1
+    assert wrong("9" * 400 + ".0")[0] == "r1.too-large"
+
+
+def doubled(start: str, body: str, times: int) -> str:
+    for _ in range(times):
+        start = f"map({start}, x -> {body})"
+    return start
+
+
+def test_texts_lists_and_numbers_cannot_double_without_end() -> None:
+    assert wrong(doubled("[ctx.s]", "x + x", 40), s="text")[0] == "r1.too-large"
+    assert wrong(doubled("[ctx.xs]", "x + x", 40), xs=[1, 2])[0] == "r1.too-large"
+    assert wrong(doubled("[ctx.n]", "x * x", 40), n=3)[0] == "r1.too-large"
+    assert wrong("ctx.s + ctx.s", s="x" * (LONGEST // 2 + 1)) == ("r1.too-large", "+")
+    assert wrong("ctx.n * ctx.n", n=10**600) == ("r1.too-large", "*")
+    assert wrong("map(ctx.xs, x -> x * x)", xs=[2, 10**600]) == ("r1.too-large", "*")
+
+
+def test_nested_loops_have_a_bound() -> None:
+    assert wrong("map(xs, a -> map(xs, b -> count(map(xs, c -> c + a))))", xs=[1] * 1_000) == ("r1.too-large", "map")
+    assert value("count(map(xs, a -> find(xs, b -> b == a)))", xs=[1] * 1_000) == 1_000
+
+
+def test_what_a_lambda_builds_is_charged() -> None:
+    assert wrong("map(xs, x -> ctx.s + x)", xs=["a"] * 1_000, s="x" * (MOST_WORK // 500))[0] == "r1.too-large"
+    assert wrong("map(xs, x -> sum(xs) + x)", xs=[1] * 10_000) == ("r1.too-large", "sum")
+    assert wrong("map(xs, x -> join(words, s))", xs=[1] * 1_000, words=["a"] * 1_000, s="x" * 1_000) == (
+        "r1.too-large", "join",
+    )  # fmt: skip
+
+
+def test_comparing_what_shares_its_parts_ends() -> None:
+    a: Any = [1]
+    b: Any = [1]
+    for _ in range(60):
+        a, b = [a, a], [b, b]
+    assert wrong("a == b", a=a, b=b) == ("r1.too-large", "==")
+    assert value("a == a", a=a) is True
+
+
+def test_a_value_deeper_than_the_stack_can_be_compared() -> None:
+    a: Any = []
+    b: Any = []
+    for _ in range(100_000):
+        a, b = [a], [b]
+    assert value("a == b", a=a, b=b) is True
+    while a:  # taken apart by hand: freeing it at once would recurse
+        a, b = a[0], b[0]
+
+
+def test_evaluating_changes_nothing() -> None:
+    frame = {"ctx": {"xs": [1, 2], "n": 1}, "pipe": None}
+    before = json.dumps(frame)
+    expr = r1("map(xs, x -> map(xs, y -> x + y + n))")
+    assert expr.evaluate(frame) == expr.evaluate(frame) == [[3, 4], [4, 5]]
+    assert json.dumps(frame) == before
+
+
+# ---- laws ---------------------------------------------------------------------------------------------------------
+
+WORDS = st.sampled_from(["a", "b", "n", "s", "xs", "o", "ctx", "pipe", "x", "y", "map", "true_"])
+PATHS = st.lists(WORDS, min_size=1, max_size=3).map(".".join)
+TEXTS = st.text(st.sampled_from("ab'\"\\\n\t{é"), max_size=4)
+LITERALS = st.one_of(
+    st.integers(0, 12).map(str),
+    st.sampled_from(["0.5", "2.0", "true", "false", "null", "1000000000000000000000"]),
+    TEXTS.map(lambda text: show(nodes.Lit(0, text))),
+)
+OPERATORS = st.sampled_from(["+", "-", "*", "/", "==", "!=", "<", ">", "<=", ">=", "and", "or"])
+EACH = st.sampled_from(nodes.EACH)
+
+
+def larger(part: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.tuples(part, OPERATORS, part).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
+        st.tuples(st.sampled_from(["not ", "-"]), part).map(lambda t: f"{t[0]}({t[1]})"),
+        st.lists(part, max_size=3).map(lambda parts: f"[{', '.join(parts)}]"),
+        st.lists(st.tuples(WORDS, part), max_size=3).map(lambda t: "{" + ", ".join(f"{k}: {v}" for k, v in t) + "}"),
+        st.tuples(EACH, part, st.sampled_from("xy"), part).map(lambda t: f"{t[0]}({t[1]}, {t[2]} -> {t[3]})"),
+        st.tuples(st.sampled_from(["count", "sum"]), part).map(lambda t: f"{t[0]}({t[1]})"),
+        st.tuples(part, TEXTS).map(lambda t: f"join({t[0]}, {show(nodes.Lit(0, t[1]))})"),
+        st.tuples(part, PATHS, part).map(lambda t: f"get({t[0]}, '{t[1]}', {t[2]})"),
+    )
+
+
+EXPRESSIONS = st.recursive(PATHS | LITERALS, larger, max_leaves=8)
+ATOMS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(-2, 2), st.sampled_from(["", "a", "b"]))
+VALUES = st.recursive(
+    ATOMS,
+    lambda part: st.lists(part, max_size=3) | st.dictionaries(WORDS, part, max_size=3) | st.builds(Opaque),
+    max_leaves=6,
+)
+ROWS = st.lists(st.fixed_dictionaries({"a": ATOMS, "b": ATOMS}), max_size=4)
+CONTEXTS = st.fixed_dictionaries(
+    {"a": VALUES, "b": VALUES, "n": st.integers(-2, 3), "s": st.just("text"), "xs": ROWS | VALUES, "o": VALUES}
+)
+
+
+def outcome(evaluate: Any, frame: dict[str, Any]) -> Any:
+    try:
+        return strictly(evaluate(frame))
+    except StepError as error:
+        return error.code, error.diagnostic.message, error.diagnostic.span
+
+
+@given(EXPRESSIONS, CONTEXTS, st.sampled_from([PIPELINE, None]))
+@example("map(xs, x -> x.a * 2 + x.b)", {"xs": [{"a": 1, "b": True}]}, PIPELINE)
+@example("filter(xs, x -> x.a > n and x.b)", {"xs": [{"a": 1, "b": None}], "n": 0}, PIPELINE)
+@settings(max_examples=400)
+def test_what_is_compiled_means_what_the_walk_means(text: str, ctx: dict[str, Any], names: Names | None) -> None:
+    expr = r1(text, names)
+    frame = {"ctx": ctx, "pipe": ctx.get("o"), **ctx}
+    assert outcome(expr.evaluate, frame) == outcome(expr.walk, frame)
+
+
+BODIES = st.recursive(
+    st.sampled_from(["x", "x.a", "x.b", "x.a.b", "n", "s", "1", "2.5", "'a'", "null", "true"]),
+    lambda part: st.tuples(part, OPERATORS, part).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
+    max_leaves=4,
+)
+
+
+@given(EACH, BODIES, ROWS | st.lists(ATOMS, max_size=4), ATOMS)
+@settings(max_examples=400)
+def test_a_loop_that_is_compiled_means_what_the_walk_means(name: str, body: str, xs: list[Any], n: Any) -> None:
+    expr, frame = r1(f"{name}(xs, x -> {body})"), {"ctx": {"xs": xs, "n": n, "s": "b"}, "pipe": None}
+    assert outcome(expr.evaluate, frame) == outcome(expr.walk, frame)
+
+
+def plain(node: Any) -> Any:
+    """A node without its places."""
+    if not hasattr(node, "_fields"):
+        return tuple(map(plain, node)) if isinstance(node, tuple) else strictly(node)
+    places = ("at", "end", "key_at", "weight")
+    return type(node).__name__, *(plain(getattr(node, name)) for name in node._fields if name not in places)
+
+
+@given(EXPRESSIONS)
+@settings(max_examples=400)
+def test_what_is_written_again_is_the_same_expression(text: str) -> None:
+    node = r1(text).node
+    assert plain(r1(show(node)).node) == plain(node)
+
+
+@given(st.text(st.sampled_from("ab1 .,:+-*/()[]{}<>=!'\"\\&|?#é\n")) | st.text(max_size=20))
+@settings(max_examples=400)
+def test_whatever_is_parsed_is_an_expression_or_one_error_in_its_text(text: str) -> None:
+    try:
+        r1(text)
+    except DefinitionError as error:
+        (diagnostic,) = error.diagnostics
+        assert diagnostic.code.startswith("r1.")
+        assert diagnostic.span is not None
+        assert 0 <= diagnostic.span.start <= diagnostic.span.end <= len(text)
