@@ -18,7 +18,7 @@ from .calls import Result, StillRunning, TimedOut, awaited, cross, is_awaitable
 from .loop import EngineLoop, on_an_engine_loop
 from .threads import Call, Workers
 from .threads import here as on_this_thread
-from .waiting import Waiter, waiters
+from .waiting import Waiter, waiters, woken_by_signals
 
 __all__ = ["EngineLoop", "Host", "Job", "Place", "Result", "StillRunning", "TimedOut", "here", "start"]
 
@@ -262,7 +262,8 @@ def start(
 
 async def here(main: Callable[[Host], Awaitable[T]]) -> T:
     """Run ``main`` on the loop that is running. Whoever cancels the task that awaits this cancels the run."""
-    return await main(Host())
+    with woken_by_signals(asyncio.get_running_loop()):
+        return await main(Host())
 
 
 def _refuse_on_a_loop() -> None:

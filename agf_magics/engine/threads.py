@@ -7,6 +7,7 @@ of fixed size starves when a tool starts a run of its own. The bound is the fan-
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import os
 import threading
@@ -72,10 +73,9 @@ class Call:
 
     def tell(self, result: Result) -> None:
         """Its end, from any thread."""
-        try:
+        # A call that was left running may end after its loop.
+        with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._end, result)
-        except RuntimeError:  # the loop was closed before a call that was left running ended
-            Workers.shared().away.discard(self)
 
     def stop(self) -> None:
         """Ask it to stop: the run its thread waits for, and where a signal reaches the thread, itself."""
@@ -93,7 +93,6 @@ class Call:
 
     def _end(self, result: Result) -> None:
         self.result = result
-        Workers.shared().away.discard(self)
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -116,7 +115,7 @@ class Workers:
 
     def __init__(self) -> None:
         self.away: set[Call] = set()
-        """Calls handed to a worker whose end their loop has not seen; those left running stay here until they end."""
+        """Calls that are with a worker, those left running too."""
         self._idle: list[SimpleQueue[Call]] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -152,4 +151,5 @@ class Workers:
             with self._lock:  # idle before anybody hears of the end: the next call finds this very thread
                 self._idle.append(queue)
             call.tell(result)
+            self.away.discard(call)
             del call, result  # an idle thread keeps nothing alive

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -189,6 +190,32 @@ def _handling_sigint() -> Iterator[None]:
     finally:
         if _handler() is ours:  # a tool may have put its own there, for good
             signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Let a signal wake ``loop``, which runs on this thread.
+
+    A notebook's handler of SIGINT cancels the cell's task, but the loop sleeps on to its next timer before it looks.
+    """
+    if not _on_main_thread():
+        yield
+        return
+    ear, mouth = socket.socketpair()
+    with ear, mouth:
+        ear.setblocking(False)
+        mouth.setblocking(False)
+        before = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+        if before == -1:  # else the loop, or whoever owns it, has seen to it
+            loop.add_reader(ear, ear.recv, 4096)
+        else:
+            signal.set_wakeup_fd(before)
+        try:
+            yield
+        finally:
+            if before == -1:
+                loop.remove_reader(ear)
+                signal.set_wakeup_fd(-1)
 
 
 def _on_main_thread() -> bool:

@@ -267,6 +267,31 @@ def test_a_call_can_be_made_while_its_task_is_being_cancelled() -> None:
     assert run_virtual(here(main)) == [(True, "saved")]
 
 
+def test_what_a_tool_awaits_may_fail_and_the_tool_may_catch_it() -> None:
+    async def tool() -> str:
+        loop = asyncio.get_running_loop()
+        failing: asyncio.Future[None] = loop.create_future()
+        loop.call_soon(failing.set_exception, ValueError("no"))
+        try:
+            await failing
+        except ValueError as error:
+            return str(error)
+        return "never"
+
+    assert run_virtual(here(lambda host: host.call("loop", tool, {}))) == (True, "no")
+
+
+def test_a_call_thrown_away_after_its_loop_ends_quietly() -> None:
+    loop = asyncio.new_event_loop()
+    coroutine = Host().call("loop", lambda: asyncio.sleep(3600), {})
+    task = loop.create_task(coroutine)
+    loop.run_until_complete(asyncio.sleep(0))
+    coroutine.close()  # raises RuntimeError if it does not end
+    task.cancel()
+    loop.run_until_complete(asyncio.wait([task]))
+    loop.close()
+
+
 def test_a_call_that_is_thrown_away_ends_quietly() -> None:
     seen: list[str] = []
 

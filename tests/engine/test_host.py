@@ -90,7 +90,6 @@ def test_a_thousand_calls_use_no_more_threads_than_ran_at_once() -> None:
 
     start(main).wait()
     assert 1 <= len(used) <= 4
-    assert not threads.Workers.shared().away
 
 
 def test_calls_that_start_runs_of_their_own_never_starve() -> None:
@@ -361,6 +360,31 @@ def test_a_worker_over_its_time_is_left_and_the_failure_says_so() -> None:
     assert not ok
     assert str(value) == "took longer than 0.001 s (left running: wait)"
     assert value.left == "left running: wait"
+
+
+def test_what_was_left_running_may_end_after_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(threads.Workers, "_shared", None)
+    begun, gate = threading.Event(), threading.Event()
+    worker: list[threading.Thread] = []
+
+    def tool() -> None:
+        worker.append(threading.current_thread())
+        begun.set()
+        gate.wait()
+
+    async def main(host: Host) -> None:
+        host.grace = 0
+        task = asyncio.get_running_loop().create_task(host.call("worker", tool, {}))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(here(main))
+    assert len(threads.Workers.shared().away) == 1
+    gate.set()
+    worker[0].join(60)
+    assert not threads.Workers.shared().away
 
 
 def test_stopping_a_call_stops_the_run_it_waits_for() -> None:

@@ -373,6 +373,50 @@ def test_an_interrupt_works_in_a_cell_that_awaits_on_a_loop_with_a_handler_of_it
         """)
 
 
+def test_an_interrupt_ends_an_awaited_run_when_the_loops_handler_only_cancels_its_task() -> None:
+    """As a kernel does it for an async cell: its loop, asleep, would look at the cancel when the next timer is due."""
+    assert play("""
+        from agf_magics.engine.host import here
+
+        async def main(host):
+            loop = asyncio.get_running_loop()
+            loop.call_later(0.05, interrupt)
+            try:
+                await host.call("loop", lambda: asyncio.sleep(HOUR), {})
+            finally:
+                print("cleaned up")
+
+        loop = asyncio.new_event_loop()
+        cell = loop.create_task(here(main))
+        signal.signal(signal.SIGINT, lambda *_: cell.cancel())
+        try:
+            loop.run_until_complete(cell)
+        except asyncio.CancelledError:
+            print("cancelled")
+        assert signal.set_wakeup_fd(-1) == -1
+        loop.close()
+        """) == ["cleaned up", "cancelled"]
+
+
+def test_a_loop_that_looks_after_its_signals_keeps_doing_so() -> None:
+    play("""
+        from agf_magics.engine.host import here
+
+        async def main(host):
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGUSR1, print)
+            fd = signal.set_wakeup_fd(-1)
+            signal.set_wakeup_fd(fd)
+            await here(nothing)
+            assert signal.set_wakeup_fd(fd) == fd != -1
+
+        async def nothing(host):
+            pass
+
+        asyncio.run(main(None))
+        """)
+
+
 def test_an_ignored_sigint_stays_ignored_but_a_timeout_still_stops_a_tool() -> None:
     assert play("""
         signal.signal(signal.SIGINT, signal.SIG_IGN)

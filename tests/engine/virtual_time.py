@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from agf_magics.engine.threads import Workers
 
 T = TypeVar("T")
+
+POLL = 0.005
+"""Real seconds between two looks whether a thread still holds the clock."""
 
 DEADLOCK = 60.0
 """Real seconds without any event after which nothing is thought to come."""
@@ -53,12 +57,16 @@ class _Selector(selectors.DefaultSelector):
         ready = super().select(0)
         if ready or (timeout is not None and timeout <= 0):
             return ready
-        if timeout is None or self._loop.held:
-            ready = super().select(DEADLOCK)
-            assert ready, "nothing is ready, no timer is set, and no thread came back: this would wait for ever"
-            return ready
-        self._loop.now += timeout
-        return []
+        until = time.monotonic() + DEADLOCK
+        while timeout is None or self._loop.held:
+            ready = super().select(POLL)
+            if ready:
+                return ready
+            assert time.monotonic() < until, "nothing is ready and no thread came back: this would wait for ever"
+        ready = super().select(0)  # a thread tells of its end before it is counted as back
+        if not ready:
+            self._loop.now += timeout
+        return ready
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:
