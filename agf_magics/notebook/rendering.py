@@ -34,7 +34,7 @@ def install(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
 
     def hook(error: AgfError) -> list[str]:
         if is_full():
-            return list(shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__))
+            return list(shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0))
         return render(shell, error)
 
     setattr(AgfError, HOOK, hook)
@@ -78,7 +78,7 @@ def render(shell: Any, error: AgfError) -> list[str]:
     if isinstance(error, StepError) and cause is not None:
         frames = _theirs(cause.__traceback__)
         if frames is not None:
-            lines += ["", *shell.InteractiveTB.structured_traceback(type(cause), cause, frames)]
+            lines += ["", *shell.InteractiveTB.structured_traceback(type(cause), cause, frames, tb_offset=0)]
     return lines
 
 
