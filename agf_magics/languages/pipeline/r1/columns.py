@@ -11,7 +11,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from ....flow.values import is_true
-from .nodes import NOT_CONSTANT, And, Arithmetic, Compare, Each, Node, Path, children, constant
+from .nodes import NOT_CONSTANT, And, Arithmetic, Compare, Each, Items, Node, Path, children, constant
 from .operators import LITERAL, UNUSUAL, Fast
 from .walk import LARGEST, NUMBERS, ORDER, SHORT
 
@@ -100,14 +100,16 @@ class _Columns:
             case Compare(op="==" | "!=") if (literal := constant(node.right)) is not NOT_CONSTANT:
                 left = self.column(node.left)
                 return left and _equal(left.of, literal, node.op == "==")
+            case Arithmetic(right=Items()):
+                return None  # lists are joined one by one
             case Arithmetic(op="+" | "-" | "*") | Compare(op="<" | ">" | "<=" | ">="):
-                left, fixed = self.column(node.left), not _reads(node.right, self.level)
+                left = self.column(node.left)
                 if left is None:
                     return None
-                if not fixed:
-                    right = self.column(node.right)
-                    return right and _columns(node.op, left, right)
-                return _with(node.op, left, self.invariant(node.right), constant(node.right))
+                if not _reads(node.right, self.level):
+                    return _with(node.op, left, self.invariant(node.right), constant(node.right))
+                right = self.column(node.right)
+                return right and _columns(node.op, left, right)
         return None
 
     def path(self, names: tuple[str | int, ...]) -> Column:
@@ -156,7 +158,7 @@ def _with(op: str, left: Column, right: Fast, literal: Any) -> Column:
             return apply(column, c)
         raise UNUSUAL
 
-    return Column(run, _kind(op, known or type(literal) in NUMBERS))
+    return Column(run, _kind(op, known or number))
 
 
 def _columns(op: str, left: Column, right: Column) -> Column:

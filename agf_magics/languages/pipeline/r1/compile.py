@@ -53,9 +53,6 @@ class Scope(NamedTuple):
         """How long a result may be; in lambdas what is longer is charged, and the walk does that."""
         return SHORT if self.lambdas else LONGEST
 
-    def inner(self) -> Scope:
-        return self._replace(lambdas=self.lambdas + 1)
-
 
 Exact = Callable[[Any, Wrong | None], Value]
 """Walks over the frame, unless it is known what is wrong."""
@@ -67,9 +64,8 @@ def compile_nodes(node: Node, stores: tuple[str, ...] | None, walk: Exact) -> Fa
     store = compiler.store
     if store is None or not all(path.read[0] == store for path in _outer_paths(node)):
         return _guarded(compiler.compile(node, Scope()), walk)
-    return short.compile_short(node, lambda frame: walk(frame, None)) or _over_stores(
-        compiler.compile(node, Scope((store,))), store, walk
-    )
+    whole = short.compile_short(node, lambda frame: walk(frame, None))
+    return whole or _over_stores(compiler.compile(node, Scope((store,))), store, walk)
 
 
 class _Compiler:
@@ -175,7 +171,8 @@ class _Compiler:
         return loops.outermost(node, base, self.frames(node, scope), self.store if scope.base else None)
 
     def columns(self, node: Each, scope: Scope) -> loops.Loop | None:
-        return columns.loop(node, lambda fixed: self.compile(fixed, scope.inner()))
+        inner = scope._replace(lambdas=scope.lambdas + 1)
+        return columns.loop(node, lambda fixed: self.compile(fixed, inner))
 
     def rows(self, node: Each, scope: Scope) -> loops.Loop | None:
         """The loop, if its body reads only the element."""
