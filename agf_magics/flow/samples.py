@@ -25,6 +25,8 @@ class _Sampling:
 
     def value(self, schema: Any, within: tuple[str, ...]) -> Value:
         """``within``: the refs that are being made, so that a schema that contains itself ends."""
+        if schema is True:  # as good as {}
+            return "text"
         if not isinstance(schema, Mapping):
             return None
         if "const" in schema:

@@ -6,7 +6,6 @@ text points at the very letter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -56,12 +55,6 @@ class Items:
     items: tuple[Node, ...]
     span: Span
     """Its first line."""
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,9 @@ from typing import NamedTuple
 from .diagnostics import Diagnostic
 from .source import Source, Span
 
+LONGEST_KEY = 1024
+"""Of a key without '? ' before it; a rule of YAML's."""
+
 _BLANKS = " \t\r"
 
 
@@ -59,10 +62,21 @@ class Slip(NamedTuple):
 def explain(source: Source, problem: str, at: int, context: str, since: int) -> Diagnostic:
     """The diagnostic for a parser's ``problem`` at offset ``at``, found in a ``context`` that began at ``since``."""
     slip = Slip(source, re.sub("\r(?!\n)", "\n", source.text), problem, at, context, since)
+    begin = _key_begin(slip)
+    if slip.letter == ":" and at - begin > LONGEST_KEY:
+        return slip.told(begin, at, f"a key is longer than {LONGEST_KEY:,} characters", "YAML reads no longer one")
     for pattern, tell in SLIPS:
         if re.search(pattern, f"{context}; {problem}"):
             return tell(slip)
     return slip.here(f"this is not valid YAML: {problem}")
+
+
+def _key_begin(slip: Slip) -> int:
+    """Where the key before a ':' begins."""
+    before = slip.text[: slip.at].rstrip(_BLANKS)
+    if before.endswith(("'", '"')):
+        return max(0, before.rfind(before[-1], 0, -1))
+    return max(before.rfind(letter) for letter in "\n,{[") + 1
 
 
 def _token(slip: Slip) -> Diagnostic:

@@ -180,7 +180,7 @@ class _Reading:
         if event.tag is not None or event.anchor is not None:
             tag, span = self._properties(event, span, "a key" if is_key else None)
         if self.foreign and self._is_foreign(span):
-            text = reread(span.text, self.tamed[span.start : span.end], style, text) or text
+            text = reread(span.text, self.tamed[span.start : span.end], style, text)
         value: Any = text
         if not (style or tag or is_key):
             if text in CONSTANTS:

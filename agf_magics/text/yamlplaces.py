@@ -30,25 +30,24 @@ _HEX = {"x": 2, "u": 4, "U": 8}
 
 
 @lru_cache(maxsize=256)  # an expression's parser asks once per token
-def letters(raw: str, style: str, expected: str | None = None) -> Letters | None:
+def letters(raw: str, style: str, expected: str) -> Letters | None:
     """Read the scalar ``raw`` written in ``style``; None when it does not come out as ``expected``.
 
-    >>> letters("'it''s'", "'").starts
+    >>> letters("'it''s'", "'", "it's").starts
     (1, 2, 3, 5)
     """
     for read in _readings(raw, style):
         text = "".join(letter for letter, _, _ in read)
-        if expected is None or text == expected:
+        if text == expected:
             return Letters(text, tuple(start for _, start, _ in read), tuple(end for _, _, end in read))
     return None
 
 
-def reread(raw: str, tamed: str, style: str, expected: str) -> str | None:
-    """The text of ``raw`` when that of its stand-in ``tamed``, as long and of the same lines, is ``expected``."""
-    for true, tame in zip(_readings(raw, style), _readings(tamed, style), strict=False):
-        if "".join(letter for letter, _, _ in tame) == expected:
-            return "".join(letter for letter, _, _ in true)
-    return None
+def reread(raw: str, tamed: str, style: str, expected: str) -> str:
+    """The text of ``raw``, given that its stand-in ``tamed``, as long and of the same lines, reads as ``expected``."""
+    pairs = zip(_readings(raw, style), _readings(tamed, style), strict=True)
+    true = next(true for true, tame in pairs if "".join(letter for letter, _, _ in tame) == expected)
+    return "".join(letter for letter, _, _ in true)
 
 
 def _readings(raw: str, style: str) -> Iterator[list[_Letter]]:

@@ -14,7 +14,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agf_magics.flow.schemas import Field, Schema, check_schemas, conform, cycle, json_schema, references, sample
@@ -217,6 +217,7 @@ def values_like(schema: Any, schemas: Mapping[str, Schema]) -> st.SearchStrategy
     return wild
 
 
+@settings(max_examples=60)
 @given(st.data())
 def test_conformance_is_that_of_the_json_schema(data: st.DataObject) -> None:
     schemas = data.draw(schema_sets())
@@ -239,6 +240,7 @@ def written(field: Field) -> dict[str, Any]:
     return {**{key: value for key, value in keys.items() if value is not None}, **more}
 
 
+@settings(max_examples=40)
 @given(schema_sets())
 def test_a_schema_that_is_printed_reads_as_itself(schemas: dict[str, Schema]) -> None:
     assume(all(possible(field) for schema in schemas.values() for field in schema.fields.values()))
@@ -263,6 +265,7 @@ def declares_all(schemas: Mapping[str, Schema]) -> bool:
     return all(ref.schema in schemas for schema in schemas.values() for ref in references(schema.fields))
 
 
+@settings(max_examples=40)
 @given(schema_sets())
 def test_a_sample_conforms(schemas: dict[str, Schema]) -> None:
     assume(declares_all(schemas))
@@ -302,6 +305,7 @@ SAMPLES: list[tuple[dict[str, Any], Any]] = [
     ({"allOf": [{"type": "integer"}, {"minimum": 5}]}, 5),
     ({"allOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": {"type": "integer"}}}, 1),
     ({"$ref": "#/$defs/a~1b%20c", "$defs": {"a/b c": {"type": "integer"}}}, 1),
+    ({"type": "array", "items": True}, ["text"]),
     ({"type": "string", "format": "date"}, "2024-01-31"),
 ]
 
