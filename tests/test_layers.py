@@ -22,7 +22,7 @@ MAY = {
     "languages": ("text", "flow"),  # each of them also itself, and never another one
     "registry": ("text", "flow"),
     "engine": ("text", "flow", "registry"),
-    "draw": ("text", "flow", "engine.progress"),
+    "draw": ("text", "flow", "engine.progress", "engine.events"),
     **dict.fromkeys(("settings", "define", "launch"), LAYERS),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }

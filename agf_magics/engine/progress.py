@@ -30,7 +30,9 @@ class Row:
         "dropped",
         "ended",
         "error",
+        "excused",
         "failed",
+        "fatal",
         "finished",
         "key",
         "label",
@@ -54,6 +56,10 @@ class Row:
         """Whether it stands in a fan-out or a fold and may run more than once."""
         self.started = self.finished = self.failed = self.cancelled = 0
         self.left = self.skipped = self.dropped = self.retried = 0
+        self.excused = False
+        """Whether it stands in an element that was dropped or tried again: its failures are the element's."""
+        self.fatal = False
+        """Whether the run ended by its failure."""
         self.width: int | None = None
         """How many elements its fan-out announced, summed over every time it ran; None before."""
         self.value: Value = None
@@ -81,10 +87,10 @@ class Row:
             return "left"
         if self.cancelled:
             return "cancelled"
-        if self.failed > self.retried + self.dropped:
+        if self.fatal or (self.failed > self.retried + self.dropped and not self.excused):
             return "failed"
         if self.started:
-            return "ok" if self.finished or not self.failed else "failed"
+            return "ok" if self.finished else "failed"
         return "skipped" if self.skipped else "pending"
 
     @property
@@ -164,7 +170,9 @@ def _left(p: Progress, e: ev.StepLeft) -> None:
 
 
 def _retried(p: Progress, e: ev.StepRetried) -> None:
-    p.row(e.at).retried += 1
+    row = p.row(e.at)
+    row.retried += 1
+    _excuse(p, row)
 
 
 def _skipped(p: Progress, e: ev.StepSkipped) -> None:
@@ -172,8 +180,12 @@ def _skipped(p: Progress, e: ev.StepSkipped) -> None:
 
 
 def _dropped(p: Progress, e: ev.ElementDropped) -> None:
-    p.row(e.at).dropped += 1
-    _keep(p, e.at, e.error)
+    row = p.row(e.at)
+    row.dropped += 1
+    _excuse(p, row)
+    p.failed += 1
+    if len(p.failures) < FAILURES_KEPT:
+        p.failures.append((e.at, e.error))
 
 
 def _fanned(p: Progress, e: ev.FannedOut) -> None:
@@ -194,12 +206,18 @@ def _over(p: Progress, e: ev.RunEnded) -> None:
     p.status = e.status
     p.error = e.error
     p.ended = e.when
+    at = getattr(e.error, "at", None)
+    if at is not None:
+        p.row(at).fatal = True
 
 
-def _keep(p: Progress, at: ev.At, error: BaseException) -> None:
-    p.failed += 1
-    if len(p.failures) < FAILURES_KEPT:
-        p.failures.append((at, error))
+def _excuse(p: Progress, body: Row) -> None:
+    """What failed under an element that is dropped or tried again did not fail the run."""
+    if not body.excused:
+        *before, step = body.key
+        for row in p.rows.values():
+            if row.key[: len(before)] == tuple(before) and row.key[len(before)].startswith(step):
+                row.excused = True
 
 
 FOLD: dict[type, Callable[[Progress, Any], None]] = {

@@ -221,3 +221,37 @@ def test_cancelling_a_run_keeps_what_was_done() -> None:
             await task
 
     run_virtual(cancelled())
+
+
+def test_what_failed_inside_a_dropped_element_did_not_fail_the_run() -> None:
+    registry = agf.Registry()
+    text = """
+pipeline: p
+steps:
+  - for_each:
+      over: ctx.xs
+      on_error: continue
+      do:
+        parallel:
+          branches: {inverse: {transform: {value: 1 / ctx.zero}}, same: {transform: {value: ctx.zero}}}
+          collect: {transform: {value: pipe}}
+      collect: {transform: {value: pipe}}
+"""
+    run = run_virtual(agf.arun(agf.load(text, registry=registry), {"xs": [1, 2], "zero": 0}, registry=registry))
+    assert run.output == []
+    assert run.steps["steps[0].do.branches.inverse"].failed == 2
+    assert [run.steps[id].state for id in ("steps[0]", "steps[0].collect")] == ["ok", "ok"]
+    assert run.steps["steps[0].do"].dropped == 2
+
+
+def test_the_step_that_ended_a_run_is_failed_in_the_tree() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def work(x: int) -> float:
+        return 1 / x
+
+    run = fan(registry, [1, 0], on_error="retry(1)")
+    assert run.status == "error"
+    assert run.steps["steps[0].do"].state == "failed"
+    assert run.steps["steps[0].do"].retried == 1
