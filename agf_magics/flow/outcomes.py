@@ -60,6 +60,8 @@ class Outcomes:
 
     def _read(self, read: Read) -> Found:
         rest = read.ref.path[len(read.key) :]
+        if any(write.again for write in read.writes):  # it depends on itself
+            return None, None
         if len(read.writes) == 1:
             (write,) = read.writes
             return descend(self._written(write), rest[1:]) if write.part else descend(self._written(write), rest)
