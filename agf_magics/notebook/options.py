@@ -267,7 +267,7 @@ def value(word: Word, names: Mapping[str, Any]) -> Any:
             span = word.locate(max(0, start - len(lead)), max(0, end - len(lead)))
             raise DefinitionError(Diagnostic(problem.code, problem.message, span, problem.hint))
         return plain(nodes[0])[0]
-    if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Items) and len(nodes[0]) == 1:
+    if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Items) and len(nodes[0].items) == 1:
         node = nodes[0].items[0]
         # `a: b`, `# c` and `*d` are YAML too, but whoever writes them here means the text.
         if isinstance(node, Scalar) and node.text == text and node.tag is None:
