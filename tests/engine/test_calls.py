@@ -314,13 +314,13 @@ def test_a_call_that_is_thrown_away_ends_quietly() -> None:
 
 
 def test_a_long_chain_of_calls_that_never_wait_gives_the_loop_turns() -> None:
-    async def main(host: Host) -> int:
+    async def main(host: Host) -> bool:
         turned = asyncio.Event()
         asyncio.get_running_loop().call_soon(turned.set)
-        calls = 0
-        while not turned.is_set():
+        for _ in range(1_000_000):
             await host.call("loop", lambda: None, {})
-            calls += 1
-        return calls
+            if turned.is_set():
+                return True
+        return False
 
-    assert start(main).wait() > 1
+    assert start(main).wait()

@@ -134,7 +134,10 @@ def test_cancelling_a_run_interrupts_its_tool_on_the_waiting_thread() -> None:
 
 def test_a_timeout_interrupts_a_tool_on_the_waiting_thread_and_the_run_goes_on() -> None:
     assert play("""
+        begun = threading.Event()
+
         async def main(host):
+            asyncio.get_running_loop().call_soon(begun.wait)  # the time is not up before it has begun
             ok, error = await host.call("kernel", tool, {}, 0.05)
             assert not ok
             print(error)
@@ -142,6 +145,7 @@ def test_a_timeout_interrupts_a_tool_on_the_waiting_thread_and_the_run_goes_on()
 
         def tool():
             try:
+                begun.set()
                 time.sleep(HOUR)
             finally:
                 print("interrupted")
