@@ -16,55 +16,71 @@ ATOMS = frozenset({str, int, float, bool, type(None)})
 """The exact types that are values as they stand; a subclass is not one of them until `settle` made it plain."""
 
 DEEPEST = 200
-"""How deep a value may nest. A bound of ours, so that a cyclic result is an error and not a RecursionError."""
+"""How deep a value may nest."""
+LARGEST = 10_000_000
+"""How many parts a copied value may have: a small value whose parts are shared may be huge when it is copied."""
 
 
 class TooDeep(ValueError):
-    """A value nests deeper than DEEPEST, or contains itself."""
+    """A value nests deeper than DEEPEST, or contains itself, or has more than LARGEST parts."""
 
 
-def isolate(value: Value, room: int = DEEPEST) -> Value:
+def isolate(value: Value) -> Value:
     """A copy of the JSON containers in ``value``; what is opaque is passed by reference (decision P6).
 
-    Called at the boundary to user code only: inside, frames share.
+    Called at the boundary to user code only: inside, frames share. Raises TooDeep.
     """
     kind = type(value)
-    if kind is dict or kind is list:
-        if not room:
-            raise TooDeep(f"the value nests deeper than {DEEPEST} levels, or contains itself")
-        if kind is dict:
-            return {k: (v if type(v) in ATOMS else isolate(v, room - 1)) for k, v in value.items()}
-        return [v if type(v) in ATOMS else isolate(v, room - 1) for v in value]
-    return value
+    if kind is dict and ATOMS.issuperset(map(type, value.values())):
+        return value.copy()  # most arguments are flat
+    return _copied(value, DEEPEST, [LARGEST]) if kind is dict or kind is list else value
 
 
-def settle(value: Value, room: int = DEEPEST) -> Value:
+def _copied(value: Value, room: int, left: list[int]) -> Value:
+    kind = type(value)
+    if kind is not dict and kind is not list:
+        return value
+    _charge(value, room, left)
+    if kind is dict:
+        return {k: (v if type(v) in ATOMS else _copied(v, room - 1, left)) for k, v in value.items()}
+    return [v if type(v) in ATOMS else _copied(v, room - 1, left) for v in value]
+
+
+def _charge(value: Any, room: int, left: list[int]) -> None:
+    left[0] -= len(value)
+    if not room:
+        raise TooDeep(f"it nests deeper than {DEEPEST} levels, or contains itself")
+    if left[0] < 0:
+        raise TooDeep(f"it has more than {LARGEST:,} parts")
+
+
+def settle(value: Value) -> Value:
     """What a tool or an agent returned, as a value of ours: a copy, with what is JSON in all but type made plain.
 
     A tuple becomes a list, a numpy scalar a Python number, a dict or text subclass (Counter, a text enum) its plain
-    kind. A dict with a key that is no text stays what it is: opaque.
+    kind. A dict with a key that is no text stays what it is: opaque. Raises TooDeep.
 
     >>> settle(((1, 2), {"a": (3,)}))
     [[1, 2], {'a': [3]}]
     """
+    return value if type(value) in ATOMS else _settled(value, DEEPEST, [LARGEST])
+
+
+def _settled(value: Value, room: int, left: list[int]) -> Value:
     kind = type(value)
-    if kind in ATOMS:
-        return value
     if isinstance(value, (dict, list, tuple)):
-        if not room:
-            raise TooDeep(f"the value nests deeper than {DEEPEST} levels, or contains itself")
+        _charge(value, room, left)
         if isinstance(value, dict):
             if not all(isinstance(k, str) for k in value):
                 return value
-            return {str.__str__(k): (v if type(v) in ATOMS else settle(v, room - 1)) for k, v in value.items()}
-        names = getattr(kind, "_fields", None)
-        if names is not None:  # a named tuple
-            return dict(zip(names, (settle(v, room - 1) for v in value), strict=True))
-        return [v if type(v) in ATOMS else settle(v, room - 1) for v in value]
+            return {str.__str__(k): (v if type(v) in ATOMS else _settled(v, room - 1, left)) for k, v in value.items()}
+        parts = [v if type(v) in ATOMS else _settled(v, room - 1, left) for v in value]
+        names = getattr(kind, "_fields", None)  # a named tuple's
+        return dict(zip(names, parts, strict=True)) if names is not None and isinstance(value, tuple) else parts
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
-        return int(value)
+        return value if kind is bool else int(value)
     if isinstance(value, float):
         return float(value)
     if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):

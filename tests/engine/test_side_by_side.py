@@ -255,3 +255,24 @@ def test_the_step_that_ended_a_run_is_failed_in_the_tree() -> None:
     assert run.status == "error"
     assert run.steps["steps[0].do"].state == "failed"
     assert run.steps["steps[0].do"].retried == 1
+
+
+def test_a_small_value_whose_parts_are_shared_is_refused_where_it_would_be_copied() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def work(x: Any) -> int:
+        return 1
+
+    text = """
+pipeline: p
+steps:
+  - fold: {over: ctx.xs, init: "[]", do: {transform: {value: "[acc, acc]"}}, output: huge}
+  - tool: {name: work, args: {x: !expr huge}}
+"""
+    flow = agf.load(text, registry=registry)
+    run = run_virtual(agf.arun(flow, {"xs": list(range(40))}, registry=registry, raises=False))
+    assert run.error is not None
+    assert run.error.code == "step.too-deep"
+    assert "10,000,000 parts" in run.error.diagnostic.message
+    assert len(run._repr_mimebundle_()["text/plain"]) < 100_000
