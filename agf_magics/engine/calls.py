@@ -86,7 +86,7 @@ async def awaited(awaitable: Awaitable[Any], grace: float) -> Result:
 def _driven(
     coroutine: Coroutine[Any, Any, Any], waits: Any, task: asyncio.Task[Any], grace: float
 ) -> Generator[Any, Any, Any]:
-    """The rest of ``await coroutine``, spelled out in its own task, so that one that swallows its cancel can be closed."""
+    """The rest of ``await coroutine``, spelled out in its own task: one that swallows its cancel can be closed so."""
     before = task.cancelling()
     cut = False
     timer: asyncio.TimerHandle | None = None
