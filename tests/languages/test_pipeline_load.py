@@ -76,7 +76,7 @@ def invoke(step: Invoke) -> dict[str, Any]:
     given = {name: text_of(expr) for name, _, expr in step.args.given}
     if step.word == "call":
         return {"pipeline": step.name.text, "pass": given}
-    fields = dict(given) if step.word != "tool" else {"name": step.name.text, "args": given}
+    fields: dict[str, Any] = dict(given) if step.word != "tool" else {"name": step.name.text, "args": given}
     if step.word == "agent":
         fields["identity"] = step.name.text
         fields["tools"] = None if step.tools is None else [name.text for name in step.tools]

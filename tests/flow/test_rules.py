@@ -1,0 +1,140 @@
+"""What the checks of a whole flow say, and that they say it only where it is so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.flow.frame import Frame
+from agf_magics.flow.rules import RULES, check
+from agf_magics.flow.shapes import Shape
+from agf_magics.flow.steps import Flow
+from agf_magics.flow.values import Value
+from agf_magics.languages import LANGUAGES
+from agf_magics.languages.pipeline.infer import infer
+from agf_magics.languages.pipeline.r1 import parse
+from agf_magics.languages.pipeline.scope import ANYWHERE
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import Bounds
+
+ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "pipeline_checks.json").read_text("utf-8"))["rows"]
+
+
+def flow_of(text: str) -> Flow:
+    problems = Diagnostics()
+    flow = LANGUAGES["pipeline"].load(Source("test", text), problems, Bounds()).flow
+    assert flow is not None, list(problems)
+    return flow
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_checks(row: dict[str, Any]) -> None:
+    flow, found = check(flow_of(row["text"]))
+    told = [{"severity": d.severity, "code": d.code, "at": d.span.text if d.span else None} for d in found]
+    assert told == row["found"]
+    assert {ref.path[-1]: ref.certain for ref in flow.inputs} == row["inputs"]
+
+
+def test_every_code_is_in_a_rule_that_documents_it() -> None:
+    documented = " ".join(rule.__doc__ or "" for rule in RULES)
+    codes = {finding["code"] for row in ROWS for finding in row["found"]}
+    assert {code for code in codes if code.startswith("flow.") and f"{code}:" not in documented} == {
+        "flow.schema-field",
+        "flow.maybe-absent",
+    }
+
+
+def test_an_input_points_at_the_first_place_that_surely_reads_it() -> None:
+    steps = "- transform: {value: \"get(ctx, 'doc', 1)\"}\n- transform: {value: ctx.doc.title}\n"
+    (ref,) = check(flow_of(f"pipeline: p\nsteps:\n{steps}"))[0].inputs
+    assert ref.path == ("ctx", "doc")
+    assert ref.span.text == "ctx.doc.title"
+
+
+def test_an_overwritten_store_shows_both_places() -> None:
+    steps = "- transform: {value: '1', output: a}\n- transform: {value: '2', output: a}\n"
+    (finding,) = check(flow_of(f"pipeline: p\nsteps:\n{steps}"))[1]
+    assert finding.span is not None
+    assert finding.span.place == (3, 35)
+    assert [(what, span.place) for what, span in finding.related] == [("overwritten here", (4, 35))]
+
+
+# --- what is inferred of an expression is so ---
+
+NAMES = st.sampled_from(
+    ["ctx.n", "ctx.t", "ctx.b", "ctx.l", "ctx.o", "ctx.o.n", "ctx.o.t", "ctx.k", "ctx.zz", "ctx.o.zz"]
+)
+STORES = {"n": 2, "t": "low", "b": True, "l": ["low", ""], "o": {"n": 0.5, "t": "x"}, "k": "low", "zz": None}
+FRAME: Frame = {"ctx": STORES, "pipe": 1}
+TEXT, NUMBER = Shape(frozenset({"text"})), Shape(frozenset({"number"}))
+KNOWN: dict[tuple[str, ...], Shape] = {
+    ("ctx", "n"): NUMBER,
+    ("ctx", "t"): TEXT,
+    ("ctx", "b"): Shape(frozenset({"bool"}), (False, True)),
+    ("ctx", "l"): Shape(frozenset({"list"}), of=TEXT),
+    ("ctx", "o"): Shape(frozenset({"object"}), fields={"n": NUMBER, "t": TEXT}, closed=True),
+    ("ctx", "o", "n"): NUMBER,
+    ("ctx", "o", "t"): TEXT,
+    ("ctx", "k"): Shape(frozenset({"text"}), ("low", "high")),
+}
+LITERALS = st.sampled_from(["1", "0", "2.5", "'low'", "'x'", "''", "true", "false", "null", "[]", "[1, 2]", "{n: 1}"])
+
+
+def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    operators = st.sampled_from(["and", "or", "==", "!=", "<", ">=", "+", "-", "*", "/"])
+    each = st.sampled_from(["map", "filter", "all", "any", "find"])
+    bodies = st.sampled_from(["x", "x == 'low'", "x + 'y'", "x.n", "x and 1", "[x]"])
+    return st.one_of(
+        st.tuples(inner, operators, inner).map(lambda parts: f"({' '.join(parts)})"),
+        st.tuples(each, inner, bodies).map(lambda parts: f"{parts[0]}({parts[1]}, x -> {parts[2]})"),
+        st.sampled_from(["(not {})", "(-{})", "[{}]", "{{n: {}}}", "count({})", "sum({})"]).flatmap(
+            lambda form: inner.map(form.format)
+        ),
+        st.tuples(inner, inner).map(lambda parts: f"get({parts[0]}, 'n', {parts[1]})"),
+        st.tuples(inner, inner).map(lambda parts: f"join({parts[0]}, {parts[1]})"),
+    )
+
+
+@given(st.recursive(st.one_of(NAMES, LITERALS), _larger, max_leaves=8))
+def test_a_value_has_the_shape_that_was_inferred_and_what_cannot_work_does_not(source: str) -> None:
+    found: list[Diagnostic] = []
+    expr = parse(Source("test", source).span(), ANYWHERE)
+    shape = infer(expr, lambda path: (KNOWN.get(path), None), found)
+    try:
+        value = expr.evaluate(FRAME)
+    except StepError:
+        return
+    assert [d for d in found if d.severity == "error"] == []
+    assert shape is None or fits(shape, value), (shape, value)
+
+
+def fits(shape: Shape, value: Value) -> bool:
+    kinds = {
+        str: "text",
+        int: "number",
+        float: "number",
+        bool: "bool",
+        type(None): "null",
+        list: "list",
+        dict: "object",
+    }
+    if kinds[type(value)] not in shape.kinds:
+        return False
+    if shape.values is not None:
+        return any(type(value) is type(one) and value == one for one in shape.values)
+    if type(value) is list:
+        return shape.of is None or all(fits(shape.of, element) for element in value)
+    if type(value) is dict:
+        inside = {name: inner for name, inner in shape.fields.items() if name in value}
+        return (
+            (not shape.closed or value.keys() <= shape.fields.keys())
+            and all(name in value or name in shape.optional for name in shape.fields)
+            and all(inner is None or fits(inner, value[name]) for name, inner in inside.items())
+        )
+    return True
