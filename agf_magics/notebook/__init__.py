@@ -9,6 +9,7 @@ Whatever `load` puts into a shell is taken out by `unload`, in the opposite orde
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,13 @@ def load(shell: Any) -> None:
 def unload(shell: Any) -> None:
     """``%unload_ext agf_magics``. What was registered stays registered: loading again goes on with it."""
     magics = shell.magics_manager.registry.get(NAME)
-    if magics is not None:
-        magics.undo.close()
+    if magics is None:
+        return
+    magics.undo.close()
+    from ..engine.loop import EngineLoop
+
+    if any(thread.name == "agf-engine" for thread in threading.enumerate()):
+        EngineLoop.current().abandon()
 
 
 def _forget(shell: Any, config: Any, before: Any) -> None:

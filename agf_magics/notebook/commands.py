@@ -12,7 +12,8 @@ INPUT = Option(
 OUT = Option("--out", "the variable that receives the run", "new", "VAR")
 DRY = Option("--dry", "call no tool and no agent: they answer with values made from their schemas")
 TIMEOUT = Option("--timeout", "cancel the run after so many seconds", "seconds", "SECONDS")
-QUIET = Option("--quiet", "show nothing but errors")
+PICTURE = Option("--draw", "show the picture; of a run in the colours of what became of each step")
+QUIET = Option("--quiet", "show neither warnings nor how it goes")
 STRICT = Option("--strict", "refuse what would only be warned about")
 
 PIPELINE = Command(
@@ -20,7 +21,7 @@ PIPELINE = Command(
     about="Define a pipeline: one `pipeline:` document in YAML and the `schema:` documents it uses.",
     operands=(Operand("NAME", "what it is called; else what the document says", "new", required=False),),
     options=(
-        Option("--draw", "show the picture"),
+        PICTURE,
         Option("--run", "run it"),
         SET,
         INPUT,
@@ -47,7 +48,7 @@ RUN_PIPELINE = Command(
     name="%run_pipeline",
     about="Run a registered flow, watch it, and get the run: its output, its stores, its trace.",
     operands=(Operand("NAME", "a registered flow (%flows lists them)", "flow"),),
-    options=(SET, INPUT, OUT, DRY, TIMEOUT, QUIET),
+    options=(SET, INPUT, OUT, DRY, TIMEOUT, PICTURE, QUIET),
     example="""\
 r = %run_pipeline longest --set words=$fruits
 r.output""",

@@ -80,6 +80,12 @@ class PipelineMagics(Magics):
     @cell_magic
     @takes(commands.PIPELINE)
     def pipeline(self, said: Said, body: str) -> Any:
+        for_runs = (commands.SET, commands.INPUT, commands.OUT, commands.DRY, commands.TIMEOUT)
+        idle = next((option.flag for option in for_runs if option.flag in said and "--run" not in said), None)
+        if idle is not None:
+            raise _wrong(
+                "needs-run", f"{idle} is for a run, and this cell runs nothing", said.words(idle)[0], "add --run"
+            )
         source = Source(f"{self.cell} %%pipeline", body, first_line=2)
         flow = self._define(source, said, name=self._name(said), origin=self._cell_id())
         target = said.word("--write")
@@ -204,7 +210,8 @@ class PipelineMagics(Magics):
         if limit is not None:
             limits = replace(limits, timeout=seconds(limit))
         name = new_name(out) if out else None
-        seen = view.view(self.settings, self.ipython, quiet="--quiet" in said, draw="--draw" in said)
+        drawn = flow if "--draw" in said else None
+        seen = view.view(self.settings, self.ipython, quiet="--quiet" in said, drawn=drawn)
 
         def begin(enter: Callable[[], None]) -> launch.Run:
             run = launch.begin(flow, given, registry=self.registry, limits=limits, dry="--dry" in said, enter=enter)

@@ -22,15 +22,14 @@ class Slot:
         self._handle: DisplayHandle | None = None
         self._lock = threading.Lock()
 
-    def reserve(self) -> None:
-        """Nothing happens the second time."""
+    def reserve(self, first: Bundle) -> None:
+        """Take the place, with ``first`` in it; nothing happens the second time."""
         with self._lock:
             if self._handle is None:
-                empty = {"text/html": "", "text/plain": ""}
-                self._handle = display(empty, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+                self._handle = display(first, raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
     def put(self, bundle: Bundle) -> None:
         """Replace what it shows."""
-        self.reserve()
+        self.reserve({})
         assert self._handle is not None
         self._handle.update(bundle, raw=True)  # type: ignore[no-untyped-call]

@@ -22,9 +22,10 @@ from ..draw.run_page import run_html, run_text
 from ..draw.tally import words
 from ..engine.perform import clock
 from ..engine.progress import Row
+from ..flow.steps import Flow
 from ..launch import Run
 from .config import AgfMagics
-from .output import Bundle, Slot
+from .output import Bundle, Slot, show
 
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
 """Set in a kernel that somebody looks at; nbclient sets none, and would keep a widget nobody sees for ever."""
@@ -80,15 +81,19 @@ class Page:
 
     shows_page = True
 
-    def __init__(self, config: AgfMagics, picture: bool) -> None:
+    def __init__(self, config: AgfMagics, flow: Flow | None) -> None:
+        """``flow``: whose picture stands above the page, from the beginning on."""
         self.config = config
-        self.picture = picture
         self.slot = Slot()
+        # Here and not in `reserve`, which the engine's thread calls: a first picture takes graphviz a while.
+        self._first = _first(flow) if flow else {"text/html": "", "text/plain": ""}
+        self._flow = flow
+        self._diagram: Diagram | None = None
         self._began = self._drawn = time.monotonic()
         self._seen = -1
 
     def reserve(self) -> None:
-        self.slot.reserve()
+        self.slot.reserve(self._first)
 
     def tick(self, run: Run) -> None:
         now, changes = time.monotonic(), run.progress.changes
@@ -106,8 +111,9 @@ class Page:
 
     def page(self, run: Run) -> Bundle:
         html, text = _page(run)
-        if self.picture:
-            html = Diagram(run.flow, run.progress).html() + html
+        if self._flow is not None:
+            self._diagram = self._diagram or Diagram(self._flow, run.progress)
+            html = self._diagram.html() + html
         return {"text/html": html, "text/plain": text}
 
 
@@ -116,8 +122,8 @@ class Widget(Page):
 
     _kept: ClassVar[deque[list[Any]]] = deque()
 
-    def __init__(self, config: AgfMagics, picture: bool) -> None:
-        super().__init__(config, picture)
+    def __init__(self, config: AgfMagics, flow: Flow | None) -> None:
+        super().__init__(config, flow)
         self._body: Any = None
         self._button: Any = None
 
@@ -202,16 +208,14 @@ class Nothing:
         """No output."""
 
 
-def view(config: AgfMagics, shell: Any, *, quiet: bool, draw: bool) -> View:
-    """The view that the settings ask for; ``auto``: that suits where we are."""
-    match "off" if quiet else _mode(config.progress, shell):
-        case "widget":
-            return Widget(config, draw)
-        case "html":
-            return Page(config, draw)
-        case "text":
-            return Text()
-    return Nothing()
+def view(config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None) -> View:
+    """The view that the settings ask for; ``auto``: that suits where we are. ``drawn``: whose picture to show."""
+    mode = "off" if quiet else _mode(config.progress, shell)
+    if mode in ("widget", "html"):
+        return Widget(config, drawn) if mode == "widget" else Page(config, drawn)
+    if drawn is not None:
+        show(_first(drawn))
+    return Text() if mode == "text" else Nothing()
 
 
 def _mode(wanted: str, shell: Any) -> str:
@@ -220,6 +224,10 @@ def _mode(wanted: str, shell: Any) -> str:
     if getattr(shell, "kernel", None) is None:
         return "text"
     return "widget" if any(name in os.environ for name in FRONT_ENDS) else "html"
+
+
+def _first(flow: Flow) -> Bundle:
+    return dict(Diagram(flow)._repr_mimebundle_())
 
 
 def _page(run: Run) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,15 @@ def sleep() -> None:
 async def doze() -> None:
     print('dozing')
     await asyncio.sleep(30)
+
+@tool
+def stubborn() -> None:
+    try:
+        print('asleep')
+        time.sleep(30)
+    except KeyboardInterrupt:
+        print('not yet')
+        time.sleep(30)
 
 @tool
 def fail() -> None:
@@ -146,6 +156,20 @@ def test_it_is_seen_while_it_runs(kernel: Kernel) -> None:
     cell.end()
 
 
+def test_the_picture_is_there_before_the_run_and_takes_its_colours(kernel: Kernel) -> None:
+    kernel.good("%config AgfMagics.progress_after = 0")
+    cell = kernel.begin(GATED.replace("--run", "--draw --run"))
+    cell.until("stream", "at the gate")
+    first = next(content["data"] for content in cell.of("display_data"))
+    assert "<img" in first["text/html"]
+    live = cell.until("update_display_data", "running")["data"]["text/html"]
+    open_gate(kernel)
+    cell.end()
+    last = cell.outputs[0]["text/html"]
+    pictures = {re.findall('base64,([^"]*)', html)[0] for html in (first["text/html"], live, last)}
+    assert len(pictures) == 3
+
+
 def test_a_widget_where_somebody_looks_and_nowhere_else(seen: Kernel, headless: Kernel) -> None:
     for kernel, wanted in ((seen, True), (headless, False)):
         cell = held(kernel)
@@ -245,6 +269,17 @@ def test_the_interrupt_ends_a_fan_out(kernel: Kernel, name: str) -> None:
     kernel.interrupt()
     cell.end()
     assert cell.reply["ename"] == "RunCancelled"
+    assert kernel.good("1 + 1").outputs[0]["text/plain"] == "2"
+
+
+def test_the_second_interrupt_gives_the_prompt_back(kernel: Kernel) -> None:
+    cell = kernel.begin(steps("stubborn"))
+    cell.until("stream", "asleep")
+    kernel.interrupt()
+    cell.until("stream", "not yet")
+    kernel.interrupt()
+    cell.end()
+    assert cell.reply["ename"] == "KeyboardInterrupt"
     assert kernel.good("1 + 1").outputs[0]["text/plain"] == "2"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,14 @@ def test_one_cell_defines_draws_and_runs(ready: Shell) -> None:
     assert "<img" in shown.outputs[-1]["text/html"]
 
 
+def test_a_terminal_is_told_a_line_for_each_step_that_ended(ready: Shell) -> None:
+    shown = ready.good("%run_pipeline longest --set 'words=[pear, fig]' --out r")
+    told = [line.split("  ")[:3] for line in shown.out.splitlines() if not line.startswith("measuring")]
+    assert [line[0] for line in told[:3]] == ["✓ ok"] * 3
+    assert [line[2] for line in told[:3]] == ["steps[0]", "steps[0].collect", "steps[1]"]
+    assert told[3][0].startswith("longest · ✓ ok · 2 of 2 steps")
+
+
 def test_a_mapping_is_the_whole_input(ready: Shell) -> None:
     ready.names["params"] = {"words": ["a", "bc"]}
     Path("params.json").write_text(json.dumps({"words": ["abc"]}))
@@ -200,6 +209,13 @@ def test_an_opaque_object_arrives_as_it_is(shell: Shell) -> None:
     shell.good("@tool\ndef same(it: object) -> bool: return it is thing\nthing = object()")
     cell = "%%pipeline --run --set it=$thing\npipeline: p\nsteps:\n- tool: {name: same, args: {it: !expr ctx.it}}"
     assert shell.good(cell).value.output is True
+
+
+@pytest.mark.parametrize("option", ["--set a=1", "--input ready", "--out r", "--dry", "--timeout 3"])
+def test_what_is_for_a_run_needs_one(shell: Shell, option: str) -> None:
+    shown = shell.run(f"%%pipeline {option}\n" + LONGEST)
+    assert code(shown) == "magic.needs-run"
+    assert not default().flows
 
 
 def test_a_dry_run_calls_nothing(ready: Shell) -> None:
@@ -410,6 +426,9 @@ def test_unloading_leaves_nothing_behind(shell: Shell) -> None:
     assert footprint(shell.ip) != before
     manager.unload_extension("agf_magics")
     assert footprint(shell.ip) == before
+    for thread in [thread for thread in threading.enumerate() if thread.name == "agf-engine"]:
+        thread.join(30)
+        assert not thread.is_alive()
     manager.load_extension("agf_magics")
 
 
