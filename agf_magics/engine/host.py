@@ -50,7 +50,8 @@ class Host:
         """Seconds that user code has to stop, once told, before it is left behind."""
         self._calls = calls
         self._enter = enter
-        self._turned = time.monotonic()
+        self.turned = time.monotonic()
+        """When the loop last had a turn."""
 
     @property
     def waited(self) -> bool:
@@ -67,7 +68,7 @@ class Host:
         """
         if place == "worker" or (place == "kernel" and self._calls is not None):
             return await self._elsewhere(place, function, given, timeout)
-        if place == "kernel" or time.monotonic() - self._turned > TURN:
+        if place == "kernel" or time.monotonic() - self.turned > TURN:
             await self.turn()
         if timeout is not None:
             return await self._inline_in_time(function, given, timeout)
@@ -79,7 +80,7 @@ class Host:
     async def turn(self) -> None:
         """Let the loop do what else is due."""
         await asyncio.sleep(0)
-        self._turned = time.monotonic()
+        self.turned = time.monotonic()
 
     async def _inline_in_time(self, function: Callable[..., Any], given: Mapping[str, Any], timeout: float) -> Result:
         deadline = asyncio.get_running_loop().time() + timeout

@@ -78,7 +78,8 @@ async def _outside(
     run: Performer, callee: Tool | Agent, what: str, step: Invoke, given: dict[str, Value], scope: Scope
 ) -> Value:
     """Cross into user code and come back with a settled value."""
-    place = callee.where or ("loop" if callee.is_async else "worker" if scope.beside else "kernel")
+    alone = run.host.waited and not scope.beside
+    place = callee.where or ("loop" if callee.is_async else "kernel" if alone else "worker")
     ok, value = await run.host.call(place, callee.function, given, callee.timeout)
     span = step.name.span or step.span
     if ok:
@@ -93,7 +94,8 @@ async def _outside(
     if isinstance(value, StepError):
         raise _placed(value, step, ())
     message = f"{what} {callee.name!r} failed: {type(value).__name__}: {_short(str(value))}"
-    raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from value
+    hint = "; ".join(getattr(value, "__notes__", ())) or None
+    raise StepError(Diagnostic(f"step.{what}-failed", message, span, hint)) from value
 
 
 def _offered(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:

@@ -16,7 +16,7 @@ from ..flow.steps import Step
 from ..flow.values import Value
 from ..text.diagnostics import StepError
 from . import events as ev
-from .host import Host
+from .host import TURN, Host, StillRunning
 from .limits import Budget, Grant
 from .link import Linked
 
@@ -74,16 +74,20 @@ class Performer:
     async def step(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1) -> tuple[Value, Frame]:
         """Run ``step`` once; its value and the frame it leaves."""
         at = (*scope.before, step.id, *index)
-        emit = self.emit
-        emit(ev.StepStarted(at, clock(), attempt))
+        emit, now = self.emit, clock()
+        if now - self.host.turned > TURN:
+            await self.host.turn()
+        emit(ev.StepStarted(at, now, attempt))
         try:
             value = await self.shapes[type(step)](self, step, frame, scope, index)
             if step.target is not None:
                 frame = step.target.store(frame, Outcome(value))
-        except asyncio.CancelledError as stop:
-            # A call that could not be stopped says so in the CancelledError it leaves behind.
-            why = getattr(stop, "left_running", None)
-            emit(ev.StepLeft(at, clock(), why) if why else ev.StepCancelled(at, clock()))
+        except StillRunning as stop:
+            emit(ev.StepCancelled(at, clock()) if stop.told else ev.StepLeft(at, clock(), stop.left_running))
+            stop.told = True
+            raise
+        except asyncio.CancelledError:
+            emit(ev.StepCancelled(at, clock()))
             raise
         except BaseException as error:
             if isinstance(error, StepError) and error.at is None:

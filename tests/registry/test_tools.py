@@ -72,7 +72,7 @@ def test_a_tool_stays_the_function_it_is(registry: Registry) -> None:
 
 
 def test_without_a_registry_it_goes_into_the_default_one() -> None:
-    code = "from agf_magics.registry import tool, default\n@tool\ndef f(x): ...\nassert list(default().tools) == ['f']"
+    code = "from agf_magics.registry import tool, default\n@tool\ndef f(x): ...\nassert 'f' in default().tools"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
