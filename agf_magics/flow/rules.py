@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..text.diagnostics import Diagnostic, in_order, suggest
+from ..text.diagnostics import Diagnostic, suggest
 from ..text.source import Span
 from .frame import Ref
 from .outcomes import Outcomes
@@ -33,11 +33,11 @@ Rule = Callable[[Facts], Iterator[Diagnostic]]
 
 
 def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
-    """``flow`` with the names that its input must bring (`Flow.inputs`), and everything found, sorted by place."""
+    """``flow`` with the names that its input must bring (`Flow.inputs`), and everything found, rule by rule."""
     trace = follow(flow)
     facts = Facts(flow, tuple(every(flow.body)), trace, Outcomes(flow, trace))
     found = [diagnostic for rule in RULES for diagnostic in rule(facts)]
-    return replace(flow, inputs=inputs(facts)), in_order(found)
+    return replace(flow, inputs=inputs(facts)), found
 
 
 def inputs(facts: Facts) -> tuple[Ref, ...]:
@@ -57,16 +57,16 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
 
 def unwritten(facts: Facts) -> Iterator[Diagnostic]:
     """flow.unwritten: a name that no step writes and that looks like one that an earlier step does write."""
-    written: dict[str, None] = {}
+    written: dict[str, list[str]] = {}
     seen: set[str] = set()
     for move in facts.trace.order:
         name = move.store
         if isinstance(move, Write):
             if move.lasting:
-                written[name] = None
+                written.setdefault(name[:1], []).append(name)
         elif name and move.unwritten and name not in seen:
             seen.add(name)
-            near = _misspelt(name, written)
+            near = _misspelt(name, written.get(name[:1], []))
             if near is not None:
                 message, hint = f"no step writes {name!r}", f"did you mean {near}?"
                 yield Diagnostic("flow.unwritten", message, _word(move.ref.span, name), hint, "warning")
@@ -176,13 +176,13 @@ def labels(facts: Facts) -> Iterator[Diagnostic]:
 RULES: tuple[Rule, ...] = (unwritten, read_before_written, overwritten, never_read, lists, labels, expressions)
 
 
-def _misspelt(name: str, written: dict[str, None]) -> str | None:
-    """The written name that ``name`` was likely meant to be.
+def _misspelt(name: str, written: list[str]) -> str | None:
+    """The written name that ``name`` was likely meant to be; they have the first letter in common.
 
     Names that differ at their end alone (doc, docs; reviewers, reviews) are two names, not one misspelt.
     """
-    alike = [w for w in written if w[:1] == name[:1] and abs(len(w) - len(name)) <= 2 and not _same_stem(w, name)]
-    near = difflib.get_close_matches(name, alike, 1, 0.75)
+    alike = [word for word in written if abs(len(word) - len(name)) <= 2 and not _same_stem(word, name)]
+    near = difflib.get_close_matches(name, alike, 1, 0.75) if alike else None
     return near[0] if near else None
 
 

@@ -50,7 +50,7 @@ class Shape:
 
 
 _PLAIN = {name: Shape(frozenset({name})) for name in WORDS}
-BOOL = Shape(frozenset({"bool"}), (False, True))
+BOOL, _TRUE, _FALSE = (Shape(frozenset({"bool"}), values) for values in ((False, True), (True,), (False,)))
 TEXT, NUMBER = _PLAIN["text"], _PLAIN["number"]
 
 
@@ -112,12 +112,12 @@ def _join(a: Shape, b: Shape) -> Shape:
 
 def truthy(shape: Shape) -> Shape | None:
     """What of ``shape`` is true; None: nothing."""
-    return _keep(shape, True)
+    return _TRUE if shape is BOOL else _keep(shape, True)
 
 
 def falsy(shape: Shape) -> Shape | None:
     """What of ``shape`` is false; None: nothing."""
-    return _keep(shape, False)
+    return _FALSE if shape is BOOL else _keep(shape, False)
 
 
 def _keep(shape: Shape, wanted: bool) -> Shape | None:

@@ -19,7 +19,7 @@ from agf_magics.languages import LANGUAGES
 from agf_magics.languages.pipeline.infer import infer
 from agf_magics.languages.pipeline.r1 import parse
 from agf_magics.languages.pipeline.scope import ANYWHERE
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError, in_order
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds
 
@@ -36,7 +36,7 @@ def flow_of(text: str) -> Flow:
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_checks(row: dict[str, Any]) -> None:
     flow, found = check(flow_of(row["text"]))
-    told = [{"severity": d.severity, "code": d.code, "at": d.span.text if d.span else None} for d in found]
+    told = [{"severity": d.severity, "code": d.code, "at": d.span.text if d.span else None} for d in in_order(found)]
     assert told == row["found"]
     assert {ref.path[-1]: ref.certain for ref in flow.inputs} == row["inputs"]
 

@@ -89,11 +89,11 @@ class _Inference:
         return literal(node.value)
 
     def path(self, node: Path, certain: bool) -> Shape | None:
-        first, *rest = node.read
+        first = node.read[0]
         if isinstance(first, int):
-            shape, fault = descend(self.params[first], tuple(map(str, rest)))
+            shape, fault = descend(self.params[first], node.parts[1:])
         else:
-            shape, fault = self.look(tuple(map(str, node.read)))
+            shape, fault = self.look(node.read)  # type: ignore[arg-type]  # without a parameter it is all names
         self.fault(fault, node.at, node.end, certain)
         return shape
 
