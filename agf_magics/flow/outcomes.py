@@ -23,6 +23,8 @@ class Outcomes:
         for read in trace.reads:
             self._reads.setdefault(read.step.id, {})[read.ref.path] = read
         self._outcomes: dict[str, Shape | None] = {}
+        self._expressions: dict[int, Shape | None] = {}
+        """By identity: an expression is looked at once, so that what it says is told once."""
         self._schemas: dict[str, Shape] = {}
 
     def of(self, step: Step) -> Shape | None:
@@ -35,13 +37,16 @@ class Outcomes:
         """What an expression of ``step`` gives."""
         if self.flow.infer is None:
             return None
+        if id(expr) in self._expressions:
+            return self._expressions[id(expr)]
         reads = self._reads.get(step.id, {})
 
         def look(path: tuple[str, ...]) -> Found:
             read = reads.get(path)
             return self._read(read) if read else (None, None)
 
-        return self.flow.infer(expr, look, self.found)
+        self._expressions[id(expr)] = shape = self.flow.infer(expr, look, self.found)
+        return shape
 
     def _find(self, step: Step) -> Shape | None:
         match step:

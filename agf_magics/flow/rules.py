@@ -140,7 +140,12 @@ def expressions(facts: Facts) -> Iterator[Diagnostic]:
                 outcomes.expression(step, step.args)
             case Compute():
                 outcomes.of(step)
+            case Choose():
+                outcomes.expression(step, step.pick)
+            case Each():
+                outcomes.expression(step, step.over)
             case Fold():
+                outcomes.expression(step, step.over)
                 outcomes.expression(step, step.init)
     yield from outcomes.found
 
@@ -173,7 +178,8 @@ def labels(facts: Facts) -> Iterator[Diagnostic]:
             yield Diagnostic("flow.no-case", message, step.pick.span, "the step fails for it", "warning")
 
 
-RULES: tuple[Rule, ...] = (unwritten, read_before_written, overwritten, never_read, lists, labels, expressions)
+# Expressions come before what asks for their shapes: looked at in the order of the text, none waits for a long chain.
+RULES: tuple[Rule, ...] = (unwritten, read_before_written, overwritten, never_read, expressions, lists, labels)
 
 
 def _misspelt(name: str, written: list[str]) -> str | None:

@@ -65,6 +65,14 @@ def test_an_overwritten_store_shows_both_places() -> None:
     assert [(what, span.place) for what, span in finding.related] == [("overwritten here", (4, 35))]
 
 
+def test_a_chain_of_thousands_of_steps_is_followed_to_its_end() -> None:
+    steps = ["- transform: {value: \"'a'\", output: s0}\n"]
+    steps += [f"- transform: {{value: s{n - 1}, output: s{n}}}\n" for n in range(1, 3000)]
+    steps += ["- match: {on: s2999, cases: {a: {pipeline: q}, b: {pipeline: q}}}\n"]
+    found = check(flow_of(f"pipeline: p\nsteps:\n{''.join(steps)}"))[1]
+    assert [d.code for d in found] == ["flow.label"]
+
+
 # --- what is inferred of an expression is so ---
 
 NAMES = st.sampled_from(
