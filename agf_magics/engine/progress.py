@@ -216,7 +216,8 @@ def _excuse(p: Progress, body: Row) -> None:
     if not body.excused:
         *before, step = body.key
         for row in p.rows.values():
-            if row.key[: len(before)] == tuple(before) and row.key[len(before)].startswith(step):
+            inner = row.key[len(before) :]  # nothing is left of the key of the call around it
+            if inner and row.key[: len(before)] == tuple(before) and inner[0].startswith(step):
                 row.excused = True
 
 
