@@ -111,49 +111,58 @@ class Page:
 
     def page(self, run: Run) -> Bundle:
         html, text = _page(run)
-        if self._flow is not None:
-            self._diagram = self._diagram or Diagram(self._flow, run.progress)
-            html = self._diagram.html() + html
-        return {"text/html": html, "text/plain": text}
+        return {"text/html": self.picture(run) + html, "text/plain": text}
+
+    def picture(self, run: Run) -> str:
+        """In the colours of the run as it stands; empty where none is wanted."""
+        if self._flow is None:
+            return ""
+        self._diagram = self._diagram or Diagram(self._flow, run.progress)
+        return self._diagram.html()
 
 
 class Widget(Page):
-    """The same page in one widget, with a button that cancels the run; frozen to the page at the end."""
+    """The same page alive, with a button that cancels the run; frozen to the page at the end."""
 
     _kept: ClassVar[deque[list[Any]]] = deque()
 
-    def __init__(self, config: AgfMagics, flow: Flow | None) -> None:
+    def __init__(self, config: AgfMagics, flow: Flow | None, has_button: bool) -> None:
+        """``has_button``: whether a click would be heard while the cell waits."""
         super().__init__(config, flow)
-        self._body: Any = None
-        self._button: Any = None
+        self._has_button = has_button
+        self._parts: list[Any] = []
+        """The picture, the steps, the button."""
 
     def draw(self, run: Run) -> None:
-        if self._body is None:
+        if not self._parts:
             self._open(run)
-        else:
-            self._body.value = self.page(run)["text/html"]
+        self._fill(run)
 
     def close(self, run: Run) -> None:
         super().close(run)
-        if self._body is not None:
-            self._body.value = self.page(run)["text/html"]
-            self._button.layout.display = "none"
+        if self._parts:
+            self._fill(run)
+            self._parts[2].layout.display = "none"
+
+    def _fill(self, run: Run) -> None:
+        # A widget is sent only what differs: the picture does not flicker while a clock beneath it goes on.
+        picture, steps, _ = self._parts
+        picture.value = self.picture(run)
+        steps.value = f'<div style="line-height:1.4">{_page(run)[0]}</div>'
 
     def _open(self, run: Run) -> None:
         import ipywidgets  # type: ignore[import-untyped]
 
-        page = self.page(run)
-        self._body = ipywidgets.HTML(page["text/html"])
-        self._button = ipywidgets.Button(description="Cancel", icon="stop", tooltip="Kernel ▸ Interrupt (■) works too")
-        self._button.on_click(lambda _: run.cancel("button"))
-        comm = self._button.comm
-        if hasattr(comm, "_reply_subshell_for"):
+        button = ipywidgets.Button(description="Cancel", icon="stop", tooltip="Kernel ▸ Interrupt (■) works too")
+        button.layout.display = None if self._has_button else "none"
+        button.on_click(lambda _: run.cancel("Cancel button"))
+        if hasattr(button.comm, "_reply_subshell_for"):
             # ipykernel 7.4 sends a click to the shell that opened the button: this very one, which waits for the run.
-            comm._reply_subshell_for = lambda data, default: default
-        box = ipywidgets.VBox([self._body, self._button])
-        self._keep([part for one in (self._body, self._button) for part in (one, one.layout, one.style)])
-        self._kept[-1].extend((box, box.layout))
-        self.slot.put({**box._repr_mimebundle_(), **page})
+            button.comm._reply_subshell_for = lambda data, default: default
+        self._parts = [ipywidgets.HTML(), ipywidgets.HTML(), button]
+        box = ipywidgets.VBox(self._parts)
+        self._keep([box, box.layout, *(model for part in self._parts for model in (part, part.layout, part.style))])
+        self.slot.put({**box._repr_mimebundle_(), **self.page(run)})
 
     @classmethod
     def _keep(cls, widgets: list[Any]) -> None:
@@ -212,7 +221,7 @@ def view(config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None) -> V
     """The view that the settings ask for; ``auto``: that suits where we are. ``drawn``: whose picture to show."""
     mode = "off" if quiet else _mode(config.progress, shell)
     if mode in ("widget", "html"):
-        return Widget(config, drawn) if mode == "widget" else Page(config, drawn)
+        return Widget(config, drawn, _hears_clicks(shell)) if mode == "widget" else Page(config, drawn)
     if drawn is not None:
         show(_first(drawn))
     return Text() if mode == "text" else Nothing()
@@ -224,6 +233,12 @@ def _mode(wanted: str, shell: Any) -> str:
     if getattr(shell, "kernel", None) is None:
         return "text"
     return "widget" if any(name in os.environ for name in FRONT_ENDS) else "html"
+
+
+def _hears_clicks(shell: Any) -> bool:
+    """Whether the kernel can be reached while a cell waits (ipykernel 7); a dead button is worse than none."""
+    told = getattr(getattr(shell, "kernel", None), "kernel_info", {})
+    return "kernel subshells" in told.get("supported_features", ())
 
 
 def _first(flow: Flow) -> Bundle:

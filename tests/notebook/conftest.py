@@ -108,7 +108,7 @@ class Cell:
     def end(self) -> Cell:
         """Wait for its end."""
         self.until("status", "'idle'")
-        self.reply = self.kernel.client.get_shell_msg(timeout=PATIENCE)["content"]
+        self.reply = self.kernel.reply(self.id)
         return self
 
     @property
@@ -156,6 +156,14 @@ class Kernel:
     def next(self) -> dict[str, Any]:
         message: dict[str, Any] = self.client.get_iopub_msg(timeout=PATIENCE)
         return message
+
+    def reply(self, id: str) -> dict[str, Any]:
+        """The content of the reply to a request; starting a kernel may leave one behind that nobody waited for."""
+        while True:
+            message = self.client.get_shell_msg(timeout=PATIENCE)
+            if message["parent_header"]["msg_id"] == id:
+                content: dict[str, Any] = message["content"]
+                return content
 
     def begin(self, code: str) -> Cell:
         return Cell(self, self.client.execute(code))

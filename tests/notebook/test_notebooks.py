@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,12 @@ from nbclient.exceptions import CellExecutionError
 
 pytestmark = pytest.mark.kernel
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+CODE = r"(?:agent|flow|limit|magic|pipeline|r1|run|schema|step|tool|yaml)\.[a-z][a-z-]*"
+FENCED = re.compile(r"^```\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+WANTED = re.compile(r"must give `(.+)`\.$", re.MULTILINE)
 
 SETUP = """\
 %load_ext agf_magics
@@ -53,9 +60,80 @@ def notebook_of(*cells: str) -> Any:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_our_notebooks_run_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
+def test_our_notebooks_run_and_their_mistakes_give_the_errors_that_the_text_announces(
+    path: Path, tmp_path: Path
+) -> None:
     done = execute(nbformat.read(path, as_version=4), tmp_path)
     assert "widgets" not in done.metadata
+    told = {}
+    for before, cell in zip(done.cells, done.cells[1:], strict=False):
+        if "raises-exception" in cell.metadata.get("tags", ()):
+            told[cell.id] = re.findall(f"`({CODE})`", before.source), codes(cell)
+        elif cell.cell_type == "code":
+            assert not codes(cell), cell.id
+    assert told
+    for announced, raised in told.values():
+        assert announced == raised and raised
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_our_notebooks_are_kept_without_outputs(path: Path) -> None:
+    for cell in nbformat.read(path, as_version=4).cells:
+        assert not cell.get("outputs") and cell.get("execution_count") is None
+        assert re.fullmatch("[a-z0-9-]+", cell.id) and cell.metadata.keys() <= {"tags"}
+
+
+def test_every_solution_gives_what_its_exercise_asks_for(tmp_path: Path) -> None:
+    notebook = nbformat.read(FOLDER / "pipeline-language.ipynb", as_version=4)
+    cells, wanted = [], {}
+    for cell in notebook.cells:
+        cells.append(cell)
+        if cell.cell_type == "markdown" and (found := WANTED.search(cell.source)):
+            cells += [nbformat.v4.new_code_cell(code) for code in FENCED.findall(cell.source.partition("<details>")[2])]
+            if not cells[-1].source.startswith("%r1"):
+                cells.append(nbformat.v4.new_code_cell("%r1 pipe"))
+            wanted[cells[-1].id] = ast.literal_eval(found[1])
+    notebook.cells = cells
+    execute(notebook, tmp_path)
+    given = {cell.id: ast.literal_eval(cell.outputs[0].data["text/plain"]) for cell in cells if cell.id in wanted}
+    assert len(wanted) == sum(cell.source.startswith("**Exercise.**") for cell in cells) == 23
+    assert given == wanted
+
+
+@pytest.mark.parametrize(
+    ("licences", "left_out", "last", "report"),
+    [
+        (["MIT"] * 3, 0, "3 packages, 1 licences", "Every package comes under an allowed licence."),
+        (["MIT"] * 400 + ["Fancy"] * 200, 7, "600 packages, 2 licences", "- p400 1.0: other"),
+    ],
+    ids=["3 packages", "607 packages"],
+)
+def test_the_quickstart_reads_whatever_is_installed(
+    licences: list[str], left_out: int, last: str, report: str, tmp_path: Path
+) -> None:
+    """``left_out``: how many more there are, whose metadata lack a version."""
+    for number, licence in enumerate([*licences, *[""] * left_out]):
+        folder = tmp_path / "site" / f"p{number}-1.0.dist-info"
+        folder.mkdir(parents=True)
+        version = f"Version: 1.0\nLicense: {licence}\n" if licence else ""
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: p{number}\n{version}")
+    notebook = nbformat.read(FOLDER / "quickstart.ipynb", as_version=4)
+    only = f"def distributions(): return importlib.metadata.distributions(path=[{str(tmp_path / 'site')!r}])"
+    tools = next(place for place, cell in enumerate(notebook.cells) if cell.id == "tools")
+    look = f"import importlib.metadata, sys\nsys.path.insert(0, {str(tmp_path / 'site')!r})\n{only}"
+    notebook.cells.insert(tools + 1, nbformat.v4.new_code_cell(look))
+    execute(notebook, tmp_path)
+    printed = next(cell for cell in notebook.cells if cell.id == "result").outputs[0].text
+    assert printed.splitlines()[-1] == f"{last}; report: licences.md"
+    assert report in (tmp_path / "licences.md").read_text()
+    page = next(cell for cell in notebook.cells if cell.id == "packages").outputs[-1].data["text/plain"]
+    assert (f"{left_out} elements failed and left out" in page) == bool(left_out)
+
+
+def codes(cell: Any) -> list[str]:
+    """Of the errors that a cell ended with."""
+    said = "\n".join(line for output in cell.outputs if output.output_type == "error" for line in output.traceback)
+    return re.findall(rf"\[({CODE})\]", re.sub(r"\x1b\[[0-9;]*m", "", said))
 
 
 def test_an_executed_notebook_holds_no_widget_and_reads_without_a_kernel(tmp_path: Path) -> None:
