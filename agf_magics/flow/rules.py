@@ -100,7 +100,7 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
     for move in facts.trace.order:
         if isinstance(move, Read):
             read.update(write.key for write in move.writes)
-        elif move.store and move.lasting:
+        elif move.lasting:
             before, name = last.get(move.key), move.store
             if before is not None and move.key in read:
                 message, related = f"{name!r} is written a second time", _place("first written here", before.ref.span)
@@ -120,7 +120,7 @@ def never_read(facts: Facts) -> Iterator[Diagnostic]:
     latest = {write.key: write for write in facts.trace.writes}
     for write in facts.trace.writes:
         name = write.store
-        if not name or (write.key, write.step.id) in read:
+        if (write.key, write.step.id) in read:
             continue
         if not write.lasting:
             if not isinstance(write.step, Fold):  # a fold must name a store

@@ -64,11 +64,14 @@ class Read(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """Everything that is read and written, in the order of the text."""
+    """What is read and written, in the order of the text."""
 
     reads: list[Read]
+    """All of it: stores, the pipe, items."""
     writes: list[Write]
+    """Of stores."""
     order: list[Read | Write]
+    """Both."""
 
 
 def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
@@ -181,8 +184,9 @@ class _Walk:
         for ref in step.target.writes() if step.target else ():
             write = Write(ref.path, self.store(ref.path), step, ref, lasting=view.outer is None)
             view.written[ref.path] = (write,)
-            self.trace.writes.append(write)
-            self.trace.order.append(write)
+            if write.store:
+                self.trace.writes.append(write)
+                self.trace.order.append(write)
 
     def read(self, step: Step, refs: Iterable[Ref], view: _View, sure: bool) -> None:
         for ref in refs:
