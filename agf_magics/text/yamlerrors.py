@@ -52,8 +52,8 @@ class Slip(NamedTuple):
         return at - (self.text.rfind("\n", 0, at) + 1)
 
     def told(self, start: int, end: int, message: str, hint: str | None = None) -> Diagnostic:
-        size = len(self.text)
-        return Diagnostic("yaml.syntax", message, Span(self.source, min(start, size), min(end, size)), hint)
+        start = min(start, len(self.text))
+        return Diagnostic("yaml.syntax", message, Span(self.source, start, max(start, min(end, len(self.text)))), hint)
 
     def here(self, message: str, hint: str | None = None) -> Diagnostic:
         return self.told(self.at, self.at + 1, message, hint)

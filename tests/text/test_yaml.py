@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 import yaml as pyyaml
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, Fields, Items, Scalar, documents, plain, shown
+
+PATIENT = settings(suppress_health_check=[HealthCheck.too_slow])
+"""A machine that is busy with something else is no failure."""
 
 ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "yaml.json").read_text("utf-8"))["rows"]
 C_PARSER = pyyaml.__with_libyaml__
@@ -67,6 +70,7 @@ TREE = st.recursive(
 )
 
 
+@PATIENT
 @given(TREE, st.booleans())
 def test_json_reads_as_itself(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
@@ -100,6 +104,7 @@ def printed(value: Any, style: str, width: int, unicode: bool) -> str:
     return pyyaml.dump(value, Dumper=Printer, width=width, allow_unicode=unicode)
 
 
+@PATIENT
 @given(TREE.filter(same_in_both), st.sampled_from(STYLES), st.sampled_from([8, 80]), st.booleans())
 def test_what_a_yaml_printer_writes_reads_as_itself(value: Any, style: str, width: int, unicode: bool) -> None:
     values, found = read(printed(value, style, width, unicode))
@@ -122,6 +127,7 @@ def written_for(letter: str, source: str) -> bool:
     return source == "''" or source[:1] == "\\"
 
 
+@PATIENT
 @given(st.lists(TEXT.filter(same_in_both), min_size=1, max_size=3), st.sampled_from(STYLES), st.sampled_from([8, 80]))
 def test_every_letter_knows_where_it_stands(texts: list[str], style: str, width: int) -> None:
     text = printed({"k": texts}, style, width, True)
@@ -286,6 +292,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@PATIENT
 @given(st.lists(st.sampled_from(PIECES), max_size=16))
 def test_no_text_makes_reading_raise_or_lose_a_place(pieces: list[str]) -> None:
     source, problems = Source("a text", "".join(pieces)), Diagnostics()
@@ -304,7 +311,18 @@ def test_the_parser_in_python_gives_the_same() -> None:
         pytest.skip("the C parser is missing here: the other tests have shown it")
     program = "import sys; sys.modules['yaml._yaml'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     slow = "not exhaust and not printer and not json"
-    command = [sys.executable, "-c", program, "-rs", "-p", "no:cacheprovider", "-k", slow, __file__]
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "-rs",
+        "-p",
+        "no:cacheprovider",
+        "--hypothesis-seed=1",
+        "-k",
+        slow,
+        __file__,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "the C parser is missing here" in done.stdout  # as the skipped rows found
