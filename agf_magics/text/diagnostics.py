@@ -1,8 +1,8 @@
 """What is wrong, where, and what would be right: one model for every layer.
 
-A Diagnostic is data. Loading collects them (`Diagnostics`) and goes on, so that everything wrong is told at once; running
-raises one. The class of the exception says whose fault it is: `DefinitionError` the text's, `StepError` a step's while it
-ran; any other exception is a bug of ours.
+A Diagnostic is data. Loading collects them (`Diagnostics`) and goes on, so that everything wrong is told at once;
+running raises one. The class of the exception says whose fault it is: `DefinitionError` the text's, `StepError` a
+step's while it ran; any other exception is a bug of ours.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Literal
 from .source import Span
 
 Severity = Literal["error", "warning", "note"]
+
+SHOWN = 20
+"""Findings that the text of an error tells; all of them are on it as data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,9 @@ class Diagnostics:
         return tuple(d for d in self if d.severity == "error")
 
     def refuse(self, strict: bool = False) -> None:
-        """Raise a DefinitionError with everything found if something is wrong; ``strict``: if anything was warned about."""
+        """Raise a DefinitionError with everything found if something is wrong; ``strict``: if anything was warned
+        about.
+        """
         if any(d.severity == "error" or (strict and d.severity == "warning") for d in self._found):
             raise DefinitionError(*self)
 
@@ -116,7 +121,9 @@ class AgfError(Exception):
         return self.diagnostic.code
 
     def __str__(self) -> str:
-        return "\n".join(str(d) for d in self.diagnostics)
+        shown = [str(d) for d in self.diagnostics[:SHOWN]]
+        more = len(self.diagnostics) - SHOWN
+        return "\n".join([*shown, *([f"... and {more:,} more"] if more > 0 else [])])
 
 
 class DefinitionError(AgfError):
