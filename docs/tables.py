@@ -1,0 +1,243 @@
+"""The parts of the reference that the code itself tells: a page asks for one with ``<!-- generated: NAME -->``.
+
+Keys come from the table the loader reads by, magics from the table their lines are read by, settings from their fields:
+what the site says of them cannot differ from what they do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_args
+
+import agf_magics as agf
+from agf_magics import __main__, settings
+from agf_magics.engine import events
+from agf_magics.languages.pipeline import words
+from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
+from agf_magics.notebook.commands import COMMANDS
+from agf_magics.notebook.config import SHARED, AgfMagics
+from agf_magics.notebook.options import Command
+
+MARK = re.compile(r"^<!-- generated: ([\w-]+)(?: ([\w-]+))? -->$", re.MULTILINE)
+
+
+def filled(page: str) -> str:
+    """``page`` with everything it asks for in its place."""
+    return MARK.sub(lambda asked: TABLES[asked[1]](*filter(None, [asked[2]])), page)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = list(head)
+    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _keys(kind: words.Kind) -> str:
+    rows = [
+        (f"`{key.name}`", "yes" if key.required else "no", _code(words.TAKES[key.takes]), _meaning(key))
+        for key in kind.keys.values()
+    ]
+    return _table(("key", "required", "takes", "what it does"), rows)
+
+
+def _meaning(key: words.Key) -> str:
+    """What a key's documentation says, and the names that what stands there sees."""
+    sees = f" It sees `{'`, `'.join(key.binds)}` beside `ctx` and `pipe`." if key.binds else ""
+    return _code(key.doc) + sees
+
+
+def _code(text: str) -> str:
+    """Braces and the language's own words as code."""
+    return re.sub(r"(\{[^}]*\}|!expr|\bctx\b|\bpipe\b|\bacc\b)", r"`\1`", text)
+
+
+def step(kind: str) -> str:
+    return _keys(words.STEPS[kind])
+
+
+def document(kind: str) -> str:
+    return _keys(words.DOCUMENTS[kind])
+
+
+def target() -> str:
+    return _keys(words.TARGET)
+
+
+def field_types() -> str:
+    rows = []
+    for name, told in words.FIELD_TYPES.items():
+        own = ", ".join(f"`{key}`{'' if needs == 'must' else ' (optional)'}" for key, needs in FIELD_KEYS[name].items())  # type: ignore[index]
+        rows.append((f"`{name}`", told, own or "none"))
+    return _table(("type", "what conforms", "its keys beside `type` and `required`"), rows)
+
+
+def functions() -> str:
+    return _table(
+        ("written", "gives"), ((f"`{form}`", FUNCTIONS_GIVE[name]) for name, form in words.FUNCTIONS.items())
+    )
+
+
+FUNCTIONS_GIVE: Mapping[str, str] = {
+    "map": "the value of the lambda for each element, in order",
+    "filter": "the elements for which the lambda is true",
+    "all": "`true` if the lambda is true for every element; of an empty list `true`",
+    "any": "`true` if the lambda is true for some element; of an empty list `false`",
+    "find": "the first element for which the lambda is true, or `null`",
+    "count": "how many elements there are",
+    "sum": "the sum of a list of numbers; of an empty list `0`",
+    "join": "one text of a list of texts, with the separator between them",
+    "get": "what stands at the path, or the default (`null` when left out) where nothing stands; never an error",
+}
+
+
+def magics() -> str:
+    return "\n\n".join(map(_magic, COMMANDS.values()))
+
+
+def _magic(command: Command) -> str:
+    rows = [(f"`{o.metavar}`", _code(o.help) + _again(o.many)) for o in command.operands]
+    rows += [(f"`{o.flag} {o.metavar}`".replace(" `", "`"), _code(o.help) + _again(o.many)) for o in command.options]
+    rows.append(("`-h`, `--help`", "show this in the notebook"))
+    plain = command.name.lstrip("%")
+    return "\n\n".join(
+        [
+            f"(magic-{plain.replace('_', '-')})=\n## {command.name}",
+            command.about,
+            f"```text\n{_wrapped(command.usage)}\n```",
+            _table(("written", "what it does"), rows),
+            f"```{{code-block}} ipython\n{command.example}\n```",
+        ]
+    )
+
+
+def _again(many: bool) -> str:
+    return "; may be given more than once" if many else ""
+
+
+def _wrapped(usage: str, width: int = 88) -> str:
+    lines = [""]
+    for word in re.findall(r"\[[^\]]*\](?:\.\.\.)?|\S+", usage):
+        if lines[-1] and len(lines[-1]) + len(word) > width:
+            lines.append("   ")
+        lines[-1] += f" {word}" if lines[-1].strip() else (word if not lines[-1] else f" {word}")
+    return "\n".join(lines)
+
+
+def shared_settings() -> str:
+    defaults = settings.Settings()
+    docs = field_docs(settings, "Settings")
+    rows = [
+        (f"`{name}`", f"`{name.replace('_', '-')}`", f"`{getattr(defaults, name)!r}`", docs[name]) for name in SHARED
+    ]
+    return _table(("`%config AgfMagics.…`", "in pyproject.toml", "default", "what it sets"), rows)
+
+
+def view_settings() -> str:
+    traits = AgfMagics.class_traits(config=True)
+    rows = [
+        (f"`{name}`", f"`{trait.default_value!r}`", str(trait.help))
+        for name, trait in traits.items()
+        if name not in SHARED
+    ]
+    return _table(("`%config AgfMagics.…`", "default", "what it sets"), rows)
+
+
+def field_docs(module: Any, name: str) -> dict[str, str]:
+    """The text below each field of a class."""
+    tree = ast.parse(inspect.getsource(module))
+    (found,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    docs: dict[str, str] = {}
+    for field, below in zip(found.body, found.body[1:], strict=False):
+        is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+            docs[field.target.id] = " ".join(str(below.value.value).split())  # type: ignore[attr-defined]
+    return docs
+
+
+def api(group: str) -> str:
+    return "\n\n".join(_entry(name) for name in API[group])
+
+
+API: Mapping[str, tuple[str, ...]] = {
+    "functions": ("define", "load", "run", "arun", "evaluate", "draw"),
+    "decorators": ("tool", "agent"),
+    "things": ("Flow", "Run", "Limits", "Registry", "registry"),
+    "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
+}
+"""Every name of ``agf_magics.__all__``, where the reference shows it."""
+
+
+def _entry(name: str) -> str:
+    thing = getattr(agf, name)
+    parts = [f"(api-{name.lower()}-{'class' if inspect.isclass(thing) else 'name'})=\n### {name}"]
+    if inspect.isfunction(thing) and name not in ("tool", "agent"):
+        parts.append(f"```{{code-block}} python\n{name}{_signature(thing)}\n```")
+    told = inspect.getdoc(thing) if inspect.isclass(thing) or inspect.isfunction(thing) else REGISTRY
+    parts.append(_markdown(told or ""))
+    return "\n\n".join(parts)
+
+
+REGISTRY = "The `Registry` of this process: what everything uses that is given no `registry=`."
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    signature = inspect.signature(function)
+    given = []
+    for one in signature.parameters.values():
+        if one.kind is one.KEYWORD_ONLY and "*" not in given:
+            given.append("*")
+        default = "" if one.default is one.empty else f" = {one.default!r}"
+        given.append(f"{one.name}: {one.annotation}{default}")
+    lines = "".join(f"\n    {one}," for one in given)
+    return f"({lines}\n) -> {signature.return_annotation}"
+
+
+def _markdown(docstring: str) -> str:
+    """A docstring is nearly Markdown: names stand in two backticks, indented code in none."""
+    text = re.sub(r"``(.+?)``", r"`\1`", docstring)
+    return re.sub(r" \(decisions? [A-Z]\d+(?:, [A-Z]\d+)*\)", "", text)
+
+
+def event_list() -> str:
+    rows = []
+    for kind in get_args(events.Event):
+        told = " ".join((kind.__doc__ or "").split())
+        said = "" if told.startswith(f"{kind.__name__}(") else _markdown(told)
+        rows.append((f"`{kind.__name__}`", ", ".join(f"`{name}`" for name in kind._fields), said))
+    return _table(("event", "fields", ""), rows)
+
+
+def command_line() -> str:
+    (acts,) = (action for action in __main__._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    parts = []
+    for name, act in acts.choices.items():
+        about = str(act.description)
+        rows = [_argument(action) for action in act._actions if not isinstance(action, argparse._HelpAction)]
+        table = _table(("written", "what it does"), rows)
+        parts.append(f"## agf-magics {name}\n\n{about[:1].upper()}{about[1:]}.\n\n{table}")
+    return "\n\n".join(parts)
+
+
+def _argument(action: argparse.Action) -> tuple[str, str]:
+    written = action.option_strings[0] if action.option_strings else "FILE"
+    value = f" {action.metavar}" if action.metavar and action.option_strings else ""
+    return f"`{written}{value}`", f"{action.help}{_again(isinstance(action, argparse._AppendAction))}"
+
+
+TABLES: Mapping[str, Callable[..., str]] = {
+    "step": step,
+    "document": document,
+    "target": target,
+    "field-types": field_types,
+    "functions": functions,
+    "magics": magics,
+    "shared-settings": shared_settings,
+    "view-settings": view_settings,
+    "api": api,
+    "events": event_list,
+    "command-line": command_line,
+}

@@ -1,0 +1,228 @@
+"""The pages of docs/ as a reader would use them: their blocks, in order, in a real shell with the extension loaded.
+
+How a block is read:
+
+    yaml              a definition, as from a file pipeline.yaml; one that begins with "- " is a pipeline's steps
+    python, ipython   a cell
+    console           commands, each behind "$ "
+    text              what the blocks since the last text block told: an error, when its first line ends with [code],
+                      else what was printed and shown; "..." stands for anything
+    <!-- file: NAME -->     above a block: it is written to that file
+    <!-- not run: WHY -->   above a block: it is left alone
+
+Any other block is only read. ``python -m tests.doc_pages`` writes what the examples of the error reference tell.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from agf_magics.define import register
+from agf_magics.registry import default
+from agf_magics.text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+from agf_magics.text.source import Source
+
+DOCS = Path(__file__).parents[1] / "docs"
+ERRORS = DOCS / "reference" / "errors"
+
+FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ASIDE = re.compile(r"<!-- (file|not run): (.+) -->\n$")
+CODE = re.compile(r" \[([a-z0-9]+\.[a-z0-9-]+)\]$")
+ENTRY = re.compile(r"^\((?P<label>[a-z0-9.-]+)\)=\n## (?P<code>\S+)\n\n\*\*(?P<when>[^*]+)\.\*\* ", re.MULTILINE)
+"""An entry of the error reference: its label, its code, when it is told."""
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    start: int
+    """Of its text in the page."""
+    aside: str = ""
+    """``file`` or ``not run``."""
+    name: str = ""
+    """Of the file."""
+
+
+class Told(NamedTuple):
+    """A finding, and when it was told."""
+
+    when: str
+    diagnostic: Diagnostic
+
+
+class Entry(NamedTuple):
+    code: str
+    label: str
+    whens: frozenset[str]
+    text: str
+    start: int
+
+
+def pages() -> list[Path]:
+    return sorted(page for page in DOCS.rglob("*.md") if "notebooks" not in page.parts)
+
+
+def blocks(text: str) -> Iterator[Block]:
+    for found in FENCE.finditer(text):
+        aside = ASIDE.search(text, 0, found.start())
+        what, name = aside.groups() if aside else ("", "")
+        yield Block(found[1], found[2], found.start(2), what, name)
+
+
+def entries(page: str) -> list[Entry]:
+    """What a page of the error reference has entries for."""
+    found = list(ENTRY.finditer(page))
+    ends = [entry.start() for entry in found[1:]] + [len(page)]
+    return [
+        Entry(
+            one["code"], one["label"], frozenset(one["when"].lower().split(", ")), page[one.start() : end], one.start()
+        )
+        for one, end in zip(found, ends, strict=False)
+    ]
+
+
+class Session:
+    """A reader with a shell."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.told: list[Told] = []
+        self.said: list[str] = []
+
+    def read(self, block: Block) -> None:
+        """Do what a block says."""
+        if block.aside == "file":
+            path = Path(block.name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+        elif block.aside != "not run":
+            READ.get(block.language, Session.only_read)(self, block)
+
+    def only_read(self, block: Block) -> None:
+        pass
+
+    def definition(self, block: Block) -> None:
+        source = Source("pipeline.yaml", block.text)
+        if block.text.startswith("- "):  # its first step is on line 1, as the reader sees it
+            source = Source(source.name, f"pipeline: example\nsteps:\n{block.text}", first_line=-1)
+        try:
+            found = register(source, origin=f"block {block.start}").findings
+        except DefinitionError as error:
+            found = error.diagnostics
+        self.told += [Told(f"{diagnostic.severity} when defined", diagnostic) for diagnostic in found]
+
+    def cell(self, block: Block) -> None:
+        with capture_output() as captured:
+            done = self.shell.run_cell(block.text, store_history=True)
+        self.said.append(captured.stdout)
+        self.said += [output.data.get("text/plain", "") for output in captured.outputs]
+        error = done.error_in_exec or done.error_before_exec
+        if error is not None:
+            self.failed(error, block)
+        for run in (value for value in [done.result, *self.shell.user_ns.values()] if hasattr(value, "run_id")):
+            self.told += [Told("warning while running", d) for d in run.progress.warnings]
+
+    def failed(self, error: BaseException, block: Block) -> None:
+        found = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
+        if found == [None]:
+            raise AssertionError(f"{block.text}\nraised {error!r}") from error
+        when = "error when defined"
+        if found[0].code.startswith("settings."):
+            when = "error when read"
+        elif isinstance(error, StepError):
+            when = "error while running"
+        elif not isinstance(error, AgfError) or found[0].code.startswith("magic."):
+            when = "error of the line"
+        elif re.search(r"\brun(_pipeline)?\b|--run\b", block.text):
+            when = "error before a run"
+        self.told += [Told(when, diagnostic) for diagnostic in found]
+
+    def commands(self, block: Block) -> None:
+        for line in block.text.splitlines():
+            if line.startswith("$ "):
+                words = shlex.split(line[2:])
+                if words[0] in ("agf-magics", "python"):
+                    words[:1] = [sys.executable, *(["-m", "agf_magics"] if words[0] == "agf-magics" else [])]
+                done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ})
+                self.said.append(done.stdout if done.returncode == 0 else done.stderr)
+
+    def answer(self) -> tuple[list[Told], str]:
+        """What was told and said since this was asked last."""
+        told, said = self.told, "\n".join(self.said)
+        self.told, self.said = [], []
+        return told, said
+
+
+READ: dict[str, Any] = {
+    "yaml": Session.definition,
+    "python": Session.cell,
+    "ipython": Session.cell,
+    "console": Session.commands,
+}
+
+
+@contextmanager
+def session(shell: InteractiveShell) -> Iterator[Session]:
+    """A reader who begins: an empty folder, nothing registered but what is built in, the prelude of the docs run."""
+    registry = default()
+    shelves = (registry.tools, registry.agents, registry.flows, registry.schemas)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for shelf in shelves:
+            for name in list(shelf):
+                shelf.remove(name)
+        shell.reset(new_session=True)
+        shell.extension_manager.load_extension("agf_magics")
+        try:
+            shell.run_cell("import agf_magics as agf\nfrom agf_magics import agent, tool", silent=True)
+            yield Session(shell)
+        finally:
+            shell.extension_manager.unload_extension("agf_magics")
+
+
+def prelude() -> list[Block]:
+    """What every example of the error reference assumes: the blocks of its first page."""
+    return list(blocks((ERRORS / "index.md").read_text(encoding="utf-8")))
+
+
+def example(entry: Entry, shell: InteractiveShell) -> Iterator[tuple[Block, list[Told]]]:
+    """Each text block of an entry with what was told above it."""
+    with session(shell) as reader:
+        for block in prelude():
+            reader.read(block)
+        reader.answer()
+        for block in blocks(entry.text):
+            if block.language == "text":
+                yield block, [told for told in reader.answer()[0] if told.diagnostic.code == entry.code]
+            else:
+                reader.read(block)
+
+
+def main() -> None:
+    shell = InteractiveShell.instance(colors="nocolor")
+    for path in sorted(ERRORS.glob("*.md")):
+        page = path.read_text(encoding="utf-8")
+        for entry in reversed(entries(page)):
+            found = list(example(entry, shell))
+            for block, told in reversed(found):
+                start = entry.start + block.start
+                text = f"{told[0].diagnostic}\n" if told else f"NOTHING [{entry.code}]\n"
+                page = page[:start] + text + page[start + len(block.text) :]
+                if not told:
+                    print(f"{path.name}: the example of {entry.code} does not tell it", file=sys.stderr)
+        path.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
