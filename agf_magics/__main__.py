@@ -44,7 +44,7 @@ def _run(options: argparse.Namespace) -> int:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
     run.result()
     if options.dry:
-        print(f"a real run would make at least {run.calls} tool calls and {run.sessions} agent sessions")
+        print(run.note)
         return 0
     print(json.dumps(run.output, indent=2, ensure_ascii=False, default=repr))
     return 0

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from .define import all_findings, load
+from .draw.plain import counted
 from .engine import host
 from .engine import run as engine
-from .engine.events import Event, Warned, at_text
+from .engine.events import Event, RunEnded, StepLeft, Warned, at_text
 from .engine.limits import Limits
 from .engine.link import Linked, link
 from .engine.perform import clock
@@ -55,6 +56,7 @@ class Run:
         self._warnings = warnings
         self._given = given
         self._job: host.Job[engine.Done] | None = None
+        self._emit: Callable[[Event], None] = self.progress.apply
 
     @property
     def flow(self) -> Flow:
@@ -72,6 +74,14 @@ class Run:
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         return (*self._warnings, *self.progress.warnings)
+
+    @property
+    def note(self) -> str:
+        """What must be known to read this run: that it was a dry one, and what a real one would cost. Mostly empty."""
+        if not self.dry:
+            return ""
+        costs = f"{counted(self.calls, 'tool call')} and {counted(self.sessions, 'agent session')}"
+        return f"dry run, nothing was called: a real run makes at least {costs}"
 
     @property
     def steps(self) -> Mapping[str, Row]:
@@ -94,6 +104,7 @@ class Run:
         try:
             self._end(self._job.wait())
         except asyncio.CancelledError as stop:
+            self._leave(stop)
             self._cancelled(self._job.reason, stop)
         except AgfError as error:
             self._failed(error)
@@ -121,6 +132,16 @@ class Run:
     def _failed(self, error: AgfError) -> None:
         assert isinstance(error, StepError), "whatever fails in a run is a step's failure"
         self.error = error
+
+    def _leave(self, stop: asyncio.CancelledError) -> None:
+        """Tell the end of a run whose loop is blocked and cannot tell it; what that loop says later is not heard."""
+        if self.progress.ended is not None:
+            return
+        why = getattr(stop, "left_running", "left running")
+        for row in self.progress.rows.values():
+            for _ in range(row.running):
+                self._emit(StepLeft(row.key, clock(), why))
+        self._emit(RunEnded(clock(), "cancelled"))
 
     def _cancelled(self, reason: str | None, stop: asyncio.CancelledError) -> None:
         stopped = [row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")]
@@ -153,6 +174,11 @@ class Trace(tuple[dict[str, Any], ...]):
         from .draw.values import value_html
 
         return value_html(list(self))
+
+    def __repr__(self) -> str:
+        from .draw.values import value_text
+
+        return value_text(list(self))
 
 
 def run(
@@ -213,7 +239,7 @@ def begin(
     ``enter`` is called first in every thread that works for the run (the notebook routes prints with it).
     """
     made = prepare(flow, input, registry=registry, limits=limits, dry=dry)
-    emit = _emit(made.progress, on_event)
+    emit = made._emit = _emit(made.progress, on_event)
     made._job = host.start(lambda place: made._main(place, emit), enter=enter)
     return made
 
@@ -283,6 +309,8 @@ def _emit(progress: Progress, listener: Callable[[Event], None] | None) -> Calla
     told: list[Callable[[Event], None]] = [listener]
 
     def emit(event: Event) -> None:
+        if progress.ended is not None:  # RunEnded is the last of all
+            return
         progress.apply(event)
         for tell in told:
             try:

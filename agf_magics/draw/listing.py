@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from ..flow.steps import Flow, every
+from ..flow.steps import Flow
 from .plain import counted, line
 from .values import table_html, table_text
 
@@ -53,10 +53,9 @@ def tools_text(tools: Iterable[ToolLike]) -> str:
 def _flows(flows: Iterable[Flow]) -> Table:
     columns = ("name", "language", "steps", "inputs", "description")
     rows = (
-        (line(flow.name, 60), flow.language, f"{sum(1 for _ in every(flow.body)) - 1:,}", _inputs(flow),
-         line(flow.description, 100))
+        (line(flow.name, 60), flow.language, f"{len(flow.body.steps):,}", _inputs(flow), line(flow.description, 100))
         for flow in flows
-    )  # fmt: skip
+    )
     return columns, tuple(rows)
 
 

@@ -16,7 +16,7 @@ from .tally import Tally, tallies, times, words
 def outline(flow: Flow, progress: Progress | None = None) -> str:
     """Every step on a line: its state if it runs, its kind and label, what it reads and writes, its id."""
     named = list(_named(flow.body, 1))
-    about = f"{line(flow.name, 80)} · {flow.language} · {counted(len(named), 'step')}"
+    about = f"{line(flow.name, 80)} · {flow.language} · {counted(len(flow.body.steps), 'step')}"
     reads, tallied = _reads(flow), tallies(progress) if progress else {}
     rows = []
     for depth, part, step in named:

@@ -35,6 +35,8 @@ class RunLike(Protocol):
     @property
     def warnings(self) -> Sequence[Diagnostic]: ...
     @property
+    def note(self) -> str: ...
+    @property
     def progress(self) -> Progress: ...
 
 
@@ -44,6 +46,8 @@ def run_html(run: RunLike) -> str:
     title = f"<strong>{html(line(run.name, 80))}</strong> · {page.state_html(run.status)}"
     about = f'{title}{_took(run.progress)} · <code style="opacity:0.6">{html(line(run.run_id, 60))}</code>'
     parts = [f'<p style="margin:0 0 4px">{about}</p>']
+    if run.note:
+        parts.append(f'<p style="margin:0 0 4px"><em>{html(run.note)}</em></p>')
     if run.error is not None:
         parts.append(page.error_html(run.error))
     if run.status == "ok" or run.output is not None:
@@ -61,6 +65,8 @@ def run_text(run: RunLike) -> str:
     """The same as text."""
     now = _now(run.progress)
     said = [f"{page.headline(run.progress, now=now)} · {line(run.run_id, 60)}"]
+    if run.note:
+        said.append(run.note)
     if run.error is not None:
         said += [page.error_text(run.error)]
     if run.status == "ok" or run.output is not None:

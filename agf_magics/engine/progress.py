@@ -98,6 +98,11 @@ class Row:
         """From its first start to its last end."""
         return None if self.when is None or self.ended is None else self.ended - self.when
 
+    def __repr__(self) -> str:
+        times = f", {self.finished} of {self.started}" if self.many else ""
+        took = f", {self.seconds:.3f} s" if self.seconds is not None else ""
+        return f"<{self.id} {self.word} {self.label}: {self.state}{times}{took}>"
+
 
 class Progress:
     """``apply`` takes each event; everything else is there to be read, at any time, from any thread."""
@@ -122,6 +127,8 @@ class Progress:
             self.rows[row.key] = row
 
     def apply(self, event: ev.Event) -> None:
+        if self.ended is not None and type(event) is not ev.Warned:  # a loop that was left wakes up later
+            return
         self.changes += 1
         FOLD[type(event)](self, event)
 

@@ -65,6 +65,7 @@ class Run:
     """A run as a page reads it."""
 
     run_id = "digest-3-a1b2c3"
+    note = ""
     name = "digest"
     warnings: tuple[Diagnostic, ...] = (Diagnostic("pipeline.unread", "'total' is never read", severity="warning"),)
 
@@ -210,7 +211,7 @@ def test_flows_are_listed_with_language_steps_and_inputs() -> None:
     flows = [load(REVIEW), load(DIGEST)]
     rows = [squeezed(row) for row in flows_text(flows).split("\n")]
     assert rows[0] == "name language steps inputs description"
-    assert rows[2] == "digest pipeline 14 url, path Every kind of frame, one in another."
+    assert rows[2] == "digest pipeline 5 url, path Every kind of frame, one in another."
     assert "2 flows" in Sanitized(flows_html(flows)).text
 
 

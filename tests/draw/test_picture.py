@@ -273,7 +273,7 @@ def test_a_png_without_graphviz_itself_says_what_to_install(tmp_path: Path, monk
 
 def test_the_outline_says_what_each_step_reads_and_writes() -> None:
     lines = [re.sub(r"\s{2,}", "  ", line.strip()) for line in Diagram(load(DIGEST)).outline().split("\n")]
-    assert lines[0] == "digest · pipeline · 14 steps"
+    assert lines[0] == "digest · pipeline · 5 steps"
     assert "⚙ tool fetch  url → feed  steps[0]" in lines
     assert "⟳ for_each ctx.feed · 4 at once · on error: retry(2)  feed → rows  steps[1]" in lines
     assert "True: ↗ call publish  rows, total →  steps[3].cases.True" in lines
