@@ -40,6 +40,7 @@ ERRORS = DOCS / "reference" / "errors"
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASIDE = re.compile(r"<!-- (file|not run): (.+) -->\n$")
 CODE = re.compile(r" \[([a-z0-9]+\.[a-z0-9-]+)\]$")
+OUT = re.compile(r"^Out\[\d+\]: ", re.MULTILINE)
 ENTRY = re.compile(r"^\((?P<label>[a-z0-9.-]+)\)=\n## (?P<code>\S+)\n\n\*\*(?P<when>[^*]+)\.\*\* ", re.MULTILINE)
 """An entry of the error reference: its label, its code, when it is told."""
 
@@ -126,7 +127,7 @@ class Session:
     def cell(self, block: Block) -> None:
         with capture_output() as captured:
             done = self.shell.run_cell(block.text, store_history=True)
-        self.said.append(captured.stdout)
+        self.said.append(OUT.sub("", captured.stdout))
         self.said += [output.data.get("text/plain", "") for output in captured.outputs]
         error = done.error_in_exec or done.error_before_exec
         if error is not None:
