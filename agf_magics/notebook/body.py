@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..languages.pipeline.words import Key, Kind, Words
 from ..registry import Registry
-from .cursor import ELEMENT, Spot, find, survey
+from .cursor import ELEMENT, Reading, Spot
 
 
 class Choice(NamedTuple):
@@ -62,13 +62,14 @@ ANYWHERE = {"branches": "step", "cases": "target", "arguments": "argument", "fie
 
 def offer(before: str, after: str, inputs: Iterable[str], words: Words, registry: Registry) -> Offer:
     """``before`` and ``after``: the body around the cursor; ``inputs``: names its input is known to have."""
-    spot = find(before)
+    reading = Reading(before)
+    spot = reading.spot
     place = _place(spot, words)
     if place is None or spot.part == "comment":
         return Offer("")
     if spot.part == "key" and place.takes not in ("store", "tool"):
         return _these(spot.text, _keys(place, spot, words, registry))
-    look = Names(before, after, spot, place, tuple(inputs), words, registry)
+    look = Names(before, after, reading, place, tuple(inputs), words, registry)
     match place.takes:
         case "expression":
             return expression(spot.text, look)
@@ -112,7 +113,7 @@ class Names:
         self,
         before: str,
         after: str,
-        spot: Spot,
+        reading: Reading,
         place: Place,
         inputs: tuple[str, ...],
         words: Words,
@@ -121,7 +122,7 @@ class Names:
         fragment = re.search(r"\w*$", before)
         self.text = before[: fragment.start() if fragment else None] + after
         self.inputs, self.words, self.registry = inputs, words, registry
-        above, everywhere = survey(before), survey(before + after)
+        spot, above, everywhere = reading.spot, reading.above, reading.everywhere(after)
         self.bound = [Choice(name, "name") for name in place.binds]
         self.outputs = {m.near["output"]: m.near.get("schema", "") for m in above if m.near.get("output")}
         self.fields = {

@@ -7,6 +7,7 @@ is what we are asked for. It reads only what stands before the cursor, once, and
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -18,11 +19,13 @@ FLOW = 10**6
 
 KEY = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#{}\[\],"'&*!|>%@`-][^#]*?|-\S[^#]*?)\s*:(?=\s|$)""")
 LITERAL = re.compile(r"(?:![\w!]*\s+)?[|>][-+0-9]*\s*(?:#.*)?$")
+SPECIAL = re.compile(r"""[]["'\\#{},:]""")
+SPECIAL_STARTS = ("{", "[", '"', "'", "!", "&")
 TAG = re.compile(r"![\w!]*(?:\s+|$)")
 
 
-class Mapping(NamedTuple):
-    """A mapping as far as it was read."""
+class Keys(NamedTuple):
+    """A mapping as far as it was read, and where it stands."""
 
     path: tuple[str, ...]
     near: dict[str, str]
@@ -40,7 +43,7 @@ class Spot(NamedTuple):
     tag: str
     """The value's tag, as in ``!expr``."""
     around: tuple[dict[str, str], ...]
-    """What the mapping it stands in has, as in `Mapping.near`; then the mapping around it, and so on."""
+    """What the mapping it stands in has, as in `Keys.near`; then the mapping around it, and so on."""
 
 
 @dataclass(slots=True)
@@ -51,27 +54,32 @@ class _Level:
     near: dict[str, str] = field(default_factory=dict)
 
 
-def find(text: str) -> Spot:
-    """Where the end of ``text`` stands.
+class Reading:
+    """A body of which ``before`` stands before the cursor.
 
-    >>> find("steps:\\n- tool: {name: fetch, ar")[:3]
+    >>> Reading("steps:\\n- tool: {name: fetch, ar").spot[:3]
     (('steps', '-', 'tool'), 'key', 'ar')
     """
-    reader = _Reader()
-    lines = text.split("\n")
-    for line in lines[:-1]:
-        reader.line(line)
-    reader.line(lines[-1], last=True)
-    return reader.spot()
 
+    def __init__(self, before: str) -> None:
+        *lines, self._last = before.split("\n")
+        self._reader = _Reader()
+        for line in lines:
+            self._reader.line(line)
+        here = self._reader.copy()
+        here.line(self._last, last=True)
+        self.spot = here.spot()
+        """Where the cursor stands."""
+        here.leave(0)
+        self.above: list[Keys] = here.left
+        """Every mapping up to the cursor, in all documents; inner ones first."""
 
-def survey(text: str) -> list[Mapping]:
-    """Every mapping of ``text``, inner ones first; in all its documents."""
-    reader = _Reader()
-    for line in text.split("\n"):
-        reader.line(line)
-    reader.leave(0)
-    return reader.left
+    def everywhere(self, after: str) -> list[Keys]:
+        """Every mapping of the whole body, of which ``after`` stands behind the cursor. To be asked for once."""
+        for line in (self._last + after).split("\n"):
+            self._reader.line(line)
+        self._reader.leave(0)
+        return self._reader.left
 
 
 class _Reader:
@@ -83,9 +91,15 @@ class _Reader:
         self.literal: int | None = None
         """In a block scalar: the column its lines are deeper than."""
         self.is_value = self.is_comment = False
-        self.left: list[Mapping] = []
+        self.left: list[Keys] = []
         self.column = 0
         """Where the last key in a block began."""
+
+    def copy(self) -> _Reader:
+        other = copy(self)
+        other.left = list(self.left)
+        other.levels = [_Level(level.column, level.opener, level.key, dict(level.near)) for level in self.levels]
+        return other
 
     @property
     def in_flow(self) -> bool:
@@ -109,9 +123,9 @@ class _Reader:
             self.leave(0)
             self.token = ""
             return
-        self._block(line, column)
+        self._block(line, column, last)
 
-    def _block(self, line: str, column: int) -> None:
+    def _block(self, line: str, column: int, last: bool) -> None:
         rest = line[column:]
         self.token, self.is_value = "", False
         while rest.startswith("- ") or rest == "-":
@@ -135,10 +149,11 @@ class _Reader:
         value = rest[found.end() :]
         level.near[level.key] = _bare(value.split(" #")[0])
         self.is_value = True
+        plain = value.strip()[:1] not in SPECIAL_STARTS
         if LITERAL.match(value.strip()):
             self.literal = column
-            return
-        self._flow(value)
+        elif last or not plain:
+            self._flow(value)
 
     def _close(self, column: int) -> None:
         """Leave what a thing at ``column`` does not stand in; a dash beside it is one, a key is not."""
@@ -153,7 +168,7 @@ class _Reader:
         while len(self.levels) > depth:
             top = self.levels.pop()
             if top.near:
-                self.left.append(Mapping(self.path, top.near))
+                self.left.append(Keys(self.path, top.near))
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -191,7 +206,10 @@ class _Reader:
                 top.near[top.key] = ""
                 self.token, self.is_value = "", True
             else:
-                self.token += char
+                # What is not special is read in one go: a body is read at every key that is pressed.
+                end = _next(text, i + 1)
+                self.token += text[i:end]
+                i = end - 1
             i += 1
 
     def _start(self) -> None:
@@ -236,6 +254,12 @@ class _Reader:
         return Spot(
             path, "value" if is_value else "key", text[1:] if text[:1] in ("'", '"') else text, tag, tuple(around)
         )
+
+
+def _next(text: str, start: int) -> int:
+    """The place of the next character that may mean something."""
+    found = SPECIAL.search(text, start)
+    return found.start() if found else len(text)
 
 
 def _parts(level: _Level) -> tuple[str, ...]:

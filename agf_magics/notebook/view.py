@@ -69,6 +69,9 @@ def watch(begin: Begin, view: View, hz: float) -> Run:
     ticker.start()
     try:
         run.wait()
+    except BaseException:
+        run.cancel("interrupt")  # it may have come before anybody waited: nobody will
+        raise
     finally:
         over.set()
         ticker.join()

@@ -17,7 +17,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from agf_magics.flow.rules import check
 from agf_magics.languages import LANGUAGES
 from agf_magics.notebook.complete import Known, complete, matcher
-from agf_magics.notebook.cursor import find, survey
+from agf_magics.notebook.cursor import Reading
 from agf_magics.registry import Registry, agent, tool
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
@@ -111,10 +111,13 @@ SCRAPS = st.lists(st.sampled_from([*BITS, "---\n", "|"]), max_size=25)
 
 
 @given(SCRAPS.map("".join))
-def test_any_text_has_a_spot_and_a_survey(text: str) -> None:
-    spot = find(text)
-    assert spot.part in ("key", "value", "comment")
-    survey(text)
+def test_any_text_has_a_spot(text: str) -> None:
+    assert Reading(text).spot.part in ("key", "value", "comment")
+
+
+@given(SCRAPS.map("".join), SCRAPS.map("".join))
+def test_where_the_cursor_is_does_not_change_what_is_there(before: str, after: str) -> None:
+    assert Reading(before).everywhere(after) == Reading("").everywhere(before + after)
 
 
 @given(SCRAPS.map("".join), SCRAPS.map("".join))
