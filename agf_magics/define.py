@@ -11,7 +11,7 @@ from .engine.link import link
 from .flow.rules import check
 from .flow.schemas import Schema
 from .flow.steps import Flow
-from .flow.values import Value, settle
+from .flow.values import TooDeep, Value, settle, type_name
 from .languages import LANGUAGES, Language
 from .registry import Registry, default
 from .settings import current
@@ -104,8 +104,14 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
     if language not in known:
         hint = suggest(language, known, "expression languages")
         raise DefinitionError(Diagnostic("evaluate.language", f"no expression language {language!r}", hint=hint))
+    if not isinstance(expression, str):
+        raise TypeError(f"an expression is a text, not {type_name(expression)}")
     parsed = known[language](Source("<expression>", expression).span())
-    return parsed.evaluate(settle(context))
+    try:
+        frame = settle(context)
+    except TooDeep as error:
+        raise DefinitionError(Diagnostic("run.input", f"the context cannot be used: {error}")) from None
+    return parsed.evaluate(frame)
 
 
 def source_of(text: str | Path | Source) -> Source:
@@ -119,6 +125,8 @@ def source_of(text: str | Path | Source) -> Source:
             raise DefinitionError(Diagnostic("define.file", f"{text} cannot be read: {error.strerror}")) from None
         except UnicodeDecodeError as error:
             raise DefinitionError(Diagnostic("define.file", f"{text} is not UTF-8 text: {error}")) from None
+    if not isinstance(text, str):
+        raise TypeError(f"a definition is a text or the Path of a file, not {type_name(text)}")
     return Source("<text>", text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from ..flow.frame import Frame, Given
 from ..flow.schemas import conform, json_schema
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, isolate, settle
-from ..registry import Agent, Tool, reply
+from ..registry import Agent, Tool, reply, shown_text
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import dry
@@ -28,10 +29,9 @@ async def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index
 async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index) -> Value:
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
+    given = _given(step, frame, repr(tool.name))
     try:
-        given = tool.check(isolate(step.args.build(frame)))
-    except TooDeep as error:
-        raise StepError(Diagnostic("step.too-deep", f"arguments of {tool.name!r}: {error}", step.name.span)) from None
+        given = tool.check(given)
     except StepError as error:
         raise _placed(error, step, step.args.names) from None
     run.calls += 1
@@ -45,21 +45,16 @@ async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: S
 
 async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index) -> Value:
     run.budget.spawn(step.span)
-    given = isolate(step.args.build(frame))
-    linked = scope.linked
+    given, linked = _given(step, frame, "the agent"), scope.linked
     schema = linked.schemas[step.gives.text] if step.gives else None
     if run.dry:
         return dry.result(step, agent, linked)
     named = [name.text for name in step.tools] if step.tools is not None else None
     grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
-    arguments = agent.arguments(
-        **given,
-        schema=json_schema(schema, linked.schemas) if schema else None,
-        tools=_offered(linked, grant),
-        identity=grant.identity,
-    )
-    value = await _outside(run, agent, "agent", step, arguments, scope)
+    wanted = json_schema(schema, linked.schemas) if schema else None
     try:
+        arguments = agent.arguments(**given, schema=wanted, tools=_offered(linked, grant), identity=grant.identity)
+        value = await _outside(run, agent, "agent", step, arguments, scope)
         return reply(value, schema, linked.schemas)
     except StepError as error:
         raise _placed(error, step, ()) from None
@@ -67,11 +62,23 @@ async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope
 
 async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
     pipe = step.pipe.evaluate(frame) if step.pipe is not None else None
-    inner = scope._replace(linked=linked, before=(*scope.before, step.id, *index))
+    # An agent step whose identity is a flow is limited as one that an agent answers.
+    named = [name.text for name in step.tools] if step.tools is not None else None
+    inner = scope._replace(linked=linked, before=(*scope.before, step.id, *index), grant=scope.grant.narrow(named))
     value = (await run.flow(inner, Given(step.args.build(frame), pipe))).output
     if step.gives is not None:
         _must_conform(value, step, scope.linked)
     return value
+
+
+def _given(step: Invoke, frame: Frame, whose: str) -> dict[str, Value]:
+    """The arguments, copied."""
+    try:
+        found: dict[str, Value] = isolate(step.args.build(frame))
+    except TooDeep as error:
+        span = step.name.span or step.span
+        raise StepError(Diagnostic("step.too-deep", f"arguments of {whose}: {error}", span)) from None
+    return found
 
 
 async def _outside(
@@ -88,13 +95,21 @@ async def _outside(
         except TooDeep as error:
             message = f"{what} {callee.name!r} returned something that cannot be kept: {error}"
             raise StepError(Diagnostic("step.too-deep", message, span)) from None
+        except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
+            message = f"{what} {callee.name!r} returned something that cannot be kept: {_said(error)}"
+            raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
     if isinstance(value, TimedOut):
         message = f"{what} {callee.name!r} {value}"
         raise StepError(Diagnostic("step.timeout", message, span, f"@{what}(timeout=…) sets how long it may take"))
-    if isinstance(value, StepError):
+    if isinstance(callee, Tool) and callee.secret:
+        whole = "".join(traceback.format_exception(value))
+        if shown_text(callee, given, whole) != whole:  # then the exception itself is not shown either: no cause
+            message = f"{what} {callee.name!r} failed: {_said(value, lambda text: shown_text(callee, given, text))}"
+            raise StepError(Diagnostic("step.tool-failed", message, span))
+    if isinstance(value, StepError) and all(isinstance(d, Diagnostic) for d in getattr(value, "diagnostics", [None])):
         raise _placed(value, step, ())
-    message = f"{what} {callee.name!r} failed: {type(value).__name__}: {_short(str(value))}"
-    hint = "; ".join(getattr(value, "__notes__", ())) or None
+    message = f"{what} {callee.name!r} failed: {_said(value)}"
+    hint = "; ".join(map(str, getattr(value, "__notes__", ()))) or None
     raise StepError(Diagnostic(f"step.{what}-failed", message, span, hint)) from value
 
 
@@ -105,7 +120,7 @@ def _offered(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
         def call(**given: Value) -> Any:
             return tool.function(**tool.check(isolate(given)))
 
-        call.__name__ = tool.name
+        call.__name__ = call.__qualname__ = tool.name
         call.__doc__ = tool.description
         return call
 
@@ -136,13 +151,18 @@ def _placed(error: StepError, step: Invoke, names: tuple[tuple[str, Span | None]
         return error
     about = next((span for name, span in names if span is not None and repr(name) in found.message), None)
     placed = Diagnostic(found.code, found.message, about or step.name.span or step.span, found.hint)
-    again = type(error)(placed)
-    again.__cause__ = error.__cause__
-    return again
+    error.diagnostics = (placed,)  # not a new one: a subclass of somebody's is made in ways only they know
+    return error
 
 
-def _short(text: str, most: int = 500) -> str:
-    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+def _said(error: BaseException, shown: Callable[[str], str] = str, most: int = 500) -> str:
+    """An exception of user code in a line: its class and its text, if it has one."""
+    try:
+        text = shown(str(error))
+    except BaseException as worse:
+        text = f"(its text cannot be had: {type(worse).__name__})"
+    text = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 CALL: dict[type, Callable[..., Awaitable[Value]]] = {Tool: _tool, Agent: _agent, Linked: _called}

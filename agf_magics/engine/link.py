@@ -16,6 +16,12 @@ from ..registry import USER, Agent, Registry, Tool
 from ..text.diagnostics import Diagnostic, Diagnostics, suggest
 from .limits import LAUNCHES
 
+MOST_STEPS = 100_000
+"""Steps of a flow with all it calls, each call counted: ten small flows that call each other come to billions."""
+
+MOST_CALLS = 50
+"""Flows open inside each other."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linked:
@@ -41,16 +47,28 @@ class _Linker:
         self.registry = registry
         self.found = found
         self.done: dict[str, Linked] = {}
+        self.size: dict[str, tuple[int, int]] = {}
+        """How many steps a flow comes to with all it calls, and how many flows open inside each other."""
 
     def flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
         callees: dict[str, Tool | Agent | Linked] = {}
+        steps, open_inside = 0, 0
         for step in every(flow.body):
+            steps += 1
             if isinstance(step, Invoke):
                 callee = LOOK_UP[step.kind](self, step, (*around, flow.name))
                 if callee is not None:
                     callees[step.id] = callee
+                if isinstance(callee, Linked):
+                    more, deeper = self.size[callee.flow.name]
+                    steps, open_inside = steps + more, max(open_inside, deeper)
                 self.result(step, schemas)
+        if steps > MOST_STEPS:  # each call stands for its own steps in the tree of a run: calls of calls of calls
+            message = f"{flow.name!r} comes to {steps:,} steps with all it calls; {MOST_STEPS:,} are allowed"
+            self.found.error("flow.too-large", message, flow.span, "a for_each or a fold repeats a step without a copy")
+            steps = 0  # told once, not again by whoever calls it
+        self.size[flow.name] = steps, open_inside + 1
         return Linked(flow, callees, schemas, dict(self.registry.tools))
 
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
@@ -100,6 +118,10 @@ class _Linker:
         if flow is None:
             hint = suggest(name, self.registry.flows, "registered pipelines")
             self.found.error("flow.unknown-flow", f"no pipeline {name!r} is registered", step.name.span, hint)
+            return None
+        if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
+            message = f"{name!r} would be open inside more than {MOST_CALLS} other flows"
+            self.found.error("flow.too-large", message, step.name.span, "call it from further up")
             return None
         if name not in self.done:
             self.done[name] = self.flow(flow, around)

@@ -3,7 +3,7 @@
 from .agents import USER, Agent, agent, reply
 from .builtin import install
 from .registry import Registry, Shelf, default
-from .tools import Tool, shown_arguments, tool
+from .tools import Tool, shown_arguments, shown_text, tool
 
 __all__ = [
     "USER",
@@ -16,5 +16,6 @@ __all__ = [
     "install",
     "reply",
     "shown_arguments",
+    "shown_text",
     "tool",
 ]

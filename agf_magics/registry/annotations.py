@@ -24,7 +24,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
 
-from ..flow.values import TooDeep, is_json, settle
+from ..flow.values import is_json, settle
 
 Schema = dict[str, Any]
 
@@ -68,7 +68,7 @@ def build(
     validator, told = _compiled(fields, more)
     for name, parameter in parameters.items():
         if parameter.default is not inspect.Parameter.empty and name not in secret:
-            with contextlib.suppress(TooDeep):
+            with contextlib.suppress(Exception):  # a default is anybody's object, one that cannot be looked into too
                 default = settle(parameter.default)
                 told["properties"][name].update({"default": default} if is_json(default) else {})
     said = "the annotation of {!r} cannot be used, so anything is accepted: {}"

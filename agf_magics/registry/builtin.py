@@ -73,8 +73,9 @@ def _below(folder: Path, path: str) -> Path:
 
 def _read(place: Path, path: str) -> str:
     if not os.path.isfile(place):
-        what = "is a folder" if os.path.isdir(place) else "is not a file" if os.path.exists(place) else "does not exist"
-        raise StepError(Diagnostic("tool.file-read", f"{path!r} {what}", hint=_near(place)))
+        there = os.path.exists(place)
+        what = "is a folder" if os.path.isdir(place) else "is not a file" if there else "does not exist"
+        raise StepError(Diagnostic("tool.file-read", f"{path!r} {what}", hint=None if there else _near(place)))
     try:
         with open(place, "rb", opener=_opener) as file:
             return file.read().decode("utf-8-sig")

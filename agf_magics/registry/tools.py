@@ -84,6 +84,23 @@ def shown_arguments(tool: Tool, given: Mapping[str, Value]) -> dict[str, Value]:
     return {name: MASK if name in tool.secret else value for name, value in given.items()}
 
 
+def shown_text(tool: Tool, given: Mapping[str, Value], text: str) -> str:
+    """``text`` (what its exception says) as it may be shown and kept: without the secrets that it was given."""
+    found = {word for name in tool.secret for word in _words(given.get(name))}
+    for word in sorted(found, key=len, reverse=True):
+        text = text.replace(word, MASK)
+    return text
+
+
+def _words(secret: Value) -> set[str]:
+    """How it may stand in a text."""
+    if isinstance(secret, (dict, list)):
+        return {word for part in (secret.values() if isinstance(secret, dict) else secret) for word in _words(part)}
+    if isinstance(secret, str):
+        return {secret, repr(secret)[1:-1]} - {""}
+    return set() if secret is None or isinstance(secret, bool) else {repr(secret)}
+
+
 @overload
 def tool(
     function: F, /, *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
