@@ -30,9 +30,10 @@ def opened(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iterat
     """See `Open`."""
     pages: list[Notebook] = []
 
-    def open_notebook(*cells: str, app: str = "lab") -> Notebook:
-        name = f"{request.node.originalname}-{len(pages)}-{app}.ipynb"
-        lab.write(name, *cells)
+    def open_notebook(*cells: str, app: str = "lab", file: str = "") -> Notebook:
+        name = file or f"{request.node.originalname}-{len(pages)}-{app}.ipynb"
+        if not file:
+            lab.write(name, *cells)
         pages.append(Notebook(browser, lab, name, app))
         return pages[-1]
 

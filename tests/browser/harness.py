@@ -152,10 +152,10 @@ class Notebook:
     def close(self) -> None:
         self.page.close()
 
-    def _ready(self) -> None:
+    def _ready(self, idle: bool = True) -> None:
         self.page.wait_for_selector(".jp-Notebook .jp-Cell")
         self.page.wait_for_selector("#jupyterlab-splash", state="detached")
-        self.wait(f"{PANEL}?.sessionContext?.session?.kernel?.status === 'idle'")
+        self.wait(f"{PANEL}?.sessionContext?.session?.kernel" + ("?.status === 'idle'" if idle else ""))
 
     def wait(self, condition: str, argument: Any = None) -> None:
         """Until this JavaScript is true; ``it`` in it is the argument."""
@@ -170,7 +170,7 @@ class Notebook:
         return self.cell(index).locator(".jp-Cell-outputArea")
 
     def select(self, index: int) -> None:
-        self.page.evaluate(f"it => {{ {PANEL}.content.activeCellIndex = it }}", index)
+        self.page.evaluate("it => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = it }", index)
 
     def type(self, index: int, text: str, *, instead: bool = False) -> None:
         """At the end of a cell, or instead of what it holds, key by key as a person does; `\\n` is the Enter key."""
@@ -210,17 +210,17 @@ class Notebook:
         self.command("notebook:run-cell", wait=wait)
 
     def interrupt(self) -> None:
-        self.command("notebook:interrupt-kernel", wait=False)
+        self.command("notebook:interrupt-kernel", wait=False)  # `finished` waits for the cell that it stops, too
 
     def command(self, name: str, wait: bool = True, **arguments: Any) -> None:
-        """A command of JupyterLab. Without waiting, `finished` waits later for the last one."""
-        self.page.evaluate(COMMAND, [name, arguments])
+        """A command of JupyterLab. What is not waited for goes on; `finished` waits for it."""
+        number = self.page.evaluate(COMMAND, [name, arguments])
         if wait:
-            self.finished()
+            self.wait("!window.agfCommands.has(it)", number)
 
     def finished(self) -> None:
-        """Until the last command (so, all cells that it ran) has come to its end."""
-        self.wait("window.agfCommand.done")
+        """Until every command (so, every cell it ran) has come to its end."""
+        self.wait("window.agfCommands.size === 0")
 
     # ---- the page
 
@@ -228,9 +228,10 @@ class Notebook:
         self.command("docmanager:save")
         return self.lab.read(self.name)
 
-    def reload(self) -> None:
+    def reload(self, *, idle: bool = True) -> None:
+        """Load the page again, and wait for its kernel, or only for which one it is: a busy one does not answer."""
         self.page.reload(wait_until="domcontentloaded")
-        self._ready()
+        self._ready(idle)
 
     def theme(self, name: str) -> None:
         """Light or Dark."""
@@ -245,14 +246,18 @@ class Notebook:
 
 
 Open = Callable[..., Notebook]
-"""The fixture `opened`: ``opened("cell", "cell", app="lab")``, a notebook of these cells, open, its kernel idle."""
+"""The fixture `opened`: ``opened("cell", "cell", app="lab")``, a notebook of these cells, open, its kernel idle.
+``file=`` opens one that is there."""
 
 PANEL = "window.jupyterapp?.shell.currentWidget"
 
 COMMAND = """([name, given]) => {
-  const told = window.agfCommand = { done: false };
-  const end = () => { told.done = true };
+  const going = window.agfCommands ??= new Set();
+  const number = window.agfCommand = (window.agfCommand ?? 0) + 1;
+  const end = () => going.delete(number);
+  going.add(number);
   window.jupyterapp.commands.execute(name, given).then(end, end);
+  return number;
 }"""
 
 PIECES = """index => {

@@ -1,0 +1,178 @@
+"""A day with a notebook: define, draw, run and watch, stop, save, come back. As it is seen in JupyterLab."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.browser.harness import Lab, Notebook, Open
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+import asyncio, os, time
+from agf_magics import tool
+
+@tool
+def gate(name: str) -> str:
+    "Waits until the test opens it."
+    with open(name) as fifo:
+        return fifo.read()
+
+@tool
+def sleep() -> None:
+    time.sleep(300)
+
+@tool
+async def twice(number: int) -> int:
+    return 2 * number"""
+
+DRAWN = """%%pipeline --draw
+pipeline: doubled
+steps:
+  - for_each:
+      items: [1, 2, 3]
+      on_error: abort
+      do: {tool: {name: twice, args: {number: !expr item}}}
+      collect: {transform: {value: "sum(pipe)"}}
+      output: total
+  - match:
+      on: "total > 10 and 'much' or 'little'"
+      cases:
+        much: {pipeline: cheer}
+      default: {pipeline: cheer}
+  - transform: {value: "total + 1", output: more}
+---
+schema: Total
+fields: {total: {type: number}}"""
+CHEER = "%%pipeline\npipeline: cheer\nsteps: [{transform: {value: \"'hooray'\"}}]"
+GATED = """%%pipeline --run
+pipeline: gated
+steps:
+  - transform: {value: "[1, 2]", output: numbers}
+  - for_each:
+      over: "numbers"
+      on_error: abort
+      do: {tool: {name: twice, args: {number: !expr item}}}
+      collect: {transform: {value: "pipe"}}
+      output: doubled
+  - tool: {name: gate, args: {name: GATE}, output: word}
+  - transform: {value: "word + '!'"}"""
+ASLEEP = "%%pipeline --run\npipeline: asleep\nsteps: [{tool: {name: sleep}}]"
+CANCEL = "button:has-text('Cancel')"
+
+
+@pytest.fixture
+def gate(lab: Lab, request: pytest.FixtureRequest) -> Path:
+    path = lab.folder / f"{request.node.name}.gate"
+    os.mkfifo(path)
+    return path
+
+
+def open_gate(gate: Path) -> None:
+    gate.write_text("open")
+
+
+def pictures(page: Notebook, name: str) -> None:
+    for theme in ("Light", "Dark"):
+        page.theme(theme)
+        page.picture(f"{name}-{theme.lower()}")
+
+
+def shows_picture(page: Notebook, index: int) -> bool:
+    return bool(page.output(index).locator("img").first.evaluate("img => img.complete && img.naturalWidth > 100"))
+
+
+def test_a_pipeline_is_defined_and_drawn(opened: Open) -> None:
+    page = opened(SETUP, CHEER, DRAWN)
+    page.run_all()
+    assert "doubled" in page.output(2).inner_text()
+    assert shows_picture(page, 2)
+    pictures(page, "drawn")
+
+
+def test_a_run_is_watched_and_leaves_a_static_page(opened: Open, gate: Path) -> None:
+    page = opened(SETUP, GATED.replace("GATE", gate.name))
+    page.run_all(wait=False)
+    page.output(1).locator(CANCEL).wait_for()
+    assert "running" in page.output(1).inner_text()
+    pictures(page, "running")
+    open_gate(gate)
+    page.finished()
+    assert page.output(1).locator(CANCEL).count() == 0
+    assert "open!" in page.output(1).inner_text()
+    pictures(page, "ran")
+
+
+@pytest.mark.parametrize("by", ["button", "interrupt"])
+def test_a_run_in_a_tool_that_sleeps_is_stopped(opened: Open, by: str) -> None:
+    page = opened(SETUP, ASLEEP, "6 * 7")
+    page.run(0)
+    page.run(1, wait=False)
+    page.output(1).locator(CANCEL).wait_for()
+    if by == "button":
+        page.output(1).locator(CANCEL).click()
+    else:
+        page.interrupt()
+    page.finished()
+    assert "RunCancelled" in page.output(1).inner_text()
+    page.picture(f"stopped-by-{by}")
+    page.run(2)
+    assert "42" in page.output(2).inner_text()
+
+
+def test_a_mistake_is_shown_where_it_is(opened: Open) -> None:
+    page = opened(SETUP, DRAWN.replace("for_each", "for_eech").replace("total + 1", "total +"))
+    page.run_all()
+    said = page.output(1).inner_text()
+    assert "did you mean for_each?" in said
+    assert "^^^^^^^^" in said
+    assert "Traceback" not in said
+    pictures(page, "mistake")
+
+
+def test_what_is_saved_reads_without_a_kernel_and_untrusted(opened: Open, lab: Lab) -> None:
+    page = opened(SETUP, CHEER, DRAWN, "%run_pipeline doubled")
+    page.run_all()
+    saved = page.save()
+    assert "widgets" not in saved.metadata
+    kinds = {kind for cell in saved.cells for output in cell.outputs for kind in output.get("data", {})}
+    assert kinds <= {"text/html", "text/plain", "image/svg+xml"}
+    page.reload()
+    assert shows_picture(page, 2)
+    assert "13" in page.output(3).inner_text()
+
+    saved.cells[-1].source += " "  # what this server has not signed is not trusted
+    nbformat.write(saved, lab.folder / "from-somebody.ipynb")
+    other = opened(file="from-somebody.ipynb")
+    assert shows_picture(other, 2)
+    assert "13" in other.output(3).inner_text()
+    pictures(other, "untrusted")
+
+
+def test_a_page_that_is_loaded_again_during_a_run_shows_its_end(opened: Open, gate: Path) -> None:
+    page = opened(SETUP, GATED.replace("GATE", gate.name), "'after'")
+    page.run(0)
+    page.run(1, wait=False)
+    page.output(1).locator(CANCEL).wait_for()
+    page.save()
+    page.reload(idle=False)
+    open_gate(gate)  # meanwhile it says "Loading widget...": JupyterLab asks the kernel, which is busy
+    page.output(1).locator("text=open!").first.wait_for()
+    assert "Error displaying widget" not in page.output(1).inner_text()
+    page.picture("reloaded")
+
+
+def test_words_are_completed_in_the_line_and_in_the_yaml(opened: Open) -> None:
+    page = opened(SETUP, CHEER, "", "")
+    page.run_all()
+    for index, typed, word in ((2, "%run_pipeline ch", "cheer"), (3, "%%pipeline\npipeline: p\nsteps:\n- ma", "match")):
+        page.type(index, typed)
+        page.press("Tab")
+        page.page.locator(f".jp-Completer-item:has-text('{word}')").first.wait_for()
+        page.picture(f"completed-{word}")
+        page.press("Enter")
+        assert word in page.source(index)
