@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,12 @@ def test_an_overwritten_store_shows_both_places() -> None:
     assert finding.span is not None
     assert finding.span.place == (3, 35)
     assert [(what, span.place) for what, span in finding.related] == [("overwritten here", (4, 35))]
+
+
+def test_a_flow_that_infers_nothing_is_still_checked_for_its_names() -> None:
+    steps = "- transform: {value: 'true + 1', output: verdict}\n- match: {on: verdcit, cases: {a: {pipeline: q}}}\n"
+    flow = replace(flow_of(f"pipeline: p\nsteps:\n{steps}"), infer=None)
+    assert [d.code for d in in_order(check(flow)[1])] == ["flow.never-read", "flow.unwritten"]
 
 
 def test_a_chain_of_thousands_of_steps_is_followed_to_its_end() -> None:

@@ -65,6 +65,17 @@ def test_the_whole_ctx_is_every_store() -> None:
     ) == [(INPUT, "steps[0]", "ctx"), ("steps[0]", "steps[2]", "a"), ("steps[1]", "steps[2]", "b")]
 
 
+def test_the_whole_ctx_read_in_an_item_is_what_is_stored_around_it_too() -> None:
+    assert edges(
+        "transform: {value: '1', output: a}",
+        FOR_EACH.format(over="pipe", do="{transform: {value: ctx}}", collect="pipe"),
+    ) == [
+        ("steps[0]", "steps[1]", "pipe"),
+        ("steps[0]", "steps[1].do", "a"),
+        ("steps[1].do", "steps[1].collect", "pipe"),
+    ]
+
+
 def test_a_for_each_gives_items_and_its_body_gives_to_collect() -> None:
     assert edges(
         "transform: {value: '[1]', output: xs}",

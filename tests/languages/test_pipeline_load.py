@@ -18,7 +18,7 @@ from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
 from agf_magics.languages.pipeline.template import Template
-from agf_magics.languages.pipeline.values import Arguments, Command, Constant, Named, Store
+from agf_magics.languages.pipeline.values import Arguments, Command, Constant, Named, Store, labels
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain
@@ -233,6 +233,11 @@ def test_without_over_and_items_the_pipe_is_the_list() -> None:
     (step,) = loaded("fold: {init: '0', do: {transform: {value: acc}}, output: o}").body.steps
     assert isinstance(step, Fold)
     assert step.over.evaluate({"ctx": {}, "pipe": [1, 2]}) == [1, 2]
+
+
+def test_the_labels_of_what_is_no_json_say_what_it_is() -> None:
+    assert labels(object()) == ("an opaque object",)
+    assert labels([float("nan")]) == ("[nan]",)
 
 
 # --- what a call is given ---

@@ -41,10 +41,7 @@ def infer(read: Expr | Args, look: Look, found: list[Diagnostic]) -> Shape | Non
             infer(read.expr, look, found)
             return list_of(TEXT)
         case Named():
-            shape, fault = look(read.path)
-            if fault:
-                found.append(fault.told(read.span, True))
-            return shape
+            return look(read.path)[0]
         case Arguments():
             for _, _, expr in read.given:
                 infer(expr, look, found)
