@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -15,7 +16,7 @@ sys.path.insert(0, str(DOCS))
 from agf_magics import __version__ as release  # noqa: E402
 
 import tables  # noqa: E402
-from cells import CellLexer  # noqa: E402
+from lexers import CellLexer, GrammarLexer, ToldLexer  # noqa: E402
 
 project = "agf-magics"
 author = "agf-magics contributors"
@@ -33,6 +34,7 @@ nb_execution_in_temp = True
 nb_execution_timeout = 180
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_render_error_lexer = "text"
 
 html_theme = "furo"
 html_title = f"agf-magics {release}"
@@ -60,8 +62,8 @@ def fill(app: object, name: str, source: list[str]) -> None:
     source[0] = tables.filled(source[0])
 
 
-def setup(app: object) -> None:
+def setup(app: Any) -> None:
     app.connect("config-inited", copy_notebooks)
     app.connect("source-read", fill)
-    app.add_lexer("ipython", CellLexer)
-    app.add_lexer("ipython3", CellLexer)
+    for name, lexer in (("ipython", CellLexer), ("ipython3", CellLexer), ("text", ToldLexer), ("grammar", GrammarLexer)):
+        app.add_lexer(name, lexer)

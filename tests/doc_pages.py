@@ -37,7 +37,7 @@ from agf_magics.text.source import Source
 DOCS = Path(__file__).parents[1] / "docs"
 ERRORS = DOCS / "reference" / "errors"
 
-FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASIDE = re.compile(r"<!-- (file|not run): (.+) -->\n$")
 CODE = re.compile(r" \[([a-z0-9]+\.[a-z0-9-]+)\]$")
 OUT = re.compile(r"^Out\[\d+\]: ", re.MULTILINE)

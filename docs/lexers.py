@@ -1,0 +1,60 @@
+"""Colours: cells with pipelines in them, what an error says, grammars."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ipython_pygments_lexers import IPython3Lexer
+from pygments.lexer import Lexer, RegexLexer, bygroups
+from pygments.lexers.data import YamlLexer
+from pygments.token import Comment, Generic, Keyword, Name, Operator, String, Text, _TokenType
+
+MAGIC = re.compile(r"(%%\w+)(.*\n?)")
+
+
+class CellLexer(Lexer):
+    """A cell of a notebook that has loaded the extension: YAML behind ``%%pipeline``, else what IPython reads."""
+
+    name = "IPython cell with pipelines"
+
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, _TokenType, str]]:
+        line = MAGIC.match(text) if text.startswith("%%pipeline") else None
+        if line is None:
+            yield from IPython3Lexer(**self.options).get_tokens_unprocessed(text)
+            return
+        yield line.start(1), Keyword, line[1]
+        yield line.start(2), Text, line[2]
+        for index, kind, part in YamlLexer(**self.options).get_tokens_unprocessed(text[line.end() :]):
+            yield line.end() + index, kind, part
+
+
+class ToldLexer(RegexLexer):
+    """An error as it is told; any other text stays as it is."""
+
+    name = "what is told"
+    tokens = {  # noqa: RUF012 - as Pygments wants it
+        "root": [
+            (r"(.* )(\[[a-z0-9]+\.[a-z0-9-]+\])(\n)", bygroups(Generic.Strong, Name.Label, Text)),
+            (r"( +-->)(.*\n)", bygroups(Comment, Comment)),
+            (r"( *\d+ \|)(.*\n)", bygroups(Comment, Text)),
+            (r"( +\|)( *\^+\n)", bygroups(Comment, Generic.Error)),
+            (r"  = .*\n", Generic.Emph),
+            (r".*\n", Text),
+        ]
+    }
+
+
+class GrammarLexer(RegexLexer):
+    """EBNF as our grammars write it."""
+
+    name = "grammar"
+    tokens = {  # noqa: RUF012
+        "root": [
+            (r"^\w+(?= *::=)", Name.Function),
+            (r'"[^"\n]*"', String),
+            (r"\(\*.*?\*\)", Comment),
+            (r"::=|[|*+?()\[\]]", Operator),
+            (r"\w+|\s+|.", Text),
+        ]
+    }
