@@ -237,11 +237,13 @@ class Notebook:
         """Light or Dark."""
         self.command("apputils:change-theme", theme=f"JupyterLab {name}")
         self.wait("document.body.dataset.jpThemeLight === it", "true" if name == "Light" else "false")
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")
 
-    def picture(self, name: str) -> Path:
+    def picture(self, name: str, cell: int | None = None) -> Path:
+        """The page as it is seen, or one cell with its output."""
         path = PICTURES / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=path)
+        (self.page if cell is None else self.cell(cell)).screenshot(path=path)
         return path
 
 

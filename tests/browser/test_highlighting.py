@@ -91,9 +91,9 @@ def test_the_magics_of_ours_are_known_and_no_others(opened: Open) -> None:
 @BOTH
 def test_pictures_in_light_and_dark(opened: Open, app: str) -> None:
     page = opened(PYTHON, PIPELINE, app=app)
-    page.theme("Light")
-    light = page.picture(f"highlighting-{app}-light")
     page.theme("Dark")
     dark = page.picture(f"highlighting-{app}-dark")
+    page.theme("Light")  # last: the server keeps it for the tests that follow
+    light = page.picture(f"highlighting-{app}-light")
     assert light.read_bytes() != dark.read_bytes()
     assert not [error for error in page.errors if "agf" in error]

@@ -76,10 +76,10 @@ def open_gate(gate: Path) -> None:
     gate.write_text("open")
 
 
-def pictures(page: Notebook, name: str) -> None:
-    for theme in ("Light", "Dark"):
+def pictures(page: Notebook, name: str, cell: int) -> None:
+    for theme in ("Dark", "Light"):  # the server keeps the last one
         page.theme(theme)
-        page.picture(f"{name}-{theme.lower()}")
+        page.picture(f"{name}-{theme.lower()}", cell)
 
 
 def shows_picture(page: Notebook, index: int) -> bool:
@@ -91,7 +91,7 @@ def test_a_pipeline_is_defined_and_drawn(opened: Open) -> None:
     page.run_all()
     assert "doubled" in page.output(2).inner_text()
     assert shows_picture(page, 2)
-    pictures(page, "drawn")
+    pictures(page, "drawn", 2)
 
 
 def test_a_run_is_watched_and_leaves_a_static_page(opened: Open, gate: Path) -> None:
@@ -99,12 +99,12 @@ def test_a_run_is_watched_and_leaves_a_static_page(opened: Open, gate: Path) -> 
     page.run_all(wait=False)
     page.output(1).locator(CANCEL).wait_for()
     assert "running" in page.output(1).inner_text()
-    pictures(page, "running")
+    pictures(page, "running", 1)
     open_gate(gate)
     page.finished()
     assert page.output(1).locator(CANCEL).count() == 0
     assert "open!" in page.output(1).inner_text()
-    pictures(page, "ran")
+    pictures(page, "ran", 1)
 
 
 @pytest.mark.parametrize("by", ["button", "interrupt"])
@@ -119,7 +119,7 @@ def test_a_run_in_a_tool_that_sleeps_is_stopped(opened: Open, by: str) -> None:
         page.interrupt()
     page.finished()
     assert "RunCancelled" in page.output(1).inner_text()
-    page.picture(f"stopped-by-{by}")
+    page.picture(f"stopped-by-{by}", 1)
     page.run(2)
     assert "42" in page.output(2).inner_text()
 
@@ -131,7 +131,7 @@ def test_a_mistake_is_shown_where_it_is(opened: Open) -> None:
     assert "did you mean for_each?" in said
     assert "^^^^^^^^" in said
     assert "Traceback" not in said
-    pictures(page, "mistake")
+    pictures(page, "mistake", 1)
 
 
 def test_what_is_saved_reads_without_a_kernel_and_untrusted(opened: Open, lab: Lab) -> None:
@@ -150,7 +150,8 @@ def test_what_is_saved_reads_without_a_kernel_and_untrusted(opened: Open, lab: L
     other = opened(file="from-somebody.ipynb")
     assert shows_picture(other, 2)
     assert "13" in other.output(3).inner_text()
-    pictures(other, "untrusted")
+    pictures(other, "untrusted", 2)
+    pictures(other, "untrusted-run", 3)
 
 
 def test_a_page_that_is_loaded_again_during_a_run_shows_its_end(opened: Open, gate: Path) -> None:
@@ -163,7 +164,7 @@ def test_a_page_that_is_loaded_again_during_a_run_shows_its_end(opened: Open, ga
     open_gate(gate)  # meanwhile it says "Loading widget...": JupyterLab asks the kernel, which is busy
     page.output(1).locator("text=open!").first.wait_for()
     assert "Error displaying widget" not in page.output(1).inner_text()
-    page.picture("reloaded")
+    page.picture("reloaded", 1)
 
 
 def test_words_are_completed_in_the_line_and_in_the_yaml(opened: Open) -> None:
