@@ -140,7 +140,7 @@ class Notebook:
         self.lab = lab
         self.name = name
         path = f"lab/workspaces/{Path(name).stem}/tree/{name}?reset" if app == "lab" else f"{app}/{name}"
-        self.page = browser.new_page(viewport={"width": 1200, "height": 900})
+        self.page = browser.new_page(viewport={"width": 1200, "height": 1400})
         self.page.set_default_timeout(SECONDS * 1000)
         self.errors: list[str] = []
         """What the page itself complained about."""
