@@ -96,7 +96,7 @@ async def _outside(
             message = f"{what} {callee.name!r} returned something that cannot be kept: {error}"
             raise StepError(Diagnostic("step.too-deep", message, span)) from None
         except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
-            message = f"{what} {callee.name!r} returned something that cannot be kept: {_said(error)}"
+            message = f"{what} {callee.name!r} returned something that cannot be kept: {said(error)}"
             raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
     if isinstance(value, TimedOut):
         message = f"{what} {callee.name!r} {value}"
@@ -104,11 +104,11 @@ async def _outside(
     if isinstance(callee, Tool) and callee.secret:
         whole = "".join(traceback.format_exception(value))
         if shown_text(callee, given, whole) != whole:  # then the exception itself is not shown either: no cause
-            message = f"{what} {callee.name!r} failed: {_said(value, lambda text: shown_text(callee, given, text))}"
+            message = f"{what} {callee.name!r} failed: {said(value, lambda text: shown_text(callee, given, text))}"
             raise StepError(Diagnostic("step.tool-failed", message, span))
     if isinstance(value, StepError) and all(isinstance(d, Diagnostic) for d in getattr(value, "diagnostics", [None])):
-        raise _placed(value, step, ())
-    message = f"{what} {callee.name!r} failed: {_said(value)}"
+        raise _placed(_anew(value), step, ())
+    message = f"{what} {callee.name!r} failed: {said(value)}"
     hint = "; ".join(map(str, getattr(value, "__notes__", ()))) or None
     raise StepError(Diagnostic(f"step.{what}-failed", message, span, hint)) from value
 
@@ -151,11 +151,20 @@ def _placed(error: StepError, step: Invoke, names: tuple[tuple[str, Span | None]
         return error
     about = next((span for name, span in names if span is not None and repr(name) in found.message), None)
     placed = Diagnostic(found.code, found.message, about or step.name.span or step.span, found.hint)
-    error.diagnostics = (placed,)  # not a new one: a subclass of somebody's is made in ways only they know
-    return error
+    again = _anew(error)
+    again.diagnostics = (placed,)
+    return again
 
 
-def _said(error: BaseException, shown: Callable[[str], str] = str, most: int = 500) -> str:
+def _anew(error: StepError) -> StepError:
+    """The same error as this run's own: a run inside a tool has said where in its own steps it happened."""
+    again = type(error).__new__(type(error), *error.args)  # a subclass of somebody's has an __init__ of its own
+    again.__dict__.update({**error.__dict__, "at": None, "where": None})
+    again.__cause__ = error.__cause__
+    return again
+
+
+def said(error: BaseException, shown: Callable[[str], str] = str, most: int = 500) -> str:
     """An exception of user code in a line: its class and its text, if it has one."""
     try:
         text = shown(str(error))

@@ -25,6 +25,14 @@ class Limits:
     timeout: float | None = None
     """Seconds for the whole run."""
 
+    def __post_init__(self) -> None:
+        for name in ("fan_out_depth", "spawns"):
+            most = getattr(self, name)
+            if type(most) is not int or most < 0:
+                raise ValueError(f"{name} is a whole number, 0 or more, not {most!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout is a number of seconds above 0 or None, not {self.timeout!r}")
+
 
 class LimitReached(StepError):
     """A cap was breached. ``on_error`` neither retries nor drops it (decision P15)."""
