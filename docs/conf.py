@@ -13,10 +13,10 @@ from typing import Any
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
-from agf_magics import __version__ as release  # noqa: E402
-
 import tables  # noqa: E402
 from lexers import CellLexer, GrammarLexer, ToldLexer  # noqa: E402
+
+from agf_magics import __version__ as release  # noqa: E402
 
 project = "agf-magics"
 author = "agf-magics contributors"
@@ -65,5 +65,10 @@ def fill(app: object, name: str, source: list[str]) -> None:
 def setup(app: Any) -> None:
     app.connect("config-inited", copy_notebooks)
     app.connect("source-read", fill)
-    for name, lexer in (("ipython", CellLexer), ("ipython3", CellLexer), ("text", ToldLexer), ("grammar", GrammarLexer)):
+    for name, lexer in (
+        ("ipython", CellLexer),
+        ("ipython3", CellLexer),
+        ("text", ToldLexer),
+        ("grammar", GrammarLexer),
+    ):
         app.add_lexer(name, lexer)

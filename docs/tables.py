@@ -76,9 +76,7 @@ def field_types() -> str:
 
 
 def functions() -> str:
-    return _table(
-        ("written", "gives"), ((f"`{form}`", FUNCTIONS_GIVE[name]) for name, form in words.FUNCTIONS.items())
-    )
+    return _table(("written", "gives"), ((f"`{form}`", FUNCTIONS_GIVE[name]) for name, form in words.FUNCTIONS.items()))
 
 
 FUNCTIONS_GIVE: Mapping[str, str] = {
@@ -174,7 +172,7 @@ API: Mapping[str, tuple[str, ...]] = {
 def _entry(name: str) -> str:
     thing = getattr(agf, name)
     parts = [f"(api-{name.lower()}-{'class' if inspect.isclass(thing) else 'name'})=\n### {name}"]
-    if inspect.isfunction(thing) and name not in ("tool", "agent"):
+    if inspect.isfunction(thing):
         parts.append(f"```{{code-block}} python\n{name}{_signature(thing)}\n```")
     told = inspect.getdoc(thing) if inspect.isclass(thing) or inspect.isfunction(thing) else REGISTRY
     parts.append(_markdown(told or ""))
@@ -192,6 +190,8 @@ def _signature(function: Callable[..., Any]) -> str:
             given.append("*")
         default = "" if one.default is one.empty else f" = {one.default!r}"
         given.append(f"{one.name}: {one.annotation}{default}")
+        if one.kind is one.POSITIONAL_ONLY:
+            given.append("/")
     lines = "".join(f"\n    {one}," for one in given)
     return f"({lines}\n) -> {signature.return_annotation}"
 

@@ -57,10 +57,11 @@ class Block(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A finding, and when it was told."""
+    """A finding, when it was told, and its words."""
 
     when: str
     diagnostic: Diagnostic
+    text: str
 
 
 class Entry(NamedTuple):
@@ -122,7 +123,8 @@ class Session:
             found = register(source, origin=f"block {block.start}").findings
         except DefinitionError as error:
             found = error.diagnostics
-        self.told += [Told(f"{diagnostic.severity} when defined", diagnostic) for diagnostic in found]
+        for diagnostic in found:
+            self.tell(f"{diagnostic.severity} when defined", diagnostic)
 
     def cell(self, block: Block) -> None:
         with capture_output() as captured:
@@ -133,7 +135,8 @@ class Session:
         if error is not None:
             self.failed(error, block)
         for run in (value for value in [done.result, *self.shell.user_ns.values()] if hasattr(value, "run_id")):
-            self.told += [Told("warning while running", d) for d in run.progress.warnings]
+            for diagnostic in run.progress.warnings:
+                self.tell("warning while running", diagnostic)
 
     def failed(self, error: BaseException, block: Block) -> None:
         found = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
@@ -148,7 +151,11 @@ class Session:
             when = "error of the line"
         elif re.search(r"\brun(_pipeline)?\b|--run\b", block.text):
             when = "error before a run"
-        self.told += [Told(when, diagnostic) for diagnostic in found]
+        for diagnostic in found:
+            self.tell(when, diagnostic)
+
+    def tell(self, when: str, diagnostic: Diagnostic) -> None:
+        self.told.append(Told(when, diagnostic, str(diagnostic).replace(f"{Path.cwd()}{os.sep}", "")))
 
     def commands(self, block: Block) -> None:
         for line in block.text.splitlines():
@@ -218,7 +225,7 @@ def main() -> None:
             found = list(example(entry, shell))
             for block, told in reversed(found):
                 start = entry.start + block.start
-                text = f"{told[0].diagnostic}\n" if told else f"NOTHING [{entry.code}]\n"
+                text = f"{told[0].text}\n" if told else f"NOTHING [{entry.code}]\n"
                 page = page[:start] + text + page[start + len(block.text) :]
                 if not told:
                     print(f"{path.name}: the example of {entry.code} does not tell it", file=sys.stderr)
