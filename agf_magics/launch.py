@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .define import all_findings, load
-from .draw.plain import counted
+from .draw.plain import counted, duration, line
 from .engine import host
 from .engine import run as engine
 from .engine.events import Event, RunEnded, StepLeft, Warned, at_text
@@ -26,6 +26,7 @@ from .flow.values import TooDeep, Value, settle, type_name
 from .registry import Registry, default
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError, suggest
+from .text.source import Span
 
 
 class RunCancelled(StepError):
@@ -73,7 +74,8 @@ class Run:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        return (*self._warnings, *self.progress.warnings)
+        """What may be wrong with it; what is merely worth knowing was told when it was defined."""
+        return (*(found for found in self._warnings if found.severity == "warning"), *self.progress.warnings)
 
     @property
     def note(self) -> str:
@@ -171,14 +173,19 @@ class Trace(tuple[dict[str, Any], ...]):
         return pandas.DataFrame(list(self))
 
     def _repr_html_(self) -> str:
-        from .draw.values import value_html
+        from .draw.values import table_html
 
-        return value_html(list(self))
+        return table_html(*self._table())
 
     def __repr__(self) -> str:
-        from .draw.values import value_text
+        from .draw.values import table_text
 
-        return value_text(list(self))
+        return "\n".join(table_text(*self._table()))
+
+    def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        columns = ("step", "kind", "label", "status", "ok", "failed", "took", "error")
+        rows = ({**row, "took": duration(row["seconds"]), "label": line(row["label"], 40)} for row in self)
+        return columns, tuple(tuple("" if row[c] is None else str(row[c]) for c in columns) for row in rows)
 
 
 def run(
@@ -292,14 +299,23 @@ def _input(input: Mapping[str, Value] | None) -> dict[str, Value]:
 
 def _missing(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
     told: dict[str, Diagnostic] = {}
+    known = {found.span: found.hint for found in flow.warnings if found.span and found.hint}
+    others = [ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given]
     for ref in flow.inputs:
         name = ref.path[-1]
         if ref.certain and name not in given and name not in told:
-            near = suggest(name, given) or f"give it: --set {name}=… (in Python: input={{{name!r}: …}})"
+            # What was found at this very token when it was loaded knows better what was meant.
+            near = (ref.span and known.get(ref.span)) or suggest(name, given) or _give(name, ref.span, others)
             told[name] = Diagnostic(
                 "run.missing-input", f"{flow.name!r} reads {name!r}, which the input lacks", ref.span, near
             )
     return list(told.values())
+
+
+def _give(name: str, span: Span | None, others: Sequence[str]) -> str:
+    bare = f" A text has quotes of its own: \"'{name}'\"." if span is not None and span.text == name else ""
+    also = f" It may also read {', '.join(others)}." if others else ""
+    return f"give it: --set {name}=… (in Python: input={{{name!r}: …}}).{bare}{also}"
 
 
 def _emit(progress: Progress, listener: Callable[[Event], None] | None) -> Callable[[Event], None]:

@@ -75,8 +75,8 @@ class Diagram:
             picture = self.svg()
         except NoPicture as why:
             said = self.outline()
-            page = f"<pre>{html(said)}</pre><p><em>{html(str(why))}</em></p>"
-            return {"text/html": page, "text/plain": f"{said}\n({why})"}
+            page = f"<pre>{html(said)}</pre><p><em>{html(why.diagnostic.message)}</em></p>"
+            return {"text/html": page, "text/plain": f"{said}\n({why.diagnostic.message})"}
         figure = _figure(picture, described(self._scene))
         return {"text/html": figure, "image/svg+xml": picture, "text/plain": self.outline()}
 

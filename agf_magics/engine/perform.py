@@ -91,7 +91,7 @@ class Performer:
             raise
         except BaseException as error:
             if isinstance(error, StepError) and error.at is None:
-                error.at = at
+                error.at, error.where = at, ev.at_text(at)
             emit(ev.StepFailed(at, clock(), error))
             raise
         emit(ev.StepFinished(at, clock(), value))

@@ -183,7 +183,8 @@ def _retried(p: Progress, e: ev.StepRetried) -> None:
 
 
 def _skipped(p: Progress, e: ev.StepSkipped) -> None:
-    p.row(e.at).skipped += 1
+    for row in _within(p, p.row(e.at)):
+        row.skipped += 1
 
 
 def _dropped(p: Progress, e: ev.ElementDropped) -> None:
@@ -221,11 +222,17 @@ def _over(p: Progress, e: ev.RunEnded) -> None:
 def _excuse(p: Progress, body: Row) -> None:
     """What failed under an element that is dropped or tried again did not fail the run."""
     if not body.excused:
-        *before, step = body.key
-        for row in p.rows.values():
-            inner = row.key[len(before) :]  # nothing is left of the key of the call around it
-            if inner and row.key[: len(before)] == tuple(before) and inner[0].startswith(step):
-                row.excused = True
+        for row in _within(p, body):
+            row.excused = True
+
+
+def _within(p: Progress, outer: Row) -> Iterator[Row]:
+    """``outer`` and the rows of every step in it, those of called flows too."""
+    *before, step = outer.key
+    for row in p.rows.values():
+        inner = row.key[len(before) :]  # nothing is left of the key of the call around it
+        if inner and row.key[: len(before)] == tuple(before) and inner[0].startswith(step):
+            yield row
 
 
 FOLD: dict[type, Callable[[Progress, Any], None]] = {

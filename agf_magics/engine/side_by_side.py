@@ -102,8 +102,8 @@ async def _pool(
         async with asyncio.TaskGroup() as group:
             for _ in range(min(width, count)):
                 group.create_task(worker())
-    except BaseExceptionGroup:
-        pass
+    except BaseExceptionGroup as group:
+        failure = failure or group.exceptions[0]
     # Raised outside `except`: IPython prints a whole traceback for an error that has a group as its context.
     if failure is not None:
         raise failure

@@ -21,11 +21,13 @@ class Language(NamedTuple):
     load: Callable[[Source, Diagnostics, Bounds], Definition]
     """Never raises for what stands in the text: what is wrong is added to the Diagnostics."""
     expressions: Mapping[str, Callable[[Text], Expr]]
-    """Its small languages by name, each parsing a text that stands alone; a DefinitionError if it is none."""
+    """Its small languages by name, each parsing a text that stands alone and reads its frame itself; a DefinitionError
+    if it is none.
+    """
     words: Words
 
 
 LANGUAGES: Mapping[str, Language] = {
     language.name: language
-    for language in (Language("pipeline", pipeline.load, {"r1": pipeline.expression}, pipeline.WORDS),)
+    for language in (Language("pipeline", pipeline.load, {"r1": pipeline.parse}, pipeline.WORDS),)
 }

@@ -44,7 +44,7 @@ def install(
         return _write(_below(folder(), path), path, content)
 
     def shell(command: list[str], timeout: float | None = None, success_codes: Sequence[int] = (0,)) -> dict[str, Any]:
-        """Run a program with its arguments in the notebook's folder; no shell interprets them."""
+        """Run a program with its arguments in the notebook's folder (off until AgfMagics.allow_shell is True)."""
         if not allow_shell():
             raise StepError(Diagnostic("tool.shell-off", "the shell is off", hint=SWITCH))
         return process.run(command, folder(), timeout, success_codes, stopped)._asdict()

@@ -113,7 +113,7 @@ class Definitions(Shelf[T]):
         if language != other:
             return f"{self._word} {name!r} replaces the {other} of that name"
         if origin != origin_before:
-            return f"{self._word} {name!r} was defined elsewhere before; this definition replaces it"
+            return f"{self._word} {name!r} was defined by another cell or file; this definition replaces it"
         return None
 
     def remove(self, name: str) -> None:

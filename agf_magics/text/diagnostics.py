@@ -134,7 +134,13 @@ class StepError(AgfError):
     """A step failed while a flow ran. The cause, when it was somebody's exception, is ``__cause__``."""
 
     at: tuple[str | int, ...] | None = None
-    """The moment it failed; the engine fills it in."""
+    """The moment it failed, and the same as text (``steps[1].do#3``); the engine fills them in."""
+    where: str | None = None
+
+    def __str__(self) -> str:
+        # A step that ran once is told by its place; which element it was is not.
+        told = super().__str__()
+        return f"{told}\n  in {self.where}" if self.where and ("#" in self.where or "/" in self.where) else told
 
 
 def _excerpt(span: Span) -> list[str]:

@@ -18,11 +18,12 @@ from agf_magics.flow.steps import Flow
 from agf_magics.flow.values import Value
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.pipeline.infer import infer
-from agf_magics.languages.pipeline.r1 import parse
-from agf_magics.languages.pipeline.scope import ANYWHERE
+from agf_magics.languages.pipeline.r1 import Names, parse
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError, in_order
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds
+
+PIPELINE = Names({name: (name,) for name in ("ctx", "pipe", "item", "acc")}, ("ctx",))
 
 ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "pipeline_checks.json").read_text("utf-8"))["rows"]
 
@@ -119,7 +120,7 @@ def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 @given(st.recursive(st.one_of(NAMES, LITERALS), _larger, max_leaves=8))
 def test_a_value_has_the_shape_that_was_inferred_and_what_cannot_work_does_not(source: str) -> None:
     found: list[Diagnostic] = []
-    expr = parse(Source("test", source).span(), ANYWHERE)
+    expr = parse(Source("test", source).span(), PIPELINE)
     shape = infer(expr, lambda path: (KNOWN.get(path), None), found)
     try:
         value = expr.evaluate(FRAME)

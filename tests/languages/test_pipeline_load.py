@@ -340,8 +340,3 @@ def test_a_text_is_only_refused_never_a_crash() -> None:
         for end in range(len(row["text"])):
             definition, problems = load(row["text"][:end])
             assert definition.flow or definition.schemas or problems
-
-
-def test_an_expression_that_stands_alone_has_the_names_of_a_pipeline() -> None:
-    evaluate = LANGUAGES["pipeline"].expressions["r1"](Source("test", "[n, ctx.n, pipe, item, acc]").span()).evaluate
-    assert evaluate({"ctx": {"n": 1}, "pipe": 2, "item": 3, "acc": 4}) == [1, 1, 2, 3, 4]

@@ -51,3 +51,10 @@ def _typed(value: Any) -> Any:
     if isinstance(value, list):
         return [_typed(inner) for inner in value]
     return type(value), value
+
+
+def test_an_expression_alone_reads_its_context_as_the_root() -> None:
+    assert agf.evaluate("r1", "a.b + ctx.n", {"a": {"b": 1}, "ctx": {"n": 2}}) == 3
+    with pytest.raises(agf.StepError) as caught:
+        agf.evaluate("r1", "a.c", {"a": {"b": 1}})
+    assert caught.value.code == "r1.missing-path"

@@ -80,7 +80,7 @@ def test_defining_again_from_elsewhere_replaces_and_says_so(registry: Registry) 
     registry.flows.define(flow("review"), "cell-1")
     again = flow("review")
     note = registry.flows.define(again, "cell-2")
-    assert note == "flow 'review' was defined elsewhere before; this definition replaces it"
+    assert note == "flow 'review' was defined by another cell or file; this definition replaces it"
     assert registry.flows["review"] is again
     assert registry.flows.define(flow("review"), "cell-2") is None
 
@@ -94,7 +94,7 @@ def test_schemas_are_defined_like_flows(registry: Registry) -> None:
     assert registry.schemas.define(Schema("Review", {}), "cell-1") is None
     assert registry.schemas.define(Schema("Review", {}), "cell-1") is None
     note = registry.schemas.define(Schema("Review", {}), "cell-2")
-    assert note == "schema 'Review' was defined elsewhere before; this definition replaces it"
+    assert note == "schema 'Review' was defined by another cell or file; this definition replaces it"
 
 
 def test_what_was_removed_was_not_defined_before(registry: Registry) -> None:

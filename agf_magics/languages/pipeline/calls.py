@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -13,6 +14,9 @@ from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .body import Here, Read, Reader, is_null
 from .values import Arguments, Command, Constant, Named
 from .words import TARGET, Key
+
+_PATH = re.compile(r"(?:(?=\w+\.)|\{ *)([A-Za-z_]\w*)(?:\.\w+)*(?: *\})?")
+"""``ctx.doc``, ``{item}``: as a word, ``item`` may well be a text."""
 
 
 class Target(NamedTuple):
@@ -31,10 +35,21 @@ def _arguments(reader: Reader, node: Node, key: Key, here: Here) -> Arguments | 
     given = []
     for name, value in node.fields.items():
         tagged = isinstance(value, Scalar) and value.is_expr
+        if isinstance(value, Scalar) and not tagged:
+            _doubted(reader, value, here)
         expr: Expr | None = reader.r1(value, here.scope) if tagged else reader.literal(value)  # type: ignore[arg-type]
         if expr is not None:
             given.append((name, node.keys[name].span, expr))
     return Arguments(tuple(given))
+
+
+def _doubted(reader: Reader, value: Scalar, here: Here) -> None:
+    """A text that reads like a path is most likely meant to be one: only ``!expr`` makes it so."""
+    path = _PATH.fullmatch(value.text)
+    if path and path[1] in here.scope.names.roots:
+        message = f"this is the text {value.text!r}, not what it names"
+        hint = f"write: !expr {value.text.strip('{} ')}"
+        reader.problems.warn("pipeline.literal-path", message, value.span, hint)
 
 
 def _command(reader: Reader, node: Node, key: Key, here: Here) -> Expr | None:

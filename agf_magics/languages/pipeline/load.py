@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...flow.frame import Expr
 from ...flow.schemas import Schema, check_schemas
 from ...flow.steps import Flow, Name, Sequence, Step
 from ...text.diagnostics import Diagnostics, suggest
-from ...text.source import Source, Text
+from ...text.source import Source
 from ...text.yamlnodes import Bounds, Fields, Items, Node, documents, shown
 from .body import Here
 from .infer import infer
-from .r1 import parse
 from .schema_documents import read_schema
-from .scope import ANYWHERE, STORES, outermost
+from .scope import STORES, outermost
 from .steps import Steps, written
 from .values import end, start
 from .words import DOCUMENTS, PLANNED
@@ -49,11 +47,6 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
     elif not nodes:
         problems.error("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), "begin: pipeline: NAME")
     return Definition(flow, loading.schemas)
-
-
-def expression(text: Text) -> Expr:
-    """An R1 expression that stands alone, with the names of a pipeline."""
-    return parse(text, ANYWHERE)
 
 
 class _Loading:

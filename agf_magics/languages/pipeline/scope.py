@@ -7,6 +7,7 @@ A step sees ``ctx`` and ``pipe``; the ``do`` of a fan-out or a fold also the nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from .r1 import Names
@@ -21,6 +22,9 @@ _HAND_ON = (
 )
 
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
 class Scope(NamedTuple):
     """What is visible at one place."""
 
@@ -31,15 +35,17 @@ class Scope(NamedTuple):
     """Whether what a step here gives is the next step's pipe."""
 
     def inside(
-        self, binds: tuple[str, ...], branches: Iterable[str] = (), stores: frozenset[str] = frozenset()
+        self,
+        binds: tuple[str, ...],
+        branches: Iterable[str] = (),
+        stores: frozenset[str] = frozenset(),
+        unseen: Mapping[str, str] = NOTHING,
     ) -> Scope:
-        """The scope of a step nested in one that stands here."""
+        """The scope of a step nested in one that stands here. ``unseen``: names one might expect, with a hint each."""
         roots = {**{branch: ("pipe", branch) for branch in branches}, **_ROOTS, **{name: (name,) for name in binds}}
-        hidden = {
-            name: _HAND_ON.format(name=name)
-            for name in (*self.names.hidden, "item", "acc")
-            if name not in roots and (name in self.names.hidden or self.names.roots.get(name) == (name,))
-        }
+        around = {name: _HAND_ON.format(name=name) for name in ("item", "acc") if name in self.names.roots}
+        told = {**unseen, **around, **self.names.hidden}
+        hidden = {name: hint for name, hint in told.items() if name not in roots}
         return Scope(Names(roots, STORES, hidden), self.stores | stores)
 
     def path(self, name: str) -> tuple[str, ...]:
@@ -50,7 +56,3 @@ class Scope(NamedTuple):
 def outermost(stores: frozenset[str]) -> Scope:
     """The scope of a pipeline's own steps."""
     return Scope(Names(_ROOTS, STORES, {}), stores, top=True)
-
-
-ANYWHERE = Names({**_ROOTS, "item": ("item",), "acc": ("acc",)}, STORES, {})
-"""For an expression that stands alone."""

@@ -26,6 +26,10 @@ SIDE_BY_SIDE = 8
 Given = Mapping[str, Any]
 
 
+IN_COLLECT = "collect runs once, over all results: pipe is their list, for instance map(pipe, r -> r.name)"
+IN_BRANCH = "a branch does not see another one; collect sees them all"
+
+
 class At(NamedTuple):
     """A step being built: what all shapes have."""
 
@@ -52,14 +56,15 @@ class Steps:
     def nested(self, reader: Reader, node: Node, key: Key, here: Here) -> Step | None:
         loops = "acc" in key.binds  # what a fold's step stores, its next iteration sees
         branches = here.given.get("branches") or () if key.name == "collect" else ()
-        scope = here.scope.inside(key.binds, branches, written(node) if loops else frozenset())
+        unseen = {"item": IN_COLLECT} if key.name == "collect" and not branches else {}
+        scope = here.scope.inside(key.binds, branches, written(node) if loops else frozenset(), unseen)
         return self.step(node, f"{here.id}.{key.name}", scope)
 
     def branches(self, reader: Reader, node: Node, key: Key, here: Here) -> dict[str, Step] | None:
         if not isinstance(node, Fields) or not node.fields:
             reader.mistyped(node, key)
             return None
-        steps, scope = {}, here.scope.inside(())
+        steps, scope = {}, here.scope.inside((), unseen=dict.fromkeys(node.fields, IN_BRANCH))
         for name, value in node.fields.items():
             if not name.strip():
                 reader.wrong("blank-name", "a branch has a blank name", node.keys[name].span, "give it a name")

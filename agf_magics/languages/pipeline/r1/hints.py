@@ -153,6 +153,8 @@ def _dot(before: str, after: str, found: str) -> tuple[str, str, str | None]:
 
 def _shape(text: str, before: str) -> str | None:
     """What a token that stands wrong looks like."""
+    if before[:1] in ("'", '"') and text[0].isalpha():
+        return "a text with ' in it is quoted with \", or write \\'"
     if text in ("and", "or", "+", "*", "/"):
         return f"{text!r} stands between two values"
     if text in (")", "]", "}"):
