@@ -1,0 +1,102 @@
+"""Names looked up before the first step: what data cannot say, because it is about the registry."""
+
+from __future__ import annotations
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.define import register
+from agf_magics.launch import prepare
+
+
+def findings(text: str, registry: agf.Registry) -> list[tuple[str, str, str]]:
+    """Severity, code and the text under the caret of what defining ``text`` tells."""
+    found = register(text, registry=registry).findings
+    return [(d.severity, d.code, d.span.text if d.span else "") for d in found if d.severity != "note"]
+
+
+def test_what_the_registry_decides_is_a_warning_when_defined_and_refuses_the_run() -> None:
+    registry = agf.Registry()
+    text = "pipeline: p\nsteps:\n  - tool: {name: fetch, args: {}}\n  - agent: {prompt: hello}\n"
+    assert findings(text, registry) == [
+        ("warning", "flow.unknown-tool", "fetch"),
+        ("warning", "flow.no-agent", "agent"),
+    ]
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.run("p", registry=registry)
+    assert [d.code for d in caught.value.diagnostics] == ["flow.unknown-tool", "flow.no-agent"]
+
+
+def test_strict_refuses_what_would_be_warned_about() -> None:
+    with pytest.raises(agf.DefinitionError):
+        agf.load("pipeline: p\nsteps:\n  - tool: {name: fetch}\n", registry=agf.Registry(), strict=True)
+
+
+def test_the_names_of_arguments_are_checked_before_the_run() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def fetch(name: str, limit: int = 3) -> str:
+        raise AssertionError("never called")
+
+    text = "pipeline: p\nsteps:\n  - tool: {name: fetch, args: {nmae: x}}\n"
+    assert findings(text, registry) == [
+        ("warning", "flow.missing-argument", "fetch"),
+        ("warning", "flow.unknown-argument", "nmae"),
+    ]
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.run("p", registry=registry)
+    hint = caught.value.diagnostics[1].hint
+    assert hint is not None
+    assert hint.startswith("did you mean name? it takes name (text)")
+
+
+def test_a_run_uses_what_was_linked() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def once() -> str:
+        registry.tools.remove("once")
+        return "done"
+
+    text = "pipeline: p\nsteps:\n  - tool: {name: once, output: a}\n  - tool: {name: once, output: b}\n"
+    agf.define(text, registry=registry)
+    assert agf.run("p", registry=registry).stores == {"a": "done", "b": "done"}
+    with pytest.raises(agf.DefinitionError, match=r"no tool 'once'"):
+        agf.run("p", registry=registry)
+
+
+def test_a_circle_of_calls_is_named() -> None:
+    registry = agf.Registry()
+    for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
+        agf.define(f"pipeline: {name}\nsteps:\n  - call: {{pipeline: {other}}}\n", registry=registry)
+    with pytest.raises(agf.DefinitionError, match="'a' calls itself: a → b → c → a"):
+        prepare("a", registry=registry)
+
+
+def test_a_tools_name_may_be_a_flow() -> None:
+    registry = agf.Registry()
+    agf.define("pipeline: double\nsteps:\n  - transform: {value: ctx.n * 2}\n", registry=registry)
+    agf.define("pipeline: p\nsteps:\n  - tool: {name: double, args: {n: 4}}\n", registry=registry)
+    assert agf.run("p", registry=registry).output == 8
+
+
+def test_a_schema_of_another_cell_is_found_and_the_documents_own_comes_first() -> None:
+    registry = agf.Registry()
+    assert agf.define("schema: R\nfields: {n: {type: number}}\n", registry=registry) is None
+
+    @agf.tool(registry=registry)
+    def give() -> dict[str, str]:
+        return {"n": "one"}
+
+    with pytest.raises(agf.StepError, match="does not conform to 'R'"):
+        agf.run("pipeline: p\nsteps:\n  - tool: {name: give, schema: R}\n", registry=registry)
+    own = "schema: R\nfields: {n: {type: string}}\n---\npipeline: p\nsteps:\n  - tool: {name: give, schema: R}\n"
+    assert agf.run(own, registry=registry).output == {"n": "one"}
+
+
+def test_a_step_cannot_launch_a_pipeline() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda name: name, name="run_pipeline", registry=registry)
+    with pytest.raises(agf.DefinitionError, match="a step cannot launch a pipeline"):
+        agf.run("pipeline: p\nsteps:\n  - tool: {name: run_pipeline, args: {name: p}}\n", registry=registry)
