@@ -1,0 +1,389 @@
+"""Hostile and clumsy input from the outside: whatever it is, a clear error with a code and a place, the laws of events,
+and a registry as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.engine import events as ev
+
+STEPS = "pipeline: p\nsteps:\n"
+
+
+def each(keys: str, do: str = "{transform: {value: item}}", collect: str = "pipe") -> str:
+    return f"- for_each: {{{keys}, do: {do}, collect: {{transform: {{value: {collect}}}}}}}"
+
+
+BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
+    f"{name}: &{name} [{','.join(['*' + before] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+TOOL = STEPS + "- tool: {name: f, args: {x: "
+VALUE = STEPS + "- transform: {value: "
+
+BAD_TEXTS = {
+    "unknown key": (VALUE + "'1', valeu: 2}", "pipeline.unknown-key", "valeu"),
+    "unknown step kind": (STEPS + "- transfrom: {value: '1'}", "pipeline.step-kind", "transfrom"),
+    "wrong type": (STEPS + "- tool: {name: [fetch]}", "pipeline.wrong-type", "[fetch]"),
+    "a step that is none": (STEPS + "- 3", "pipeline.step-shape", "3"),
+    "no on_error": (STEPS + each("items: [1]"), "pipeline.missing-key", "for_each"),
+    "over with items": (STEPS + each("over: ctx.a, items: [1], on_error: abort"), "pipeline.over-and-items", "items"),
+    "!expr in a list": (TOOL + "[!expr ctx.a]}}", "pipeline.nested-expr", "ctx.a"),
+    "a tag of Python's": (TOOL + "!!python/object:os.x 1}}", "yaml.tag", "!!python/object:os.x"),
+    "two pipelines": (VALUE + "'1'}\n---\npipeline: q\nsteps: []", "pipeline.two-pipelines", "pipeline"),
+    "nothing": ("", "pipeline.no-pipeline", ""),
+    "blanks": (" \n \n", "pipeline.no-pipeline", ""),
+    "a text": ("hello", "pipeline.document-shape", "hello"),
+    "a tab": ("pipeline: p\nsteps:\n\t- transform: {value: '1'}", "yaml.syntax", "\t"),
+    "ten megabytes": (VALUE + "1" * 10_000_000, "yaml.too-large", None),
+    "too many values": (TOOL + f"[{'1,' * 101_000}]}}}}", "yaml.too-many-nodes", None),
+    "an alias bomb": (BOMB, "yaml.too-many-aliases", None),
+    "an alias of itself": (TOOL + "&a [*a]}}", "yaml.self-alias", "*a"),
+    "10,000 nested lists": (TOOL + "[" * 10_000 + "]" * 10_000 + "}}", "yaml.too-deep", None),
+    "10,000 that never close": (TOOL + "[" * 10_000, "yaml.too-deep", None),
+    "a deep expression": (VALUE + f"'{'(' * 4_000}1{')' * 4_000}'}}", "r1.too-deep", None),
+    "a long expression": (VALUE + f"'{'1+' * 50_000}1'}}", "r1.too-long", None),
+    "a cyclic schema": ("schema: A\nfields: {a: {type: ref, schema: A}}", "schema.cycle", "A"),
+    "a NUL": ("pipeline: \0", "yaml.character", "\0"),
+    "half a character": ("pipeline: \ud800", "yaml.character", "\ud800"),
+    "an escape": ("pipeline: \x1b[31mred", "yaml.character", "\x1b"),
+}
+
+
+@pytest.fixture
+def registry() -> agf.Registry:
+    found = agf.Registry()
+    agf.tool(lambda x=None: x, name="same", registry=found)
+    agf.tool(lambda: "danger", name="danger", registry=found)
+    agf.define("pipeline: kept\nsteps:\n- tool: {name: same}", registry=found)
+    return found
+
+
+@pytest.mark.parametrize("name", BAD_TEXTS)
+def test_a_bad_text_is_an_error_with_a_code_and_a_place_and_registers_nothing(
+    registry: agf.Registry, name: str
+) -> None:
+    text, code, at = BAD_TEXTS[name]
+    before = repr(registry)
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.define(text, registry=registry)
+    found = next(d for d in caught.value.diagnostics if d.code == code)
+    assert found.span is not None
+    assert at is None or found.span.text == at
+    assert len(str(caught.value)) < 20_000
+    assert repr(registry) == before
+
+
+def played(registry: agf.Registry, steps: str, input: dict[str, Any] | None = None, **options: Any) -> agf.Run:
+    """A run of ``steps`` that keeps the laws of events whatever becomes of it, and can be shown."""
+    told: list[ev.Event] = []
+    run = agf.run(STEPS + steps, input, registry=registry, on_event=told.append, raises=False, **options)
+    ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepLeft)
+    assert Counter(e.at for e in told if isinstance(e, ev.StepStarted)) == Counter(
+        e.at for e in told if isinstance(e, ends)
+    )
+    assert [isinstance(e, ev.RunEnded) for e in told] == [False] * (len(told) - 1) + [True]
+    assert set(run._repr_mimebundle_()) == {"text/html", "text/plain"}
+    assert (run.status == "ok") == (run.error is None)
+    return run
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Own(agf.StepError):
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(agf.Diagnostic("own.code", f"{one} {two}"))
+
+
+class Lazy(agf.StepError):
+    def __init__(self) -> None:
+        pass
+
+
+RAISED: dict[str, tuple[Callable[[], BaseException], str]] = {
+    "SystemExit": (lambda: SystemExit(3), "step.tool-failed"),
+    "KeyboardInterrupt": (lambda: KeyboardInterrupt(), "step.tool-failed"),
+    "CancelledError": (lambda: asyncio.CancelledError(), "step.tool-failed"),
+    "StopIteration": (lambda: StopIteration(), "step.tool-failed"),
+    "GeneratorExit": (lambda: GeneratorExit(), "step.tool-failed"),
+    "a group": (lambda: BaseExceptionGroup("g", [KeyboardInterrupt()]), "step.tool-failed"),
+    "without a text": (lambda: Mute(), "step.tool-failed"),
+    "with ten megabytes": (lambda: ValueError("x" * 10_000_000), "step.tool-failed"),
+    "a definition error": (lambda: agf.DefinitionError(agf.Diagnostic("a.b", "mine")), "step.tool-failed"),
+    "a step error": (lambda: agf.StepError(agf.Diagnostic("a.b", "mine")), "a.b"),
+    "a step error of its own kind": (lambda: Own("a", "b"), "own.code"),
+    "a step error that is only a text": (lambda: agf.StepError("mine"), "step.tool-failed"),  # type: ignore[arg-type]
+    "a step error without anything": (lambda: Lazy(), "step.tool-failed"),
+}
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("name", RAISED)
+def test_whatever_a_tool_raises_is_a_failed_step_at_its_name(
+    registry: agf.Registry, name: str, asynchronous: bool
+) -> None:
+    make, code = RAISED[name]
+
+    def bad() -> None:
+        raise make()
+
+    async def worse() -> None:
+        await asyncio.sleep(0)
+        raise make()
+
+    agf.tool(worse if asynchronous else bad, name="bad", registry=registry)
+    error = played(registry, "- tool: {name: bad}").error
+    assert error is not None
+    assert (error.code, len(str(error)) < 2_000) == (code, True)
+    assert error.diagnostic.span is not None
+    assert error.diagnostic.span.text == "bad"
+    assert played(registry, each("items: [1, 2], on_error: continue", "{tool: {name: bad}}")).output == []
+
+
+class Closed(dict[str, Any]):
+    def items(self) -> Any:
+        raise RuntimeError("not now")
+
+
+class Number(int):
+    def __int__(self) -> int:
+        raise RuntimeError("not now")
+
+
+class Pair(tuple[int, ...]):
+    _fields = ("one",)
+
+
+class Unlike:
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no ==")
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("no truth")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("value", [Closed(a=1), [Number(1)], Pair((1, 2))], ids=type)
+def test_a_result_that_cannot_be_looked_into_fails_its_step(registry: agf.Registry, value: Any) -> None:
+    agf.tool(lambda: value, name="bad", registry=registry)
+    error = played(registry, "- tool: {name: bad}").error
+    assert error is not None
+    assert "returned something that cannot be kept" in str(error)
+
+
+def test_a_result_that_contains_itself_fails_its_step(registry: agf.Registry) -> None:
+    value: list[Any] = []
+    value.append(value)
+    agf.tool(lambda: value, name="bad", registry=registry)
+    error = played(registry, "- tool: {name: bad}").error
+    assert error is not None
+    assert error.code == "step.too-deep"
+
+
+STRANGE = [Unlike(), {1: 2}, {"a": {1: 2}}, float("nan"), 10**5_000, "\ud800", iter("ab"), "x" * 1_000_000]
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=type)
+def test_a_strange_result_travels_as_it_is(registry: agf.Registry, value: Any) -> None:
+    taken: list[Any] = []
+    agf.tool(lambda: value, name="make", registry=registry)
+    agf.tool(lambda x: taken.append(x), name="take", registry=registry)
+    assert played(registry, "- tool: {name: make, output: it}\n- tool: {name: take, args: {x: !expr it}}").error is None
+    assert taken[0] is value or taken[0] == value
+
+
+def test_what_a_tool_does_to_its_arguments_or_the_registry_changes_nothing_in_the_run(registry: agf.Registry) -> None:
+    @agf.tool(registry=registry)
+    def wreck(x: Any) -> int:
+        x["a"].clear()
+        registry.tools.remove("wreck")
+        agf.tool(lambda x: 99, name="same", registry=registry)
+        return 1
+
+    steps = "- tool: {name: wreck, args: {x: !expr ctx.v}}\n" * 2 + "- tool: {name: same, args: {x: !expr ctx.v}}"
+    assert played(registry, steps, {"v": {"a": [1]}}).output == {"a": [1]}
+    with pytest.raises(agf.DefinitionError, match=r"flow\.unknown-tool"):
+        agf.run(STEPS + steps, {"v": {"a": [1]}}, registry=registry)
+
+
+@pytest.mark.parametrize("on_error", ["abort", "continue"])
+def test_a_run_that_fails_inside_a_tool_is_a_failure_of_that_tools_step(registry: agf.Registry, on_error: str) -> None:
+    @agf.tool(registry=registry)
+    def inner() -> None:
+        agf.run(
+            "pipeline: q\nsteps:\n" + "- transform: {value: '1'}\n" * 5 + "- transform: {value: 1/0}", registry=registry
+        )
+
+    run = played(registry, "- tool: {name: inner}")
+    assert run.error is not None
+    assert (run.error.code, run.error.at) == ("r1.division-by-zero", ("steps[0]",))
+    run = played(registry, each(f"items: [1, 2], on_error: {on_error}", "{tool: {name: inner}}"))
+    assert (run.status == "ok") == (on_error == "continue")
+
+
+SECRETS = ["hunter2", 'it\'s\n"hunter2"', ["x", {"k": "hunter2"}], 1002003]
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=str)
+def test_no_secret_is_told_when_its_tool_fails(registry: agf.Registry, secret: Any) -> None:
+    @agf.tool(registry=registry, secret=["token"])
+    def sign(token: Any, how: int = 0) -> None:
+        try:
+            raise KeyError(token)
+        except KeyError as error:
+            raise ValueError(f"cannot sign with {token!r}, that is {token}") from error
+
+    told: list[ev.Event] = []
+    steps = STEPS + "- tool: {name: sign, args: {token: !expr ctx.key}}"
+    run = agf.run(steps, {"key": secret}, registry=registry, on_event=told.append, raises=False)
+    shown = "".join([*map(repr, told), str(run.error), repr(run.trace), *run._repr_mimebundle_().values()])
+    error: BaseException | None = run.error
+    while error is not None:
+        shown += repr(error)
+        error = error.__cause__ or error.__context__
+    assert "cannot sign with" in shown
+    assert "hunter2" not in shown
+    assert "1002003" not in shown
+
+
+def test_a_flow_as_identity_is_limited_as_an_agent_is(registry: agf.Registry) -> None:
+    agf.define("pipeline: evil\nsteps:\n- tool: {name: danger}", registry=registry)
+    assert played(registry, "- call: {pipeline: evil}").output == "danger"
+    error = played(registry, "- agent: {prompt: hi, identity: evil, capabilities: {tools: [same]}}").error
+    assert error is not None
+    assert error.code == "step.not-allowed"
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (None, "agent.reply-schema"),
+        ("hello", "agent.reply-not-json"),
+        ("[" * 5_000, "agent.reply-not-json"),
+        ('{"a": NaN}', "agent.reply-not-json"),
+        ({"a": float("nan")}, "agent.reply-schema"),
+        ({"a": True}, "agent.reply-schema"),
+        ({1: 2}, "agent.reply-schema"),
+        (object(), "agent.reply-schema"),
+    ],
+    ids=str,
+)
+def test_garbage_from_an_agent_under_a_schema_fails_its_step(registry: agf.Registry, reply: Any, code: str) -> None:
+    agf.agent(lambda prompt: reply, name="bot", registry=registry)
+    agf.define("schema: S\nfields: {a: {type: number, required: true}}", registry=registry)
+    error = played(registry, "- agent: {prompt: hi, schema: S}").error
+    assert error is not None
+    assert error.code == code
+
+
+@pytest.mark.parametrize(
+    ("flows", "calls", "code"), [(60, 1, "flow.too-large"), (14, 4, "flow.too-large"), (7, 3, None)]
+)
+def test_calls_of_calls_of_calls_are_bounded(registry: agf.Registry, flows: int, calls: int, code: str | None) -> None:
+    agf.define("pipeline: p0\nsteps:\n- transform: {value: '1'}", registry=registry)
+    for n in range(1, flows):
+        agf.define(f"pipeline: p{n}\nsteps:\n" + f"- call: {{pipeline: p{n - 1}}}\n" * calls, registry=registry)
+    try:
+        found = agf.run(f"p{flows - 1}", registry=registry, dry=True).output
+    except agf.DefinitionError as error:
+        found = [d.code for d in error.diagnostics]
+    assert found == ([code] if code else 1)
+
+
+@pytest.mark.parametrize("given", [[1], "x", {1: 2}], ids=str)
+def test_an_input_that_is_no_mapping_of_names_is_refused(registry: agf.Registry, given: Any) -> None:
+    with pytest.raises(agf.DefinitionError, match=r"run\.input"):
+        agf.run("kept", given, registry=registry)
+
+
+@pytest.mark.parametrize("limits", [{"spawns": -1}, {"spawns": "x"}, {"fan_out_depth": 1.5}, {"timeout": 0}], ids=str)
+def test_limits_that_are_none_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(limits))):
+        agf.Limits(**limits)
+
+
+@pytest.mark.parametrize("text", [3, None, b"pipeline: p"], ids=str)
+def test_what_is_no_text_is_no_definition(text: Any) -> None:
+    with pytest.raises(TypeError, match="a definition is a text or the Path of a file"):
+        agf.load(text)
+
+
+ESCAPES = ["../x", "/etc/passwd", "d/../../x", "link", "to/passwd", "", " ", "a\0b", "a\n", "\ud800", "a" * 300]
+
+
+@pytest.mark.parametrize("tool", ["file__read", "file__write"])
+@pytest.mark.parametrize("path", ESCAPES, ids=ascii)
+def test_no_path_leaves_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, path: str) -> None:
+    (inside := tmp_path / "inside").mkdir()
+    (inside / "link").symlink_to(tmp_path / "x")
+    (inside / "to").symlink_to("/etc")
+    monkeypatch.chdir(inside)
+    content = "" if tool == "file__read" else ", content: x"
+    run = played(agf.registry, f"- tool: {{name: {tool}, args: {{path: !expr ctx.path{content}}}}}", {"path": path})
+    assert run.error is not None
+    assert run.error.code.startswith("tool.file-")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["inside"]
+
+
+PROMPTS = ["{}", "{", "}", "{ctx.a", '{"json": 1}', "{ctx.a!r}", "{ctx.a:>9}", "{ nobody.x }"]
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_a_brace_that_is_no_path_stays_text(registry: agf.Registry, prompt: str) -> None:
+    agf.agent(lambda prompt: prompt, name="echo", registry=registry)
+    assert played(registry, f"- agent: {{prompt: {json.dumps(prompt)}}}", {"a": "A"}).output == prompt
+
+
+def test_runs_from_many_threads_do_not_meet(registry: agf.Registry) -> None:
+    steps = each(
+        "over: ctx.xs, on_error: abort, max_parallel: 3", "{tool: {name: same, args: {x: !expr item}}}", "sum(pipe)"
+    )
+    sums: dict[int, Any] = {}
+
+    def go(n: int) -> None:
+        sums[n] = played(registry, steps, {"xs": [n] * 10}).output
+
+    threads = [threading.Thread(target=go, args=(n,)) for n in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sums == {n: n * 10 for n in range(10)}
+
+
+FAILS = "{transform: {value: item / 0}}"
+EDGES = [
+    (each("items: [], on_error: abort", FAILS), []),
+    (each("items: [1], on_error: retry(0)", FAILS), "r1.division-by-zero"),
+    (each("items: [1, 2], on_error: continue", FAILS), []),
+    (each("over: ctx.d, on_error: continue"), "step.not-a-list"),
+    (each("items: [1], on_error: continue", collect="1 / 0"), "r1.division-by-zero"),
+    ("- fold: {items: [], init: '7', do: {transform: {value: acc + item}}, output: o}", 7),
+    (
+        f"- parallel: {{on_error: continue, branches: {{a: {FAILS}}}, collect: {{transform: {{value: a}}}}}}",
+        "r1.missing-path",
+    ),
+]
+
+
+@pytest.mark.parametrize(("steps", "output"), EDGES)
+def test_the_edges_of_a_fan_out(registry: agf.Registry, steps: str, output: Any) -> None:
+    run = played(registry, steps, {"d": {"a": 1}})
+    assert (run.error.code if run.error else run.output) == output
