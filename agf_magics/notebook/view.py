@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextvars
 import os
+import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, ClassVar, Protocol
 
 from ..draw.diagram import Diagram
@@ -57,26 +60,60 @@ def watch(begin: Begin, view: View, hz: float) -> Run:
 
     ``begin`` is given what is to be called before anything of the run is: the output must stand above all prints.
     """
-    run = begin(view.reserve)
-    over = threading.Event()
+    with _interrupts() as early:
+        run = begin(view.reserve)
+        early.cancel = run.cancel
+        if early.hits:
+            run.cancel("interrupt")
+        over = threading.Event()
 
-    def tick() -> None:
-        while not over.wait(1 / hz):
-            view.tick(run)
+        def tick() -> None:
+            while not over.wait(1 / hz):
+                view.tick(run)
 
-    # In the cell's context: what a thread displays belongs to the cell by that alone.
-    ticker = threading.Thread(target=contextvars.copy_context().run, args=(tick,), name="agf-view", daemon=True)
-    ticker.start()
-    try:
-        run.wait()
-    except BaseException:
-        run.cancel("interrupt")  # it may have come before anybody waited: nobody will
-        raise
-    finally:
-        over.set()
-        ticker.join()
-        view.close(run)
+        # In the cell's context: what a thread displays belongs to the cell by that alone.
+        context = contextvars.copy_context()
+        ticker = threading.Thread(target=context.run, args=(tick,), name="agf-view", daemon=True)
+        ticker.start()
+        try:
+            run.wait()
+        finally:
+            over.set()
+            ticker.join()
+            view.close(run)
     return run
+
+
+class _Early:
+    """An interrupt that comes when a run has begun and nobody waits for it yet, or while its page is being frozen.
+
+    It is one like any other: the first cancels the run, the second gives the prompt back.
+    """
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.cancel: Callable[[str], None] | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.hits += 1
+        if self.hits > 1:
+            raise KeyboardInterrupt
+        if self.cancel is not None:
+            self.cancel("interrupt")
+
+
+@contextmanager
+def _interrupts() -> Iterator[_Early]:
+    early = _Early()
+    ordinary = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not ordinary or threading.current_thread() is not threading.main_thread():
+        yield early  # inside another run: its own handler knows better
+        return
+    signal.signal(signal.SIGINT, early)
+    try:
+        yield early
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Page:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import re
 from collections.abc import Iterator
@@ -12,8 +13,10 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from jupyter_client.manager import start_new_kernel
+from traitlets.config import Config
 
 from agf_magics.registry import Registry, default
+from agf_magics.text.diagnostics import AgfError
 
 PATIENCE = 60.0
 """Seconds after which a kernel that says nothing is taken for dead. Nothing waits that long but a failure."""
@@ -62,7 +65,7 @@ def empty(registry: Registry) -> None:
 @pytest.fixture(scope="session")
 def _ip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell]:
     InteractiveShell.clear_instance()
-    yield InteractiveShell.instance(colors="nocolor")
+    yield InteractiveShell.instance(colors="nocolor", config=Config({"HistoryManager": {"enabled": False}}))
     InteractiveShell.clear_instance()
 
 
@@ -77,6 +80,45 @@ def shell(_ip: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     yield Shell(_ip)
     _ip.extension_manager.unload_extension("agf_magics")
     empty(default())
+
+
+TOOLS = """\
+@tool
+def measure(word: str) -> int:
+    print('measuring', word)
+    return len(word)
+
+@tool
+def explode(word: str) -> int:
+    return inner(word)
+
+def inner(word):
+    raise KeyError(word)
+"""
+
+LONGEST = """\
+pipeline: longest
+steps:
+- for_each:
+    over: ctx.words
+    on_error: abort
+    do: {tool: {name: measure, args: {word: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: lengths
+- transform: {value: "count(lengths)", output: number}
+"""
+
+
+@pytest.fixture
+def ready(shell: Shell) -> Shell:
+    shell.good(TOOLS)
+    shell.good("%%pipeline\n" + LONGEST)
+    return shell
+
+
+def code(shown: Any) -> str:
+    assert isinstance(shown.error, AgfError)
+    return shown.error.code
 
 
 class Cell:
@@ -191,3 +233,83 @@ class Kernel:
     def close(self) -> None:
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
+
+
+SETUP = """\
+%load_ext agf_magics
+import asyncio, time, threading
+from agf_magics import tool
+
+@tool
+def say(word: str) -> str:
+    print('saying', word)
+    return word
+
+@tool
+async def whisper(word: str) -> str:
+    print('whispering', word)
+    return word
+
+@tool
+def gate(name: str) -> str:
+    "Waits until the test opens it."
+    print('at the gate', name)
+    with open(name) as fifo:
+        return fifo.read()
+
+@tool
+def sleep() -> None:
+    print('asleep')
+    time.sleep(30)
+
+@tool
+async def doze() -> None:
+    print('dozing')
+    await asyncio.sleep(30)
+
+@tool
+def stubborn() -> None:
+    try:
+        print('asleep')
+        time.sleep(30)
+    except KeyboardInterrupt:
+        print('not yet')
+        time.sleep(30)
+
+@tool
+def fail() -> None:
+    raise ValueError('no pears')
+"""
+
+
+def kernel_in(folder: Path, **env: str) -> Iterator[Kernel]:
+    fresh = {name: value for name, value in os.environ.items() if name not in ("JPY_SESSION_NAME", "VSCODE_PID")}
+    kernel = Kernel(folder, {**fresh, **env})
+    os.mkfifo(folder / "gate")
+    kernel.good(SETUP)
+    yield kernel
+    kernel.close()
+
+
+@pytest.fixture(scope="session")
+def headless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    yield from kernel_in(tmp_path_factory.mktemp("headless"))
+
+
+@pytest.fixture(scope="session")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """A kernel that somebody looks at, as JupyterLab starts it."""
+    yield from kernel_in(tmp_path_factory.mktemp("seen"), JPY_SESSION_NAME="a.ipynb")
+
+
+@pytest.fixture(params=["headless", "seen"])
+def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
+    found: Kernel = request.getfixturevalue(request.param)
+    yield found
+    found.good("%config AgfMagics.progress_after = 0.3\n%config AgfMagics.progress = 'auto'")
+    assert not [m for m in found.strays if m["msg_type"] in ("stream", "display_data", "error")], "output of no cell"
+
+
+def steps(*names: str) -> str:
+    body = "\n".join(f"- tool: {{name: {name}}}" for name in names)
+    return f"%%pipeline --run\npipeline: p\nsteps:\n{body}\n"

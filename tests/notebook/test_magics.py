@@ -3,62 +3,24 @@
 from __future__ import annotations
 
 import json
-import threading
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError
-from agf_magics.notebook.config import AgfMagics, BadSetting
+from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError, load
+from agf_magics.launch import begin
+from agf_magics.notebook.view import Nothing, watch
 from agf_magics.registry import default
-from agf_magics.settings import Settings, current
-from agf_magics.text.diagnostics import AgfError
-from tests.notebook.conftest import Shell
-
-TOOLS = """\
-@tool
-def measure(word: str) -> int:
-    print('measuring', word)
-    return len(word)
-
-@tool
-def explode(word: str) -> int:
-    return inner(word)
-
-def inner(word):
-    raise KeyError(word)
-"""
-
-LONGEST = """\
-pipeline: longest
-steps:
-- for_each:
-    over: ctx.words
-    on_error: abort
-    do: {tool: {name: measure, args: {word: !expr item}}}
-    collect: {transform: {value: pipe}}
-    output: lengths
-- transform: {value: "count(lengths)", output: number}
-"""
+from tests.notebook.conftest import LONGEST, TOOLS, Shell, code
 
 BOOM = """\
 pipeline: boom
 steps:
 - tool: {name: explode, args: {word: pear}}
 """
-
-
-@pytest.fixture
-def ready(shell: Shell) -> Shell:
-    shell.good(TOOLS)
-    shell.good("%%pipeline\n" + LONGEST)
-    return shell
-
-
-def code(shown: Any) -> str:
-    assert isinstance(shown.error, AgfError)
-    return shown.error.code
 
 
 # --- defining --------------------------------------------------------------------------------------------------------
@@ -330,139 +292,7 @@ def test_objects_have_rich_forms(ready: Shell) -> None:
     assert isinstance(ready.good("agf_magics.registry.flows['longest']").value, Flow)
 
 
-# --- settings --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("progress = 'nope'", "magic.setting"),
-        ("progres = 'auto'", "magic.unknown-setting"),
-        ("timeout = -1", "magic.setting"),
-        ("timeout = True", "magic.setting"),
-        ("refresh_hz = 1000", "magic.setting"),
-        ("allow_shell = 'yes'", "magic.setting"),
-        ("max_pipeline_spawns = 1.5", "magic.setting"),
-    ],
-)
-def test_a_wrong_setting_ends_the_cell_and_changes_nothing(shell: Shell, line: str, code: str) -> None:
-    before = current.settings
-    shown = shell.run(f"%config AgfMagics.{line}")
-    assert isinstance(shown.error, BadSetting)
-    assert shown.error.diagnostic.code == code
-    assert shown.out.startswith("BadSetting: ")
-    assert current.settings == before
-
-
-def test_settings_reach_the_runs(ready: Shell) -> None:
-    ready.good("%config AgfMagics.max_pipeline_fan_out_depth = 1")
-    assert current.settings.limits.fan_out_depth == 1
-    ready.good("%config AgfMagics.max_text = 10")
-    assert code(ready.run("%%pipeline\n" + LONGEST)) == "yaml.too-large"
-
-
-def test_the_shell_is_off_until_it_is_turned_on(shell: Shell) -> None:
-    cell = "%%pipeline --run\npipeline: p\nsteps: [{shell: {command: echo on}}]"
-    shown = shell.run(cell)
-    assert "%config AgfMagics.allow_shell = True" in shown.out
-    shell.good("%config AgfMagics.allow_shell = True")
-    assert shell.good(cell).value.output["stdout"].strip() == "on"
-
-
-def test_every_setting_is_a_trait_with_the_same_default() -> None:
-    traits = AgfMagics.class_traits(config=True)
-    defaults = Settings()
-    for name in Settings.__dataclass_fields__:
-        assert traits[name].default() == getattr(defaults, name)
-        assert traits[name].help
-
-
-def test_pyproject_is_read_and_goes_below_the_notebook(shell: Shell) -> None:
-    Path("pyproject.toml").write_text("[tool.agf-magics]\nmax-pipeline-spawns = 7\ntimeout = 3.5\n")
-    shell.good("%reload_ext agf_magics")
-    assert (current.settings.max_pipeline_spawns, current.settings.timeout) == (7, 3.5)
-    shell.good("%config AgfMagics.max_pipeline_spawns = 8")
-    assert current.settings.max_pipeline_spawns == 8
-
-
-def test_ipythons_own_configuration_goes_above_pyproject_and_survives(shell: Shell) -> None:
-    Path("pyproject.toml").write_text("[tool.agf-magics]\nmax-pipeline-spawns = 7\ntimeout = 3.5\n")
-    shell.good("%unload_ext agf_magics")
-    shell.ip.config.AgfMagics.timeout = 4.5
-    try:
-        shell.good("%load_ext agf_magics")
-        assert (current.settings.max_pipeline_spawns, current.settings.timeout) == (7, 4.5)
-        shell.good("%config AgfMagics.timeout = 5.5")
-        shell.good("%reload_ext agf_magics")
-        assert current.settings.timeout == 4.5
-    finally:
-        del shell.ip.config["AgfMagics"]
-
-
-def test_a_wrong_pyproject_is_an_error_of_loading_and_nothing_is_loaded(shell: Shell) -> None:
-    shell.good("%unload_ext agf_magics")
-    Path("pyproject.toml").write_text("[tool.agf-magics]\nspawns = 7\n")
-    shown = shell.run("%load_ext agf_magics")
-    assert "settings.pyproject" in shown.out
-    assert shell.ip.find_line_magic("run_pipeline") is None
-    Path("pyproject.toml").unlink()
-    shell.good("%load_ext agf_magics")
-
-
-# --- leaving ---------------------------------------------------------------------------------------------------------
-
-
-def footprint(ip: Any) -> dict[str, Any]:
-    tables = ip.magics_manager.magics
-    formatter = ip.display_formatter
-    return {
-        "line": set(tables["line"]),
-        "cell": set(tables["cell"]),
-        "registry": set(ip.magics_manager.registry),
-        "configurables": len(ip.configurables),
-        "matchers": list(ip.Completer.custom_matchers),
-        "transformers": list(ip.input_transformers_cleanup),
-        "mimebundle": dict(formatter.mimebundle_formatter.type_printers),
-        "display": dict(formatter.ipython_display_formatter.type_printers),
-        "hook": hasattr(AgfError, "_render_traceback_"),
-        "settings": current.settings,
-        "events": {name: len(found) for name, found in ip.events.callbacks.items()},
-    }
-
-
-def test_unloading_leaves_nothing_behind(shell: Shell) -> None:
-    manager = shell.ip.extension_manager
-    manager.unload_extension("agf_magics")
-    before = footprint(shell.ip)
-    manager.load_extension("agf_magics")
-    shell.good("%config AgfMagics.timeout = 9")
-    shell.good("%%pipeline --run\npipeline: p\nsteps: [{transform: {value: '1'}}]")
-    assert footprint(shell.ip) != before
-    manager.unload_extension("agf_magics")
-    assert footprint(shell.ip) == before
-    for thread in [thread for thread in threading.enumerate() if thread.name == "agf-engine"]:
-        thread.join(30)
-        assert not thread.is_alive()
-    manager.load_extension("agf_magics")
-
-
-def test_a_magic_that_had_the_name_before_is_back(shell: Shell) -> None:
-    manager = shell.ip.extension_manager
-    manager.unload_extension("agf_magics")
-    shell.good(
-        "from IPython.core.magic import register_line_magic\n@register_line_magic\ndef flows(line): return 'mine'"
-    )
-    manager.load_extension("agf_magics")
-    assert shell.good("%flows").value is None
-    manager.unload_extension("agf_magics")
-    assert shell.good("%flows").value == "mine"
-    del shell.ip.magics_manager.magics["line"]["flows"]
-    manager.load_extension("agf_magics")
-
-
-def test_reloading_keeps_what_is_registered(ready: Shell) -> None:
-    ready.good("%reload_ext agf_magics")
-    assert ready.good("%run_pipeline longest --set 'words=[a]'").value.status == "ok"
+# --- stopping --------------------------------------------------------------------------------------------------------
 
 
 STOP = """\
@@ -480,3 +310,17 @@ def test_an_interrupted_run_is_kept(shell: Shell) -> None:
     assert isinstance(shown.error, RunCancelled)
     assert shell.names["r"] is shown.error.run
     assert shell.names["r"].status == "cancelled"
+
+
+def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) -> None:
+    flow = load("pipeline: p\nsteps: [{tool: {name: stop}}]")
+
+    def begin_and_stop(enter: Callable[[], None]) -> Run:
+        run = begin(flow, enter=enter)
+        os.kill(os.getpid(), signal.SIGINT)
+        return run
+
+    shell.good(STOP)
+    run = watch(begin_and_stop, Nothing(), 10)
+    assert isinstance(run.error, RunCancelled)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

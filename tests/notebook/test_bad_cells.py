@@ -1,0 +1,205 @@
+"""Hostile and clumsy cells in a real kernel: each ends in a short error of its own, and the kernel lives on with its
+registry intact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.notebook.conftest import Cell, Kernel
+from tests.notebook.test_kernel import kernel_in
+
+pytestmark = pytest.mark.kernel
+
+SETUP = """\
+import asyncio, os, sys, threading, time
+import agf_magics as agf
+
+class Mute(Exception):
+    def __str__(self): raise RuntimeError('no text')
+
+class Shy:
+    def __repr__(self): raise RuntimeError('no repr')
+    def _repr_html_(self): return '<script>'
+
+def tools(**made):
+    for name, function in made.items():
+        agf.tool(function, name=name)
+
+def raises(error):
+    def tool(): raise error
+    return tool
+
+def removes_itself():
+    agf.registry.tools.remove('removes_itself')
+    return 'gone'
+
+def moves():
+    os.chdir('..')
+    return 'moved'
+
+def threads():
+    started = [threading.Thread(target=print, args=('from a thread',)) for _ in range(3)]
+    for thread in started: thread.start()
+    for thread in started: thread.join()
+
+async def blocks():
+    print('blocking')
+    time.sleep(4)
+
+tools(
+    leaves=raises(SystemExit(3)), interrupts=raises(KeyboardInterrupt()), cancels=raises(asyncio.CancelledError()),
+    mutes=raises(Mute()), groups=raises(ExceptionGroup('g', [ValueError(1)])), texts=raises(agf.StepError('mine')),
+    marks=raises(ValueError('<script>\\x1b[31m\\x00\\u202e')),
+    shy=Shy, removes_itself=removes_itself, threads=threads, blocks=blocks, moves=moves,
+    nests=lambda: agf.run('calm').output, fails_within=lambda: agf.run('wrong'),
+    runs_a_loop=lambda: asyncio.run(asyncio.sleep(0, 'ran')),
+)
+
+@agf.tool(secret=['token'])
+def sign(token): raise ValueError('cannot sign with ' + token)
+
+agf.define('pipeline: calm\\nsteps:\\n- transform: {value: "\\'calm\\'"}')
+agf.define('pipeline: wrong\\nsteps:\\n- transform: {value: "1"}\\n- transform: {value: 1/0}')
+"""
+
+
+@pytest.fixture(scope="module")
+def alive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    for kernel in kernel_in(tmp_path_factory.mktemp("bad")):
+        kernel.good(SETUP)
+        yield kernel
+
+
+@pytest.fixture
+def kernel(alive: Kernel) -> Iterator[Kernel]:
+    """The kernel, which must be as it was when the test is done."""
+    before = alive.good("print(repr(agf.registry))").printed
+    yield alive
+    alive.good("tools(removes_itself=removes_itself)\nif 'p' in agf.registry.flows: agf.registry.flows.remove('p')")
+    assert alive.good("print(repr(agf.registry))").printed == before
+    assert alive.good("print(agf.run('calm').output, sys.stdout is not None)").printed == "calm True\n"
+
+
+def run(kernel: Kernel, *steps: str, line: str = "--run --draw") -> Cell:
+    return kernel.run(f"%%pipeline {line}\npipeline: p\nsteps:\n" + "\n".join(f"- {step}" for step in steps))
+
+
+def short(cell: Cell) -> str:
+    """The error of a cell that failed: without a frame of ours or of IPython's."""
+    assert cell.reply["status"] == "error", cell.told
+    assert "/agf_magics/" not in cell.traceback
+    assert "site-packages" not in cell.traceback
+    assert len(cell.traceback) < 10_000
+    return cell.traceback
+
+
+RAISING = ("leaves", "interrupts", "cancels", "mutes", "groups", "texts", "marks")
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_whatever_a_tool_raises_is_a_short_error_with_a_caret(kernel: Kernel, name: str) -> None:
+    told = short(run(kernel, f"tool: {{name: {name}}}"))
+    assert told.startswith(f"StepError: tool '{name}' failed: ")
+    assert f"   4 | - tool: {{name: {name}}}\n     |                {'^' * len(name)}" in told
+
+
+def test_a_run_that_fails_inside_a_tool_fails_that_tools_step(kernel: Kernel) -> None:
+    cell = run(kernel, "tool: {name: fails_within}")
+    assert "[r1.division-by-zero]" in short(cell)
+    assert "✗" in cell.outputs[-1]["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("shy", "Shy"), ("removes_itself", "gone"), ("nests", "calm"), ("runs_a_loop", "ran"), ("moves", "moved")],
+)
+def test_a_tool_may_do_strange_things(kernel: Kernel, name: str, shown: str) -> None:
+    cell = run(kernel, f"tool: {{name: {name}}}")
+    assert cell.reply["status"] == "ok", cell.told
+    assert shown in cell.outputs[-1]["text/plain"]
+    assert "<script>" not in cell.outputs[-1]["text/html"]
+
+
+def test_a_tool_that_is_gone_was_there_for_the_run_that_knew_it(kernel: Kernel) -> None:
+    steps = ["tool: {name: removes_itself}"] * 2
+    assert run(kernel, *steps).reply["status"] == "ok"
+    assert "[flow.unknown-tool]" in short(run(kernel, *steps))
+
+
+def test_prints_of_a_tools_own_threads_come_with_its_cell(kernel: Kernel) -> None:
+    assert run(kernel, "tool: {name: threads}").printed.count("from a thread") == 3
+
+
+def test_no_secret_is_shown_when_its_tool_fails(kernel: Kernel) -> None:
+    cell = run(kernel, "tool: {name: sign, args: {token: !expr ctx.key}}", line="--run --draw --set key=hunter2")
+    assert "cannot sign with •••" in short(cell)
+    assert "hunter2" not in str(cell.messages)
+    assert "hunter2" not in kernel.good("%tools").told.__repr__()
+
+
+NAMES = ["<img src=x onerror=alert(1)>", "a\u202eb", "a\\e[31m\\0\\nb", "'; DROP", "x" * 5_000]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=["markup", "bidi", "control", "quote", "long"])
+def test_a_strange_name_is_shown_as_text(kernel: Kernel, name: str) -> None:
+    cell = kernel.run(
+        f'%%pipeline --run --draw\npipeline: "{name}"\nsteps:\n- transform: {{value: "1", output: "{name}"}}'
+    )
+    assert cell.reply["status"] == "ok", cell.told
+    listed = kernel.good("%flows")
+    kernel.good("for name in set(agf.registry.flows) - {'calm', 'wrong'}: agf.registry.flows.remove(name)")
+    for output in [*cell.outputs, *listed.outputs]:
+        assert "<img src=x" not in str(output)
+        assert not any(c in text for text in output.values() for c in "\u202e\x1b\x00")
+    assert "\u202e" not in cell.printed
+
+
+BAD = {
+    "ten megabytes": ("- transform: {value: '" + "1" * 10_000_000 + "'}", "yaml.too-large"),
+    "10,000 nested lists": ("- tool: {name: shy, args: {x: " + "[" * 10_000 + "]" * 10_000 + "}}", "yaml.too-deep"),
+    "a tab": ("\t- transform: {value: '1'}", "yaml.syntax"),
+    "two pipelines": ("- transform: {value: '1'}\n---\npipeline: q\nsteps: []", "pipeline.two-pipelines"),
+    "a NUL": ("- transform: {value: \0}", "yaml.character"),
+    "an unknown tool": ("- tool: {name: shyy}", "flow.unknown-tool"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_cell_is_a_short_error(kernel: Kernel, name: str) -> None:
+    body, code = BAD[name]
+    assert f"[{code}]" in short(kernel.run(f"%%pipeline --run\npipeline: p\nsteps:\n{body}"))
+
+
+LINES = ["--set x", "--set x=$nobody", "--set x=[1", "--set x=$__import__('os')", "--out class", "--timeout -1", "--rn"]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_bad_line_is_a_short_error_before_anything_is_defined(kernel: Kernel, line: str) -> None:
+    told = short(run(kernel, "transform: {value: '1'}", line=f"--run {line}"))
+    assert "[magic." in told or "[yaml." in told
+    assert "line 1, column" in told
+    assert kernel.good("print('p' in agf.registry.flows)").printed == "False\n"
+
+
+def test_a_loop_that_a_tool_blocks_is_left_and_the_run_says_so(kernel: Kernel) -> None:
+    cell = kernel.begin("%%pipeline --run --out r\npipeline: p\nsteps:\n- tool: {name: blocks}")
+    cell.until("stream", "blocking")
+    kernel.interrupt()
+    assert "left running: blocked in blocks" in short(cell.end())
+    assert kernel.good("print(r.status, r.steps['steps[0]'].state)").printed == "cancelled left\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "print((await agf.arun('calm')).output)",
+        "async def go(): return agf.run('calm').output\nprint(await go())",
+        "print(*{r.output for r in await asyncio.gather(agf.arun('calm'), agf.arun('calm'))})",
+        "print(await asyncio.to_thread(lambda: agf.run('calm').output))",
+    ],
+)
+def test_a_run_works_wherever_a_notebook_may_start_it(kernel: Kernel, cell: str) -> None:
+    assert kernel.good(cell).printed == "calm\n"
