@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.notebook.conftest import Cell, Kernel
-from tests.notebook.test_kernel import kernel_in
+from tests.notebook.conftest import Cell, Kernel, kernel_in
 
 pytestmark = pytest.mark.kernel
 
