@@ -16,6 +16,9 @@ PICTURE = Option("--draw", "show the picture; of a run in the colours of what be
 QUIET = Option("--quiet", "show neither warnings nor how it goes")
 STRICT = Option("--strict", "refuse what would only be warned about")
 
+FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT)
+"""What only a run has a use for."""
+
 PIPELINE = Command(
     name="%%pipeline",
     about="Define a pipeline: one `pipeline:` document in YAML and the `schema:` documents it uses.",

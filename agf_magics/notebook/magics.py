@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 
@@ -17,6 +17,7 @@ from .. import launch, settings
 from ..define import Defined, register, source_of
 from ..draw.diagram import Diagram
 from ..draw.plain import counted, line
+from ..engine.limits import Limits
 from ..flow.steps import Flow
 from ..languages import LANGUAGES
 from ..registry import Registry
@@ -59,6 +60,17 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
     return wrap
 
 
+class Asked(NamedTuple):
+    """What a line says about a run."""
+
+    given: dict[str, Any]
+    limits: Limits
+    out: str | None
+    dry: bool
+    draw: bool
+    quiet: bool
+
+
 @magics_class
 class PipelineMagics(Magics):
     """What ``%load_ext agf_magics`` adds to a shell."""
@@ -80,12 +92,7 @@ class PipelineMagics(Magics):
     @cell_magic
     @takes(commands.PIPELINE)
     def pipeline(self, said: Said, body: str) -> Any:
-        for_runs = (commands.SET, commands.INPUT, commands.OUT, commands.DRY, commands.TIMEOUT)
-        idle = next((option.flag for option in for_runs if option.flag in said and "--run" not in said), None)
-        if idle is not None:
-            raise _wrong(
-                "needs-run", f"{idle} is for a run, and this cell runs nothing", said.words(idle)[0], "add --run"
-            )
+        asked = self._asked(said)  # first: a cell whose line is wrong defines nothing
         source = Source(f"{self.cell} %%pipeline", body, first_line=2)
         flow = self._define(source, said, name=self._name(said), origin=self._cell_id())
         target = said.word("--write")
@@ -93,13 +100,13 @@ class PipelineMagics(Magics):
             self._write(target, body)
         if flow is None or "--run" not in said:
             return Diagram(flow) if flow and "--draw" in said else None
-        return self._run(flow, said)
+        return self._run(flow, asked)
 
     @line_magic
     @needs_local_scope
     @takes(commands.RUN_PIPELINE)
     def run_pipeline(self, said: Said) -> Any:
-        return self._run(self._flow(said.words("NAME")[0]), said)
+        return self._run(self._flow(said.words("NAME")[0]), self._asked(said, runs=True))
 
     @line_magic
     @takes(commands.FLOWS)
@@ -204,27 +211,41 @@ class PipelineMagics(Magics):
                 print(told(defined.findings))
         return defined.flow
 
-    def _run(self, flow: Flow, said: Said) -> launch.Run | None:
-        given = inputs(said, self.names)
+    def _asked(self, said: Said, runs: bool = False) -> Asked:
+        """What the line says about a run. ``runs``: the magic runs without being told to."""
+        idle = next((option.flag for option in commands.FOR_RUNS if option.flag in said), None)
+        if idle is not None and not runs and "--run" not in said:
+            raise _wrong(
+                "needs-run", f"{idle} is for a run, and this cell runs nothing", said.words(idle)[0], "add --run"
+            )
         limits, limit, out = settings.current.settings.limits, said.word("--timeout"), said.word("--out")
-        if limit is not None:
-            limits = replace(limits, timeout=seconds(limit))
-        name = new_name(out) if out else None
-        drawn = flow if "--draw" in said else None
-        seen = view.view(self.settings, self.ipython, quiet="--quiet" in said, drawn=drawn)
+        return Asked(
+            given=inputs(said, self.names),
+            limits=replace(limits, timeout=seconds(limit)) if limit else limits,
+            out=new_name(out) if out else None,
+            dry="--dry" in said,
+            draw="--draw" in said,
+            quiet="--quiet" in said,
+        )
+
+    def _run(self, flow: Flow, asked: Asked) -> launch.Run | None:
+        drawn = flow if asked.draw else None
+        seen = view.view(self.settings, self.ipython, quiet=asked.quiet, drawn=drawn)
 
         def begin(enter: Callable[[], None]) -> launch.Run:
-            run = launch.begin(flow, given, registry=self.registry, limits=limits, dry="--dry" in said, enter=enter)
+            run = launch.begin(
+                flow, asked.given, registry=self.registry, limits=asked.limits, dry=asked.dry, enter=enter
+            )
             # At once: a run that is interrupted is of interest too.
             self.last = run
-            if name:
-                self.ipython.user_ns[name] = run
+            if asked.out:
+                self.ipython.user_ns[asked.out] = run
             if seen.shows_page:
                 self.shown = run, self.number
             return run
 
         run = view.watch(begin, seen, self.settings.refresh_hz).result()
-        return None if name else run
+        return None if asked.out else run
 
     def _flow(self, word: Word) -> Flow:
         if word.text not in self.registry.flows:
