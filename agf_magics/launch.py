@@ -16,6 +16,7 @@ from .draw.plain import counted, duration, line
 from .engine import host
 from .engine import run as engine
 from .engine.events import Event, RunEnded, StepLeft, Warned, at_text
+from .engine.invoke import said
 from .engine.limits import Limits
 from .engine.link import Linked, link
 from .engine.perform import clock
@@ -293,8 +294,9 @@ def _input(input: Mapping[str, Value] | None) -> dict[str, Value]:
         raise DefinitionError(Diagnostic("run.input", f"the input is {type_name(input)}, not a mapping", hint=hint))
     try:
         return {str(key): settle(value) for key, value in input.items()}
-    except TooDeep as error:
-        raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {error}")) from None
+    except Exception as error:  # it contains itself, or somebody's class that cannot be looked into
+        why = str(error) if isinstance(error, TooDeep) else said(error)
+        raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None
 
 
 def _missing(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
@@ -333,7 +335,7 @@ def _emit(progress: Progress, listener: Callable[[Event], None] | None) -> Calla
                 tell(event)
             except Exception as error:
                 told.clear()
-                message = f"on_event raised {type(error).__name__}: {error}; it is not called again"
+                message = f"on_event raised {said(error)}; it is not called again"
                 progress.apply(Warned(clock(), Diagnostic("run.listener", message, severity="warning")))
 
     return emit

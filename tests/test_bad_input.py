@@ -307,7 +307,7 @@ def test_calls_of_calls_of_calls_are_bounded(registry: agf.Registry, flows: int,
     assert found == ([code] if code else 1)
 
 
-@pytest.mark.parametrize("given", [[1], "x", {1: 2}], ids=str)
+@pytest.mark.parametrize("given", [[1], "x", {1: 2}, {"a": Closed(b=1)}], ids=str)
 def test_an_input_that_is_no_mapping_of_names_is_refused(registry: agf.Registry, given: Any) -> None:
     with pytest.raises(agf.DefinitionError, match=r"run\.input"):
         agf.run("kept", given, registry=registry)
@@ -387,3 +387,17 @@ EDGES = [
 def test_the_edges_of_a_fan_out(registry: agf.Registry, steps: str, output: Any) -> None:
     run = played(registry, steps, {"d": {"a": 1}})
     assert (run.error.code if run.error else run.output) == output
+
+
+def test_a_listener_that_raises_something_without_a_text_is_dropped_with_a_warning() -> None:
+    def listener(event: ev.Event) -> None:
+        raise Mute
+
+    run = agf.run(STEPS + "- transform: {value: '1'}", on_event=listener)
+    assert (run.output, [d.code for d in run.warnings]) == (1, ["run.listener"])
+
+
+def test_a_dry_run_answers_for_the_built_in_tools_too() -> None:
+    steps = "- shell: {command: 'ls', output: s}\n- tool: {name: file__write, args: {path: x, content: y}, output: w}\n"
+    run = played(agf.registry, steps + "- transform: {value: s.stdout + w.path}", dry=True)
+    assert run.error is None

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypedDict
 
 from ..flow.values import Value, is_json, type_name
 from ..text.diagnostics import Diagnostic, StepError, suggest
@@ -20,6 +20,21 @@ from .registry import Registry
 from .tools import tool
 
 SWITCH = "%config AgfMagics.allow_shell = True"
+
+
+class Written(TypedDict):
+    """What ``file__write`` gives; said so that a dry run has an answer with these keys."""
+
+    path: str
+    bytes: int
+
+
+class Ran(TypedDict):
+    """What ``shell`` gives."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
 
 
 def install(
@@ -39,15 +54,16 @@ def install(
         """The text of a file below the notebook's folder."""
         return _read(_below(folder(), path), path)
 
-    def write(path: str, content: Any) -> dict[str, Any]:
+    def write(path: str, content: Any) -> Written:
         """Write text, or any JSON value as JSON, to a file below the notebook's folder."""
         return _write(_below(folder(), path), path, content)
 
-    def shell(command: list[str], timeout: float | None = None, success_codes: Sequence[int] = (0,)) -> dict[str, Any]:
+    def shell(command: list[str], timeout: float | None = None, success_codes: Sequence[int] = (0,)) -> Ran:
         """Run a program with its arguments in the notebook's folder (off until AgfMagics.allow_shell is True)."""
         if not allow_shell():
             raise StepError(Diagnostic("tool.shell-off", "the shell is off", hint=SWITCH))
-        return process.run(command, folder(), timeout, success_codes, stopped)._asdict()
+        ran = process.run(command, folder(), timeout, success_codes, stopped)
+        return Ran(stdout=ran.stdout, stderr=ran.stderr, exit_code=ran.exit_code)
 
     tool(read, group="file", registry=registry)
     tool(write, group="file", registry=registry)
@@ -86,7 +102,7 @@ def _read(place: Path, path: str) -> str:
     raise StepError(Diagnostic("tool.file-read", f"{path!r} {why}"))
 
 
-def _write(place: Path, path: str, content: Value) -> dict[str, Any]:
+def _write(place: Path, path: str, content: Value) -> Written:
     if not isinstance(content, str) and not is_json(content):
         message = f"{path!r} cannot be written: the content is {type_name(content)} and not text or JSON throughout"
         raise StepError(Diagnostic("tool.file-write", message))
