@@ -25,11 +25,13 @@ from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done; 1: the definition is wrong or the run failed (told on stderr); 2: the command line is wrong."""
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
     try:
         settings.current.settings = settings.read(Path.cwd())
         for module in options.tools:
-            _import(module)
+            if not _import(module):
+                parser.error(f"--tools: there is no module {module!r}")
         for library in options.define:
             agf.define(library)
         return int(options.act(options))
@@ -61,7 +63,11 @@ def _check(options: argparse.Namespace) -> int:
 def _draw(options: argparse.Namespace) -> int:
     picture = agf.draw(options.file)
     if options.out:
-        picture.save(options.out)
+        try:
+            picture.save(options.out)
+        except (OSError, ValueError) as error:
+            print(f"agf-magics: error: --out: {error}", file=sys.stderr)
+            return 2
     else:
         print(picture.to_dot())
     return 0
@@ -91,13 +97,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _import(module: str) -> None:
-    """The person names the module on the command line; a definition never can (decision A20)."""
+def _import(module: str) -> bool:
+    """Whether it is there. The person names the module on the command line; a definition never can (decision A20)."""
     if module.endswith(".py"):
+        if not Path(module).is_file():
+            return False
         runpy.run_path(module)
-    else:
-        sys.path.insert(0, "")
+        return True
+    sys.path.insert(0, "")
+    try:
         importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # it is there, and imports something that is not
+        return False
+    return True
 
 
 def _input(options: argparse.Namespace) -> dict[str, Value] | None:

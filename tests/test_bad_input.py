@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.__main__ import main
 from agf_magics.engine import events as ev
+from agf_magics.settings import current
 
 STEPS = "pipeline: p\nsteps:\n"
 
@@ -401,3 +404,33 @@ def test_a_dry_run_answers_for_the_built_in_tools_too() -> None:
     steps = "- shell: {command: 'ls', output: s}\n- tool: {name: file__write, args: {path: x, content: y}, output: w}\n"
     run = played(agf.registry, steps + "- transform: {value: s.stdout + w.path}", dry=True)
     assert run.error is None
+
+
+LINES = {
+    "run p.yaml --tools nobody": "there is no module 'nobody'",
+    "run p.yaml --tools nobody.py": "there is no module 'nobody.py'",
+    "draw p.yaml --out p.gif": "cannot save a picture as '.gif'",
+    "draw p.yaml --out nowhere/p.dot": "No such file or directory",
+    "run p.yaml --input list.json": "run.input",
+    "run folder": "define.file",
+    "run latin.yaml": "define.file",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_wrong_command_is_told_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(current, "settings", current.settings)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "p.yaml").write_text(VALUE + "'1'}")
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "latin.yaml").write_bytes(b"pipeline: \xff")
+    try:
+        status: object = main(line.split())
+    except SystemExit as end:
+        status = end.code
+    assert status in (1, 2)
+    assert LINES[line] in capsys.readouterr().err
