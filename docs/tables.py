@@ -202,13 +202,26 @@ def _markdown(docstring: str) -> str:
     return re.sub(r" \(decisions? [A-Z]\d+(?:, [A-Z]\d+)*\)", "", text)
 
 
+EVENTS: Mapping[str, str] = {
+    "RunStarted": "The first event.",
+    "StepStarted": "An attempt begins; `attempt` counts from 1.",
+    "StepFinished": "It gave its value.",
+    "StepFailed": "It failed.",
+    "StepCancelled": "It was stopped.",
+    "FannedOut": "A `for_each`, `fold` or `parallel` knows how many it will run.",
+    "Warned": "Something is worth a warning.",
+    "RunEnded": "The last event; `status` is `ok`, `error` or `cancelled`.",
+}
+"""What those events are whose name says it all to a reader of the code."""
+
+
 def event_list() -> str:
     rows = []
     for kind in get_args(events.Event):
         told = " ".join((kind.__doc__ or "").split())
-        said = "" if told.startswith(f"{kind.__name__}(") else _markdown(told)
+        said = EVENTS.get(kind.__name__) or _markdown(told)
         rows.append((f"`{kind.__name__}`", ", ".join(f"`{name}`" for name in kind._fields), said))
-    return _table(("event", "fields", ""), rows)
+    return _table(("event", "fields", "when"), rows)
 
 
 def command_line() -> str:
