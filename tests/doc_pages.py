@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from traitlets.config import Config
 
 from agf_magics.define import register
 from agf_magics.registry import default
@@ -181,22 +182,30 @@ READ: dict[str, Any] = {
 }
 
 
+def new_shell() -> InteractiveShell:
+    """A shell that keeps no history on disk and reads nobody's profile."""
+    config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"ipython_dir": tempfile.gettempdir()}})
+    return InteractiveShell.instance(colors="nocolor", config=config)
+
+
 @contextmanager
 def session(shell: InteractiveShell) -> Iterator[Session]:
     """A reader who begins: an empty folder, nothing registered but what is built in, the prelude of the docs run."""
     registry = default()
-    shelves = (registry.tools, registry.agents, registry.flows, registry.schemas)
+    before = dict(shell.user_ns)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        for shelf in shelves:
+        for shelf in (registry.tools, registry.agents, registry.flows, registry.schemas):
             for name in list(shelf):
                 shelf.remove(name)
-        shell.reset(new_session=True)
+        shell.execution_count = 1
         shell.extension_manager.load_extension("agf_magics")
         try:
             shell.run_cell("import agf_magics as agf\nfrom agf_magics import agent, tool", silent=True)
             yield Session(shell)
         finally:
             shell.extension_manager.unload_extension("agf_magics")
+            for name in shell.user_ns.keys() - before.keys():
+                del shell.user_ns[name]
 
 
 def prelude() -> list[Block]:
@@ -218,7 +227,7 @@ def example(entry: Entry, shell: InteractiveShell) -> Iterator[tuple[Block, list
 
 
 def main() -> None:
-    shell = InteractiveShell.instance(colors="nocolor")
+    shell = new_shell()
     for path in sorted(ERRORS.glob("*.md")):
         page = path.read_text(encoding="utf-8")
         for entry in reversed(entries(page)):

@@ -23,7 +23,7 @@ from agf_magics.notebook.config import AgfMagics
 from agf_magics.settings import Settings
 from docs import tables
 from tests import doc_codes
-from tests.doc_pages import DOCS, ERRORS, Entry, Told, blocks, entries, example, pages, session
+from tests.doc_pages import DOCS, ERRORS, Entry, Told, blocks, entries, example, new_shell, pages, session
 
 ENTRIES = [entry for page in sorted(ERRORS.glob("*.md")) for entry in entries(page.read_text(encoding="utf-8"))]
 PAGES = [page for page in pages() if ERRORS not in page.parents or page.name == "index.md"]
@@ -41,7 +41,7 @@ WHENS = {
 @pytest.fixture(scope="module")
 def shell() -> Iterator[InteractiveShell]:
     InteractiveShell.clear_instance()
-    yield InteractiveShell.instance(colors="nocolor")
+    yield new_shell()
     InteractiveShell.clear_instance()
 
 
