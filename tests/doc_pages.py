@@ -164,8 +164,9 @@ class Session:
                 words = shlex.split(line[2:])
                 if words[0] in ("agf-magics", "python"):
                     words[:1] = [sys.executable, *(["-m", "agf_magics"] if words[0] == "agf-magics" else [])]
-                done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ})
-                self.said.append(done.stdout if done.returncode == 0 else done.stderr)
+                done = subprocess.run(words, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, done.stderr
+                self.said.append(done.stdout)
 
     def answer(self) -> tuple[list[Told], str]:
         """What was told and said since this was asked last."""

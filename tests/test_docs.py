@@ -95,6 +95,15 @@ def _is_like(wanted: str, said: str) -> bool:
     return doctest.OutputChecker().check_output(wanted, said.strip() + "\n", options)
 
 
+@pytest.mark.parametrize("name", SITE)
+def test_a_link_leads_to_a_page_or_to_an_entry(name: str) -> None:
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", SITE[name], flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        path = (DOCS / name).parent / target
+        copied = DOCS.parent / "notebooks" / path.name if path.parent.name == "notebooks" else path
+        assert target.startswith("https://") or target in CODES or copied.resolve().is_file(), target
+
+
 def test_a_page_that_asks_for_a_table_names_one_there_is() -> None:
     asked = {found[1] for page in pages() for found in tables.MARK.finditer(page.read_text(encoding="utf-8"))}
     assert asked == set(tables.TABLES)
