@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+import agf_magics
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTENSION = ROOT / "agf_magics" / "labextension"
@@ -60,8 +62,9 @@ def test_the_wheel_holds_the_package_and_the_extension_and_nothing_else(wheel: P
     assert {name for name in names if ".dist-info/" not in name} == ours | extension
 
 
-def test_the_extension_has_the_version_of_the_package_in_its_file_name_too() -> None:
-    """A browser keeps the file of the last version otherwise."""
+def test_the_version_is_the_same_everywhere() -> None:
+    """In the name of the extension's file too: a browser keeps the file of the last version otherwise."""
+    assert agf_magics.__version__ == PROJECT["version"]
     package = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
     entry = f"static/remoteEntry.{PROJECT['version']}.js"
     assert (package["version"], package["jupyterlab"]["_build"]["load"]) == (PROJECT["version"], entry)
