@@ -49,7 +49,6 @@ class Run:
         self.dry = dry
         self.progress = Progress(linked.flow, linked.callees)
         self.output: Value = None
-        self.stores: Mapping[str, Value] = {}
         self.error: StepError | None = None
         self.calls = 0
         """Tool calls made (for a dry run: that a real one would make at least)."""
@@ -72,6 +71,11 @@ class Run:
     def status(self) -> str:
         """pending, running, ok, error, cancelled."""
         return self.progress.status
+
+    @property
+    def stores(self) -> Mapping[str, Value]:
+        """What it kept by its end, however it ended; empty before."""
+        return self.progress.stores
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -129,7 +133,6 @@ class Run:
 
     def _end(self, done: engine.Done) -> None:
         self.output = done.ended.output
-        self.stores = done.ended.stores
         self.calls, self.sessions = done.calls, done.sessions
 
     def _failed(self, error: AgfError) -> None:
@@ -269,6 +272,8 @@ def prepare(
     given = Given(_input(input))
     for missing in _missing(found_flow, given.input):
         problems.add(missing)
+    if dry:  # which asks nobody
+        problems = problems.without("flow.no-agent")
     problems.refuse()
     warnings = all_findings(found_flow.warnings, tuple(problems))
     return Run(linked, given, limits or current.settings.limits, warnings, dry)

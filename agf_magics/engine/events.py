@@ -6,6 +6,7 @@ Every started attempt ends in exactly one of finished, failed, cancelled, left.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..flow.values import Value
@@ -105,6 +106,8 @@ class RunEnded(NamedTuple):
     status: str
     """ok, error, cancelled."""
     error: BaseException | None = None
+    stores: Mapping[str, Value] = {}
+    """What it had kept by then, however it ended (decision A17)."""
 
 
 Event = (

@@ -22,7 +22,11 @@ from .perform import Index, Performer, Scope
 
 async def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Value:
     """Call what linking found for the step's name, and hold its result to the step's schema."""
-    callee = scope.linked.callees[step.id]
+    callee = scope.linked.callees.get(step.id)
+    if callee is None:
+        assert run.dry, "only a dry run needs no agent"
+        run.budget.spawn(step.span)
+        return dry.result(step, None, scope.linked)
     return await CALL[type(callee)](run, step, callee, frame, scope, index)
 
 

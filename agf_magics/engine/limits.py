@@ -16,7 +16,7 @@ LAUNCHES = frozenset({"run_pipeline", "run_pipeline_async", "run_pipeline_inline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one run may use at most; 0 means no limit, as in the seed's Safety caps."""
+    """What one run may use at most; 0 means no limit."""
 
     fan_out_depth: int = 5
     """How deep for_each scopes may nest, through calls."""
@@ -67,7 +67,7 @@ class Budget:
         """Refuse a for_each that would open scope number ``depth``."""
         most = self.limits.fan_out_depth
         if most and depth > most:
-            message = f"this for_each would be fan-out scope {depth} inside another, and {most} are allowed"
+            message = f"for_each may nest {most} deep, and this one would be number {depth}"
             raise LimitReached(Diagnostic("limit.fan-out-depth", message, span, _raise_it("fan_out_depth")))
 
 
@@ -91,4 +91,4 @@ class Grant(NamedTuple):
 
 
 def _raise_it(what: str) -> str:
-    return f"%config AgfMagics.max_pipeline_{what} sets the cap; 0 means none"
+    return f"%config AgfMagics.max_pipeline_{what} sets the cap (in Python: limits=Limits({what}=…)); 0 means none"

@@ -60,6 +60,8 @@ class Performer:
         self.budget = budget
         self.dry = dry
         """Tools and agents are not called: values made from their schemas answer."""
+        self.reached: Frame | None = None
+        """What the outermost flow's last finished step left."""
         self.calls = 0
         """Tool calls so far (a dry run's would-be calls)."""
 
@@ -68,6 +70,8 @@ class Performer:
         flow = scope.linked.flow
         frame = flow.start(given)
         for step in flow.body.steps:
+            if not scope.before:
+                self.reached = frame
             _, frame = await self.step(step, frame, scope, ())
         return flow.end(frame)
 

@@ -119,6 +119,8 @@ class Progress:
         self.failed = 0
         self.warnings: list[Diagnostic] = []
         self.error: BaseException | None = None
+        self.stores: Mapping[str, Value] = {}
+        """What the run kept, known when it has ended."""
         self.when: float | None = None
         self.ended: float | None = None
         self.changes = 0
@@ -213,6 +215,7 @@ def _begun(p: Progress, e: ev.RunStarted) -> None:
 def _over(p: Progress, e: ev.RunEnded) -> None:
     p.status = e.status
     p.error = e.error
+    p.stores = e.stores
     p.ended = e.when
     at = getattr(e.error, "at", None)
     if at is not None:

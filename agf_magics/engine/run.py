@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..flow.frame import Ended, Given
 from ..flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Step
+from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .host import Host
@@ -61,7 +62,7 @@ async def run(
         async with asyncio.timeout(limits.timeout) as deadline:
             ended = await performer.flow(Scope(linked, grant=grant), given)
     except asyncio.CancelledError:
-        emit(ev.RunEnded(clock(), "cancelled"))
+        emit(ev.RunEnded(clock(), "cancelled", stores=_kept(performer, linked)))
         raise
     except TimeoutError as error:
         assert deadline.expired(), "only the run's own deadline raises TimeoutError here"
@@ -70,12 +71,23 @@ async def run(
     except BaseException as error:
         failure = error
     if failure is not None:
-        emit(ev.RunEnded(clock(), "error", failure))
+        emit(ev.RunEnded(clock(), "error", failure, _kept(performer, linked)))
         raise failure
-    emit(ev.RunEnded(clock(), "ok"))
+    emit(ev.RunEnded(clock(), "ok", stores=ended.stores))
     return Done(ended, performer.calls, budget.spawned)
+
+
+def _kept(performer: Performer, linked: Linked) -> Mapping[str, Value]:
+    return linked.flow.end(performer.reached).stores if performer.reached is not None else {}
 
 
 def _too_long(linked: Linked, limits: Limits) -> StepError:
     message = f"{linked.flow.name!r} took longer than the {limits.timeout:g} s a run may take"
-    return StepError(Diagnostic("limit.timeout", message, linked.flow.span, "%config AgfMagics.timeout sets it"))
+    return StepError(
+        Diagnostic(
+            "limit.timeout",
+            message,
+            linked.flow.span,
+            "%config AgfMagics.timeout sets it (in Python: limits=Limits(timeout=…))",
+        )
+    )

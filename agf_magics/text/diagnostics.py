@@ -23,7 +23,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. ``code`` is stable (``<language or layer>.<what>``) and has an entry in docs/errors."""
+    """One finding. ``code`` is stable (``<language or layer>.<what>``) and has an entry in docs/reference/errors."""
 
     code: str
     message: str
@@ -81,6 +81,12 @@ class Diagnostics:
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
         self._found.extend(diagnostics)
+
+    def without(self, code: str) -> Diagnostics:
+        """The same but for what has this code."""
+        left = Diagnostics()
+        left.extend(found for found in self._found if found.code != code)
+        return left
 
     def __iter__(self) -> Iterator[Diagnostic]:
         return iter(in_order(self._found))

@@ -276,3 +276,35 @@ steps:
     assert run.error.code == "step.too-deep"
     assert "10,000,000 parts" in run.error.diagnostic.message
     assert len(run._repr_mimebundle_()["text/plain"]) < 100_000
+
+
+def test_what_a_failed_run_had_kept_is_kept() -> None:
+    registry = agf.Registry()
+    text = "pipeline: p\nsteps:\n  - transform: {value: ctx.n + 1, output: m}\n  - transform: {value: 1 / 0}\n"
+    run = run_virtual(agf.arun(agf.load(text, registry=registry), {"n": 1}, registry=registry, raises=False))
+    assert run.status == "error"
+    assert run.stores == {"n": 1, "m": 2}
+
+
+def test_a_dry_run_needs_no_agent_and_calls_nothing() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> list[int]:
+        raise AssertionError("never called")
+
+    text = """
+schema: Review
+fields: {passed: {type: bool}, notes: {type: string}}
+---
+pipeline: p
+steps:
+  - tool: {name: work, args: {x: 1}, output: xs}
+  - for_each:
+      {over: xs, on_error: abort, do: {tool: {name: work, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}
+  - agent: {prompt: "Review {xs}", schema: Review, output: review}
+  - transform: {value: "review.passed and 'OK' or 'NO'"}
+"""
+    run = run_virtual(agf.arun(agf.load(text, registry=registry), registry=registry, dry=True))
+    assert run.output in ("OK", "NO")
+    assert run.note == "dry run, nothing was called: a real run makes at least 2 tool calls and 1 agent session"
