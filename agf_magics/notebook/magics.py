@@ -16,6 +16,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, nee
 from .. import launch, settings
 from ..define import Defined, register, source_of
 from ..draw.diagram import Diagram
+from ..draw.layout import NoPicture
 from ..draw.plain import counted, line
 from ..engine.limits import Limits
 from ..flow.steps import Flow
@@ -98,6 +99,9 @@ class PipelineMagics(Magics):
         target = said.word("--write")
         if target is not None:
             self._write(target, body)
+        wanted = said.word("--run") or said.word("--draw")
+        if flow is None and wanted is not None:
+            raise _wrong("no-flow", f"this cell has schemas alone: {wanted.text} needs a pipeline", wanted)
         if flow is None or "--run" not in said:
             return Diagram(flow) if flow and "--draw" in said else None
         return self._run(flow, asked)
@@ -137,7 +141,7 @@ class PipelineMagics(Magics):
             return picture
         try:
             print(f"wrote {picture.save(target.text)}")
-        except ValueError as error:
+        except (ValueError, NoPicture) as error:
             raise _wrong("file", str(error), target) from None
         except OSError as error:
             raise _unwritable(target, error) from None

@@ -232,7 +232,7 @@ class Kernel:
 
     def close(self) -> None:
         self.client.stop_channels()
-        self.manager.shutdown_kernel(now=True)
+        self.manager.shutdown_kernel()
 
 
 SETUP = """\

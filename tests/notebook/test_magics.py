@@ -47,6 +47,12 @@ def test_schemas_alone_are_registered(shell: Shell) -> None:
     assert set(default().schemas) == {"A", "B"}
 
 
+@pytest.mark.parametrize("option", ["--run", "--draw"])
+def test_schemas_alone_cannot_be_run_or_drawn(shell: Shell, option: str) -> None:
+    shown = shell.run(f"%%pipeline {option}\nschema: A\nfields: {{a: {{type: bool}}}}\n")
+    assert code(shown) == "magic.no-flow"
+
+
 def test_an_error_counts_the_magic_as_line_one(shell: Shell) -> None:
     shown = shell.run("%%pipeline\npipeline: p\nsteps:\n- transfrom: {value: '1'}\n")
     assert isinstance(shown.error, DefinitionError)
@@ -257,11 +263,13 @@ def test_tools_lists_tools_and_agents(ready: Shell) -> None:
         assert part in page["text/html"]
 
 
-def test_draw_shows_or_saves_the_picture(ready: Shell) -> None:
+def test_draw_shows_or_saves_the_picture(ready: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "measure" in repr(ready.good("%draw longest").value)
     assert ready.good("%draw longest --save l.dot").out == "wrote l.dot\n"
     assert "digraph" in Path("l.dot").read_text()
     assert code(ready.run("%draw longest --save l.xyz")) == "magic.file"
+    monkeypatch.setenv("PATH", "")
+    assert "needs graphviz itself" in ready.run("%draw longest --save l.png").out
     assert code(ready.run("%draw longest --save no/such/l.dot")) == "magic.file"
 
 
