@@ -165,6 +165,8 @@ class _Reading:
                 self.anchors.clear()
             elif kind is events.StreamEndEvent:
                 return
+            else:
+                assert event is not None, "the stream has an end"
 
     def _scalar(self, event: Any, top: _Open) -> None:
         """Where loading spends its time: what is plain goes straight through."""
