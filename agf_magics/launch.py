@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .define import all_findings, load
-from .draw.plain import counted, duration, line
+from .draw.plain import counted
 from .engine import host
 from .engine import run as engine
 from .engine.events import Event, RunEnded, StepLeft, Warned, at_text
@@ -28,6 +28,7 @@ from .registry import Registry, default
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError, suggest
 from .text.source import Span
+from .trace import Trace, traced
 
 
 class RunCancelled(StepError):
@@ -100,7 +101,7 @@ class Run:
     @property
     def trace(self) -> Trace:
         """One row a step, in the order of the definition."""
-        return Trace(_traced(row) for row in self.progress.rows.values())
+        return traced(self.progress)
 
     def wait(self) -> Run:
         """Wait for the end of a run that was begun; the first interrupt cancels it, the second raises at once.
@@ -165,31 +166,6 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.run_id} {self.status}>"
-
-
-class Trace(tuple[dict[str, Any], ...]):
-    """The rows of a run's steps; ``to_pandas()`` gives a DataFrame."""
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row a step. Raises ImportError without pandas."""
-        import pandas
-
-        return pandas.DataFrame(list(self))
-
-    def _repr_html_(self) -> str:
-        from .draw.values import table_html
-
-        return table_html(*self._table())
-
-    def __repr__(self) -> str:
-        from .draw.values import table_text
-
-        return "\n".join(table_text(*self._table()))
-
-    def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        columns = ("step", "kind", "label", "status", "ok", "failed", "took", "error")
-        rows = ({**row, "took": duration(row["seconds"]), "label": line(row["label"], 40)} for row in self)
-        return columns, tuple(tuple("" if row[c] is None else str(row[c]) for c in columns) for row in rows)
 
 
 def run(
@@ -344,20 +320,6 @@ def _emit(progress: Progress, listener: Callable[[Event], None] | None) -> Calla
                 progress.apply(Warned(clock(), Diagnostic("run.listener", message, severity="warning")))
 
     return emit
-
-
-def _traced(row: Row) -> dict[str, Any]:
-    return {
-        "step": row.id,
-        "kind": row.word,
-        "label": row.label,
-        "status": row.state,
-        "started": row.started,
-        "ok": row.finished,
-        "failed": row.failed,
-        "seconds": row.seconds,
-        "error": str(row.error.diagnostic.message) if isinstance(row.error, AgfError) else None,
-    }
 
 
 _numbers = itertools.count(1)

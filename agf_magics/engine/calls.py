@@ -51,7 +51,12 @@ def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
 
 
 def is_awaitable(value: Any) -> bool:
-    return type(value) not in PLAIN and inspect.isawaitable(value)
+    if type(value) in PLAIN:
+        return False
+    try:
+        return inspect.isawaitable(value)
+    except Exception:  # somebody's class that will not be asked
+        return False
 
 
 async def awaited(awaitable: Awaitable[Any], grace: float) -> Result:

@@ -15,7 +15,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import dry
 from .calls import TimedOut
-from .limits import LAUNCHES, Grant
+from .limits import LAUNCHES, Grant, granted
 from .link import Linked
 from .perform import Index, Performer, Scope
 
@@ -41,7 +41,7 @@ async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: S
     run.calls += 1
     if run.dry:
         return dry.result(step, tool, scope.linked)
-    value = await _outside(run, tool, "tool", step, given, scope)
+    value = await _outside(run, tool, "tool", step, given, scope, scope.grant)
     if step.gives is not None:
         _must_conform(value, step, scope.linked)
     return value
@@ -58,7 +58,7 @@ async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope
     wanted = json_schema(schema, linked.schemas) if schema else None
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=_offered(linked, grant), identity=grant.identity)
-        value = await _outside(run, agent, "agent", step, arguments, scope)
+        value = await _outside(run, agent, "agent", step, arguments, scope, grant)
         return reply(value, schema, linked.schemas)
     except StepError as error:
         raise _placed(error, step, ()) from None
@@ -66,7 +66,9 @@ async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope
 
 async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
     pipe = step.pipe.evaluate(frame) if step.pipe is not None else None
-    # An agent step whose identity is a flow is limited as one that an agent answers.
+    # An agent step whose identity is a flow is counted and limited as one that an agent answers.
+    if step.kind == "agent":
+        run.budget.spawn(step.span)
     named = [name.text for name in step.tools] if step.tools is not None else None
     inner = scope._replace(linked=linked, before=(*scope.before, step.id, *index), grant=scope.grant.narrow(named))
     value = (await run.flow(inner, Given(step.args.build(frame), pipe))).output
@@ -86,14 +88,20 @@ def _given(step: Invoke, frame: Frame, whose: str) -> dict[str, Value]:
 
 
 async def _outside(
-    run: Performer, callee: Tool | Agent, what: str, step: Invoke, given: dict[str, Value], scope: Scope
+    run: Performer, callee: Tool | Agent, what: str, step: Invoke, given: dict[str, Value], scope: Scope, grant: Grant
 ) -> Value:
     """Cross into user code and come back with a settled value."""
     alone = run.host.waited and not scope.beside
     place = callee.where or ("loop" if callee.is_async else "kernel" if alone else "worker")
-    ok, value = await run.host.call(place, callee.function, given, callee.timeout)
-    span = step.name.span or step.span
+    before = granted.get()
+    narrower = granted.set(grant) if grant is not before else None
+    try:
+        ok, value = await run.host.call(place, callee.function, given, callee.timeout)
+    finally:
+        if narrower is not None:
+            granted.reset(narrower)
     if ok:
+        span = step.name.span or step.span
         try:
             return settle(value)
         except TooDeep as error:
@@ -102,19 +110,29 @@ async def _outside(
         except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
             message = f"{what} {callee.name!r} returned something that cannot be kept: {said(error)}"
             raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
-    if isinstance(value, TimedOut):
-        message = f"{what} {callee.name!r} {value}"
-        raise StepError(Diagnostic("step.timeout", message, span, f"@{what}(timeout=…) sets how long it may take"))
+    raise _failure(callee, what, step, given, value)
+
+
+def _failure(
+    callee: Tool | Agent, what: str, step: Invoke, given: dict[str, Value], raised: BaseException
+) -> StepError:
+    """What user code raised, as the step's failure."""
+    span = step.name.span or step.span
+    if isinstance(raised, TimedOut):
+        hint = f"@{what}(timeout=…) sets how long it may take"
+        return StepError(Diagnostic("step.timeout", f"{what} {callee.name!r} {raised}", span, hint))
     if isinstance(callee, Tool) and callee.secret:
-        whole = "".join(traceback.format_exception(value))
+        whole = "".join(traceback.format_exception(raised))
         if shown_text(callee, given, whole) != whole:  # then the exception itself is not shown either: no cause
-            message = f"{what} {callee.name!r} failed: {said(value, lambda text: shown_text(callee, given, text))}"
-            raise StepError(Diagnostic("step.tool-failed", message, span))
-    if isinstance(value, StepError) and all(isinstance(d, Diagnostic) for d in getattr(value, "diagnostics", [None])):
-        raise _placed(_anew(value), step, ())
-    message = f"{what} {callee.name!r} failed: {said(value)}"
-    hint = "; ".join(map(str, getattr(value, "__notes__", ()))) or None
-    raise StepError(Diagnostic(f"step.{what}-failed", message, span, hint)) from value
+            message = f"{what} {callee.name!r} failed: {said(raised, lambda text: shown_text(callee, given, text))}"
+            return StepError(Diagnostic("step.tool-failed", message, span))
+    if isinstance(raised, StepError) and all(isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])):
+        return _placed(_anew(raised), step, ())
+    hint = "; ".join(map(str, getattr(raised, "__notes__", ())))
+    message = f"{what} {callee.name!r} failed: {said(raised)}"
+    failure = StepError(Diagnostic(f"step.{what}-failed", message, span, hint or None))
+    failure.__cause__ = raised
+    return failure
 
 
 def _offered(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,6 +89,13 @@ class Grant(NamedTuple):
             if more is not None:
                 may = frozenset(more) if may is None else may & frozenset(more)
         return Grant(identity or self.identity, may)
+
+
+ANYTHING = Grant()
+"""The person's: every tool."""
+
+granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
+"""What the user code that runs here may use: a run that it starts gets no more."""
 
 
 def _raise_it(what: str) -> str:

@@ -17,7 +17,7 @@ from ..flow.values import Value
 from ..text.diagnostics import StepError
 from . import events as ev
 from .host import TURN, Host, StillRunning
-from .limits import Budget, Grant
+from .limits import ANYTHING, Budget, Grant
 from .link import Linked
 
 clock = time.monotonic
@@ -33,7 +33,7 @@ class Scope(NamedTuple):
     """How many for_each scopes are open, through calls."""
     beside: bool = False
     """Whether anything can run at the same time: decided from the flow, not from the moment."""
-    grant: Grant = Grant()
+    grant: Grant = ANYTHING
 
 
 Index = tuple[int, ...]

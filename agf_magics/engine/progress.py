@@ -44,6 +44,7 @@ class Row:
         "value",
         "when",
         "width",
+        "within",
         "word",
     )  # fmt: skip
 
@@ -58,6 +59,7 @@ class Row:
         self.left = self.skipped = self.dropped = self.retried = 0
         self.excused = False
         """Whether it stands in an element that was dropped or tried again: its failures are the element's."""
+        self.within: tuple[Row, ...] | None = None
         self.fatal = False
         """Whether the run ended by its failure."""
         self.width: int | None = None
@@ -185,7 +187,7 @@ def _retried(p: Progress, e: ev.StepRetried) -> None:
 
 
 def _skipped(p: Progress, e: ev.StepSkipped) -> None:
-    for row in _within(p, p.row(e.at)):
+    for row in _within(p, p.row(e.at)):  # a step that is not run runs none of its own
         row.skipped += 1
 
 
@@ -229,13 +231,21 @@ def _excuse(p: Progress, body: Row) -> None:
             row.excused = True
 
 
-def _within(p: Progress, outer: Row) -> Iterator[Row]:
-    """``outer`` and the rows of every step in it, those of called flows too."""
-    *before, step = outer.key
-    for row in p.rows.values():
-        inner = row.key[len(before) :]  # nothing is left of the key of the call around it
-        if inner and row.key[: len(before)] == tuple(before) and inner[0].startswith(step):
-            yield row
+def _within(p: Progress, outer: Row) -> tuple[Row, ...]:
+    """``outer`` and the rows of every step in it, those of called flows too; looked for once."""
+    if outer.within is None:
+        *before, step = outer.key
+        outer.within = tuple(
+            row
+            for row in p.rows.values()
+            if row.key[: len(before)] == tuple(before) and _is_in(row.key[len(before) :], step)
+        )
+    return outer.within
+
+
+def _is_in(key: Key, step: str) -> bool:
+    # Nothing is left of the key of the call around it; a branch `a` is no part of a branch `ab`.
+    return bool(key) and key[0].startswith(step) and key[0][len(step) :][:1] in ("", ".", "[")
 
 
 FOLD: dict[type, Callable[[Progress, Any], None]] = {

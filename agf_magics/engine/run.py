@@ -14,7 +14,7 @@ from . import events as ev
 from .host import Host
 from .in_order import choose, compute, fold
 from .invoke import invoke
-from .limits import Budget, Grant, Limits
+from .limits import Budget, Limits, granted
 from .link import Linked
 from .perform import Performer, Scope, Shape, clock
 from .side_by_side import branches, each
@@ -46,10 +46,11 @@ async def run(
     host: Host,
     emit: Callable[[ev.Event], None],
     limits: Limits,
-    grant: Grant = Grant(),  # noqa: B008  # frozen
     dry: bool = False,
 ) -> Done:
     """Run ``linked`` to its end and tell ``emit`` of everything that happens; RunEnded is the last of it, always.
+
+    A run that a tool or an agent starts may use what that one was granted.
 
     Raises StepError when a step failed, CancelledError when the run was cancelled.
     """
@@ -60,7 +61,7 @@ async def run(
     try:
         # asyncio.timeout(None) would cost nothing here, but a run's own deadline must be told from a tool's.
         async with asyncio.timeout(limits.timeout) as deadline:
-            ended = await performer.flow(Scope(linked, grant=grant), given)
+            ended = await performer.flow(Scope(linked, grant=granted.get()), given)
     except asyncio.CancelledError:
         emit(ev.RunEnded(clock(), "cancelled", stores=_kept(performer, linked)))
         raise

@@ -115,7 +115,8 @@ def sessions(step: Step, linked: Linked) -> int:
         case Invoke():
             callee = linked.callees.get(step.id)
             if isinstance(callee, Linked):
-                return sum(sessions(inner, callee) for inner in callee.flow.body.steps)
+                own = int(step.kind == "agent")
+                return own + sum(sessions(inner, callee) for inner in callee.flow.body.steps)
             return int(isinstance(callee, Agent))
         case Branches():
             return sum(sessions(inner, linked) for inner in (*step.branches.values(), step.collect))

@@ -17,7 +17,7 @@ ATOMS = frozenset({str, int, float, bool, type(None)})
 
 DEEPEST = 200
 """How deep a value may nest."""
-LARGEST = 10_000_000
+LARGEST = 5_000_000
 """How many parts a copied value may have: a small value whose parts are shared may be huge when it is copied."""
 
 

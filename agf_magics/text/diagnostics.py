@@ -54,7 +54,7 @@ def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str |
     >>> suggest("transfrom", ["transform", "tool"], "step kinds")
     'did you mean transform? step kinds are transform, tool'
     """
-    known = [str(choice) for choice in choices]
+    known = [name if name.isprintable() else repr(name) for name in map(str, choices)]
     # A word in the wrong case is the likeliest slip and difflib does not see it.
     near = [c for c in known if c.lower() == word.lower()] or difflib.get_close_matches(word, known, 1, 0.6)
     parts = [f"did you mean {near[0]}?"] if near else []
@@ -154,7 +154,7 @@ def _excerpt(span: Span) -> list[str]:
     text = span.source.line(line)
     # A caret under the wrong letter is worse than none: wide characters take two cells, tabs are shown as one blank.
     before, marked = text[: column - 1], text[column - 1 : column - 1 + max(1, span.end - span.start)]
-    shown, lead, width = text.replace("\t", " "), _cells(before), max(1, _cells(marked))
+    shown, lead, width = _readable(text), _cells(before), max(1, _cells(marked))
     if lead > 100 or _cells(shown) > 160:  # a 10 MB line is not an excerpt
         start = max(0, len(before) - 60)
         shown, lead = "…" + shown[start : start + 140], _cells(before[start:]) + 1
@@ -165,6 +165,11 @@ def _excerpt(span: Span) -> list[str]:
         f"{gutter} | {shown}",
         f"{' ' * len(gutter)} | {' ' * lead}{'^' * width}",
     ]
+
+
+def _readable(text: str) -> str:
+    """A line as it may be printed: what moves a terminal's cursor or turns its letters round is a blank in it."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
 def _cells(text: str) -> int:

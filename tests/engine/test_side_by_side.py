@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.engine import events as ev
 from agf_magics.engine.limits import LimitReached
+from agf_magics.flow import values
 from tests.engine.virtual_time import run_virtual
 
 FAN = """
@@ -257,7 +258,10 @@ def test_the_step_that_ended_a_run_is_failed_in_the_tree() -> None:
     assert run.steps["steps[0].do"].retried == 1
 
 
-def test_a_small_value_whose_parts_are_shared_is_refused_where_it_would_be_copied() -> None:
+def test_a_small_value_whose_parts_are_shared_is_refused_where_it_would_be_copied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(values, "LARGEST", 100_000)  # the real bound takes a second to reach
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -274,7 +278,7 @@ steps:
     run = run_virtual(agf.arun(flow, {"xs": list(range(40))}, registry=registry, raises=False))
     assert run.error is not None
     assert run.error.code == "step.too-deep"
-    assert "10,000,000 parts" in run.error.diagnostic.message
+    assert "100,000 parts" in run.error.diagnostic.message
     assert len(run._repr_mimebundle_()["text/plain"]) < 100_000
 
 
@@ -308,3 +312,41 @@ steps:
     run = run_virtual(agf.arun(agf.load(text, registry=registry), registry=registry, dry=True))
     assert run.output in ("OK", "NO")
     assert run.note == "dry run, nothing was called: a real run makes at least 2 tool calls and 1 agent session"
+
+
+def test_a_run_that_an_agent_starts_may_use_what_the_agent_was_granted() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: "secret", name="vault", registry=registry)
+    agf.tool(lambda: "weather", name="look", registry=registry)
+    agf.define("pipeline: open\nsteps:\n  - tool: {name: vault}\n", registry=registry)
+    agf.define("pipeline: see\nsteps:\n  - tool: {name: look}\n", registry=registry)
+
+    @agf.agent(registry=registry)
+    def sly(prompt: str) -> str:
+        return str(agf.run(prompt, registry=registry).output)
+
+    text = "pipeline: p\nsteps:\n  - agent: {prompt: '{ctx.ask}', capabilities: {tools: [look]}}\n"
+    flow = agf.load(text, registry=registry)
+    assert agf.run(flow, {"ask": "see"}, registry=registry).output == "weather"
+    with pytest.raises(agf.StepError) as caught:
+        agf.run(flow, {"ask": "open"}, registry=registry)
+    assert caught.value.code == "step.not-allowed"
+    assert agf.run("open", registry=registry).output == "secret"
+
+
+def test_a_branch_that_fails_does_not_excuse_one_whose_name_begins_alike() -> None:
+    registry = agf.Registry()
+    text = """
+pipeline: p
+steps:
+  - parallel:
+      on_error: continue
+      branches: {a: {transform: {value: 1 / 0}}, ab: {transform: {value: "1"}}}
+      collect: {match: {on: "'ab'", cases: {a: {pipeline: q}, ab: {pipeline: q}}}}
+"""
+    agf.define("pipeline: q\nsteps:\n  - transform: {value: '1'}\n", registry=registry)
+    run = agf.run(agf.load(text, registry=registry), registry=registry)
+    assert not run.steps["steps[0].branches.ab"].excused
+    assert run.steps["steps[0].collect.cases.a"].state == "skipped"
+    assert run.steps["steps[0].collect.cases.ab"].state == "ok"
+    assert run.steps["steps[0].collect.cases.a/steps[0]"].state == "skipped"

@@ -492,6 +492,8 @@ def test_an_interrupt_while_a_tool_runs_elsewhere_cancels_it(place: str) -> None
         place = {place!r}
 
         async def awaits():
+            while signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # nobody waits yet
+                await asyncio.sleep(0.01)
             interrupt()
             try:
                 await asyncio.sleep(HOUR)
