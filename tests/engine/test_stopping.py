@@ -23,9 +23,17 @@ from agf_magics.engine.host import Host, StillRunning, start
 
 HOUR = 3600
 
+def press():
+    "Not before somebody waits: until then an interrupt is Python's own business."
+    for _ in range(200):
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            break
+        threading.Event().wait(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
 def interrupt():
     "As the stop button does it: from outside, at any time."
-    threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
+    threading.Thread(target=press).start()
 
 def nap():
     "Sleeps, and wakes often: a signal that comes just before a long sleep begins does not end it, in any Python."
@@ -492,8 +500,6 @@ def test_an_interrupt_while_a_tool_runs_elsewhere_cancels_it(place: str) -> None
         place = {place!r}
 
         async def awaits():
-            while signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # nobody waits yet
-                await asyncio.sleep(0.01)
             interrupt()
             try:
                 await asyncio.sleep(HOUR)
