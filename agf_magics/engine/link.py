@@ -85,7 +85,8 @@ class _Linker:
             hint = suggest(name, [*self.registry.tools, *self.registry.flows], "registered tools")
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, hint)
             return None
-        self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
+        if doubts := tool.warnings:
+            self.found.extend(replace(doubt, span=step.name.span) for doubt in doubts)
         self.arguments(step, tool)
         return tool
 

@@ -7,6 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import agf_magics as agf
+from agf_magics.engine.host import Host
+from agf_magics.engine.link import link
+from agf_magics.engine.progress import Progress
+from agf_magics.engine.run import run as run_linked
+from agf_magics.flow.frame import Given
 from tests.bench.rounds import Row, paired
 
 STEPS, ITEMS = 200, 1000
@@ -71,6 +76,19 @@ async def _gathered() -> list[int]:
     return await asyncio.gather(*(one(x) for x in range(ITEMS)))
 
 
+def _linked(text: str) -> Callable[[], Awaitable[Any]]:
+    """The engine alone: linked before, the tree of its progress there."""
+    registry = _registry()
+    linked, _ = link(agf.load(text, registry=registry), registry)
+    given = Given({"n": 1, "xs": list(range(ITEMS))})
+
+    async def run() -> Any:
+        emit = Progress(linked.flow).apply
+        return await run_linked(linked, given, host=Host(), emit=emit, limits=agf.Limits())
+
+    return run
+
+
 def rows() -> tuple[list[Row], list[Row]]:
     """Microseconds a step; microseconds an element."""
 
@@ -82,6 +100,9 @@ def rows() -> tuple[list[Row], list[Row]]:
         linear = paired(
             {
                 "await in a loop (the floor)": timed(_awaits),
+                "agf: linear async tool, linked before": timed(
+                    _linked(_linear("tool: {name: work, args: {x: !expr ctx.n}}"))
+                ),
                 "agf: linear async tool": timed(_ours(_linear("tool: {name: work, args: {x: !expr ctx.n}}"))),
                 "agf: linear plain tool, where=loop": timed(
                     _ours(_linear("tool: {name: plain, args: {x: !expr ctx.n}}"))
@@ -93,6 +114,7 @@ def rows() -> tuple[list[Row], list[Row]]:
         fan = paired(
             {
                 "asyncio.gather + Semaphore, no engine": timed(_gathered),
+                "agf: for_each async tool, linked before": timed(_linked(_fan("work"))),
                 "agf: for_each async tool": timed(_ours(_fan("work"))),
                 "agf: for_each plain tool, where=loop": timed(_ours(_fan("plain"))),
                 "agf: for_each plain tool, worker threads": timed(_ours(_fan("threaded"))),
