@@ -55,8 +55,9 @@ def run_html(run: RunLike) -> str:
     if run.stores:
         kept = "".join(_store(name, value) for name, value in islice(run.stores.items(), MOST_STORES))
         parts.append(_folded(f"{counted(len(run.stores), 'store')}{_more(run.stores)}", kept))
-    steps = page.steps_html(run.progress, now=_now(run.progress)) + page.failures_html(run.progress)
+    steps = page.steps_html(run.progress, now=_now(run.progress))
     parts.append(_folded(counted(len(run.progress.rows), "step"), steps, opened=failed))
+    parts.append(page.failures_html(run.progress))  # what is missing from the result is not folded away
     parts.append(page.warnings_html(run.warnings))
     return "".join(parts)
 

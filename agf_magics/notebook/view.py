@@ -240,6 +240,8 @@ class Text:
     def close(self, run: Run) -> None:
         self.tick(run)
         print(headline(run.progress, now=clock()))
+        if run.note:
+            print(run.note)
 
 
 class Nothing:
