@@ -17,6 +17,9 @@ from .source import Span
 
 Severity = Literal["error", "warning", "note"]
 
+WIDE = 96
+"""Cells of a line that an excerpt shows: what fits an output beside a file browser."""
+
 SHOWN = 20
 """Findings that the text of an error tells; all of them are on it as data."""
 
@@ -155,10 +158,12 @@ def _excerpt(span: Span) -> list[str]:
     # A caret under the wrong letter is worse than none: wide characters take two cells, tabs are shown as one blank.
     before, marked = text[: column - 1], text[column - 1 : column - 1 + max(1, span.end - span.start)]
     shown, lead, width = _readable(text), _cells(before), max(1, _cells(marked))
-    if lead > 100 or _cells(shown) > 160:  # a 10 MB line is not an excerpt
-        start = max(0, len(before) - 60)
-        shown, lead = "…" + shown[start : start + 140], _cells(before[start:]) + 1
-        width = min(width, 80)
+    if _cells(shown) > WIDE:  # where an output wraps, the caret points at nothing
+        start = max(0, min(len(before) - 30, len(shown) - WIDE + 2))
+        more = "…" if len(shown) > start + WIDE - 2 else ""
+        lead = _cells(before[start:]) + (start > 0)
+        shown = "…" * (start > 0) + shown[start : start + WIDE - 2] + more
+        width = min(width, max(1, WIDE - lead))
     gutter = f"{line:>4}"
     return [
         f"  --> {span.source.name}, line {line}, column {column}",
