@@ -20,14 +20,16 @@ from .link import Linked
 from .perform import Index, Performer, Scope
 
 
-async def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Value:
+def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Awaitable[Value]:
     """Call what linking found for the step's name, and hold its result to the step's schema."""
     callee = scope.linked.callees.get(step.id)
-    if callee is None:
-        assert run.dry, "only a dry run needs no agent"
-        run.budget.spawn(step.span)
-        return dry.result(step, None, scope.linked)
-    return await CALL[type(callee)](run, step, callee, frame, scope, index)
+    return CALL[type(callee)](run, step, callee, frame, scope, index)
+
+
+async def _nobody(run: Performer, step: Invoke, callee: None, frame: Frame, scope: Scope, index: Index) -> Value:
+    assert run.dry, "only a dry run needs no agent"
+    run.budget.spawn(step.span)
+    return dry.result(step, callee, scope.linked)
 
 
 async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -196,4 +198,9 @@ def said(error: BaseException, shown: Callable[[str], str] = str, most: int = 50
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-CALL: dict[type, Callable[..., Awaitable[Value]]] = {Tool: _tool, Agent: _agent, Linked: _called}
+CALL: dict[type, Callable[..., Awaitable[Value]]] = {
+    Tool: _tool,
+    Agent: _agent,
+    Linked: _called,
+    type(None): _nobody,
+}
