@@ -20,8 +20,7 @@ NAME = "PipelineMagics"
 
 def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for a wrong pyproject.toml, and has then loaded nothing."""
-    from ..engine.threads import here
-    from ..registry import default, install
+    from ..registry import default
     from ..settings import current
     from . import rendering
     from .complete import Known, matcher
@@ -33,13 +32,6 @@ def load(shell: Any) -> None:
     before = shell.config.get("AgfMagics")
     config = AgfMagics(shell, Path.cwd())
     magics = PipelineMagics(shell, default(), config)
-    if "file__read" not in magics.registry.tools:
-        install(
-            magics.registry,
-            folder=Path.cwd,
-            allow_shell=lambda: current.settings.allow_shell,
-            stopped=lambda: here.call is not None and here.call.stopped,
-        )
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
         undo.callback(Widget.forget)

@@ -56,10 +56,15 @@ class Shell:
         return self.ip.user_ns
 
 
+BUILT_IN = ("file__read", "file__write", "shell")
+
+
 def empty(registry: Registry) -> None:
+    """Take out what a test registered."""
     for shelf in (registry.tools, registry.agents, registry.flows, registry.schemas):
         for name in list(shelf):
-            shelf.remove(name)
+            if name not in BUILT_IN:
+                shelf.remove(name)
 
 
 @pytest.fixture(scope="session")
