@@ -21,7 +21,6 @@ NAME = "PipelineMagics"
 def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for a wrong pyproject.toml, and has then loaded nothing."""
     from ..registry import default
-    from ..settings import current
     from . import rendering
     from .complete import Known, matcher
     from .config import AgfMagics
