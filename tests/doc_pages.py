@@ -35,6 +35,8 @@ from agf_magics.registry import default
 from agf_magics.text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from agf_magics.text.source import Source
 
+BUILT_IN = ("file__read", "file__write", "shell")
+
 DOCS = Path(__file__).parents[1] / "docs"
 ERRORS = DOCS / "reference" / "errors"
 
@@ -197,7 +199,8 @@ def session(shell: InteractiveShell) -> Iterator[Session]:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for shelf in (registry.tools, registry.agents, registry.flows, registry.schemas):
             for name in list(shelf):
-                shelf.remove(name)
+                if name not in BUILT_IN:
+                    shelf.remove(name)
         shell.execution_count = 1
         shell.extension_manager.load_extension("agf_magics")
         try:
