@@ -15,7 +15,7 @@ from .define import all_findings, load
 from .draw.plain import counted
 from .engine import host
 from .engine import run as engine
-from .engine.events import Event, RunEnded, StepLeft, Warned, at_text
+from .engine.events import Event, RunEnded, StepLeft, Warned
 from .engine.invoke import said
 from .engine.limits import Limits
 from .engine.link import Linked, link
@@ -324,4 +324,4 @@ def _emit(progress: Progress, listener: Callable[[Event], None] | None) -> Calla
 
 _numbers = itertools.count(1)
 
-__all__ = ["Run", "RunCancelled", "Trace", "arun", "at_text", "begin", "find", "prepare", "run"]
+__all__ = ["Run", "RunCancelled", "Trace", "arun", "begin", "find", "prepare", "run"]

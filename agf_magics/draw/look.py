@@ -62,7 +62,6 @@ LINE = "#7d7d7d"
 DATA = "#b0672a"
 TEXT = "#1b1b1b"
 SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
-MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
 def kind(word: str) -> Kind:

@@ -8,7 +8,7 @@ between siblings is not a check, it is the data structure.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ..text.source import Span
 from .values import Value
@@ -55,17 +55,10 @@ class Args(Protocol):
     def reads(self) -> tuple[Ref, ...]: ...
 
 
-Status = Literal["finished", "failed", "skipped", "left"]
-
-
 class Outcome(NamedTuple):
-    """What became of a step."""
+    """What became of a step: what a target is given."""
 
     value: Value = None
-    given: Value = None
-    """What its call was given (AGF reads ``alias.input.x``)."""
-    status: Status = "finished"
-    error: BaseException | None = None
 
 
 class Target(Protocol):
