@@ -8,8 +8,9 @@ between siblings is not a check, it is the data structure.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
+from ..text.diagnostics import StepError
 from ..text.source import Span
 from .values import Value
 
@@ -50,15 +51,26 @@ class Args(Protocol):
         """The arguments' names as far as the text has them, each with its place: what linking checks."""
         ...
 
-    def build(self, frame: Frame) -> Value: ...
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        """``wanted``: the JSON Schema of what the callee takes, where linking knows one."""
+        ...
 
     def reads(self) -> tuple[Ref, ...]: ...
+
+
+Status = Literal["finished", "failed", "skipped", "fired"]
+"""``fired``: started, and nobody waits for its end."""
 
 
 class Outcome(NamedTuple):
     """What became of a step: what a target is given."""
 
     value: Value = None
+    given: Value = None
+    """What a call was given, for a step that says it `keeps` it."""
+    error: StepError | None = None
+    """Why it failed; its value is then what `Step.rescue` made of that."""
+    status: Status = "finished"
 
 
 class Target(Protocol):
@@ -86,6 +98,10 @@ class Ran(NamedTuple):
     """In declared order, GONE where there is none."""
     names: Sequence[str] | None = None
     """The branches' names in the same order; None for elements."""
+    failures: Mapping[int, StepError] = {}
+    """What became of those that were dropped."""
+    order: Sequence[int] = ()
+    """Which of the branches finished, in the order in which they did; of elements nothing is kept."""
 
 
 class Join(Protocol):
@@ -98,12 +114,64 @@ class Join(Protocol):
         ...
 
 
+class Node(NamedTuple):
+    """One run of a step of a `Dag`: a step stands once per instance."""
+
+    step: str
+    """Its id."""
+    instance: int | None = None
+    """Which instance, as it stands in the moment (`At`) of the run; None: it has no instances."""
+
+
+class Skip(NamedTuple):
+    """A node that will not run."""
+
+    why: str
+
+
+Ready = Literal["go", "wait"] | Skip
+
+
+class Agenda(Protocol):
+    """A `Dag` as it stands for one frame: what is ready, what waits, what will never run."""
+
+    nodes: Sequence[Node]
+    """In the order of the text."""
+
+    def feeds(self, node: Node) -> Sequence[Node]:
+        """Whom its end may concern: only they are asked again."""
+        ...
+
+    def ready(self, node: Node, frame: Frame, ended: Mapping[Node, Outcome]) -> Ready: ...
+
+    def enter(self, node: Node, frame: Frame) -> Frame:
+        """The frame that the node's step sees."""
+        ...
+
+    def commit(self, held: Sequence[Node], unsettled: Sequence[Node]) -> Node | None:
+        """Which of ``held``, in the order of their ends, is stored next; None: first another one must end.
+
+        ``unsettled``: those that run or may still run.
+        """
+        ...
+
+    def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
+        """The frame after the node's end; called for every end, a failure and a skip too."""
+        ...
+
+    def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
+        """The frame when nothing runs and nothing is ready any more."""
+        ...
+
+
 class Given(NamedTuple):
     """What a flow starts from."""
 
     input: Value = None
     pipe: Value = None
     """What flows in from the step that called it (pipelines)."""
+    context: Any = None
+    """The named context that the run reads and adds to (plans)."""
 
 
 class Ended(NamedTuple):

@@ -54,8 +54,8 @@ class Outcomes:
                 return self._schema(name.text)
             case Compute():
                 return self.expression(step, step.value)
-            case Each() | Branches():
-                return self.of(step.collect)
+            case Each(collect=collect) | Branches(collect=collect) if collect is not None:
+                return self.of(collect)
         return None
 
     def _schema(self, name: str) -> Shape | None:

@@ -9,20 +9,24 @@ say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence as Listed
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ..text.diagnostics import Diagnostic
+from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source, Span
-from .frame import Args, Ended, Expr, Frame, Given, Join, Target
+from .frame import Agenda, Args, Ended, Expr, Frame, Given, Join, Outcome, Ran, Target
 from .schemas import Schema
 from .shapes import Look, Shape
+from .values import Value
 
-CalleeKind = Literal["tool", "agent", "flow"]
-"""In which list of the registry a name is looked up first; a tool's or an agent's name may turn out to be a flow."""
+CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
+"""In which list of the registry a name is looked up first; a tool's or an agent's name may turn out to be a flow. A
+``question`` is asked of a person."""
 
-OnError = Literal["abort", "continue"]
-"""``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``: it is dropped."""
+OnError = Literal["abort", "continue", "finish"]
+"""``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``: it is dropped.
+``finish``: the rest runs to its end, then the step fails with all failures and what did succeed."""
 
 
 class Name(NamedTuple):
@@ -47,16 +51,37 @@ class Step:
     span: Span | None = None
     """The step's own word in the text (what an error about the whole step points at)."""
     target: Target | None = None
+    rescue: Callable[[StepError], Value] | None = None
+    """What stands in for its value when it failed: the failure is kept like a value and the run goes on. None: it fails
+    whatever it stands in. A breached cap is never kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invoke(Step):
-    """Call a tool, an agent or a flow."""
+    """Call what a name means: a tool, an agent, a flow, a model, a transform, a vendor's policy; or ask a person."""
 
     kind: CalleeKind
     name: Name
     """For an agent: the identity; empty text means the invoker's own, answered by the default agent."""
     args: Args
+    """For an agent it gives ``{"prompt": …, "input": …}``, and the input alone to a flow of that name; for a transform
+    the one value it takes; for a question ``{"text": …, "choices": […]}``."""
+    among: tuple[Name, ...] | None = None
+    """The names to choose from while it runs, where `pick` chooses; then ``name`` is only what it is called."""
+    pick: Expr | None = None
+    file: Name | None = None
+    """What defines it where nothing is registered under its name: a definition's file, or a function of a Python file
+    (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder (decision A16)."""
+    config: Mapping[str, Value] | None = None
+    """What a vendor's policy or a model is set up with."""
+    permit: Callable[[Frame, Mapping[str, Value]], str | None] | None = None
+    """Given the frame and what the call is given: what a person must approve before it is made; None: nothing."""
+    keeps: bool = False
+    """Whether its target is told what the call was given."""
+    awaited: bool = True
+    """False: fire and forget. It is started and nobody waits for its end, which is told by its own event."""
+    timeout: float | None = None
+    """Seconds it may take; the callee's own timeout and the settings' hold as well."""
     pipe: Expr | None = None
     """What flows into a called flow beside its input."""
     gives: Name | None = None
@@ -84,8 +109,11 @@ class Branches(Step):
     """Run named steps side by side, all at once, then ``collect`` over what `join` makes of their values."""
 
     branches: Mapping[str, Step]
-    join: Join
-    collect: Step
+    join: Join | None = None
+    collect: Step | None = None
+    """None: its value is what `gather` makes of them."""
+    gather: Callable[[Ran], Value] | None = None
+    """May raise StepError: too few succeeded. None, too: a mapping of the branches' values by name."""
     on_error: OnError = "abort"
     retries: int = 0
 
@@ -97,11 +125,20 @@ class Each(Step):
     over: Expr
     element: Target
     body: Step
-    join: Join
-    collect: Step
+    join: Join | None = None
+    collect: Step | None = None
+    """None: its value is what `gather` makes of them."""
+    gather: Callable[[Ran], Value] | None = None
+    """May raise StepError. None, too: the list of the values, dropped ones left out."""
     limit: int
     on_error: OnError = "abort"
     retries: int = 0
+    most: int | None = None
+    """Only so many elements, the first ones."""
+    cut: Callable[[int], Diagnostic] | None = None
+    """What to say of the elements that `most` leaves out, by their number; an error refuses."""
+    ahead: bool = False
+    """Whether the arguments of all elements are built, and may fail, before the first call (``body`` is an Invoke)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +156,75 @@ class Fold(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat(Step):
+    """Run ``body`` until ``until`` is true, at most ``limit`` times; an iteration sees what the one before it left.
+
+    Its value is the last iteration's, and so is the frame it leaves.
+    """
+
+    body: Step
+    until: Expr | None = None
+    """Looked at after each iteration; None: ``limit`` times."""
+    limit: int
+    over: Callable[[int], Diagnostic] | None = None
+    """What to say, given the limit, when it ended by it though ``until`` was not true; an error fails the step."""
+    session: bool = False
+    """Whether it is one session of a model: counted as a spawn (decision A15)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dag(Step):
+    """Run steps by need: each when what it reads is there; an `Agenda` knows which."""
+
+    steps: tuple[Step, ...]
+    open: Callable[[Frame], Agenda]
+    feeds: tuple[tuple[str, str, str], ...] = ()
+    """What flows, as the text tells it: the id that writes, the id that reads, the name. What is drawn."""
+
+
+START, END = "START", "END"
+"""Where a walk begins and ends: names that no node has."""
+
+
+class Edge(NamedTuple):
+    """A way from one node of a `Walk` to another."""
+
+    source: str
+    target: str
+    when: Expr | None = None
+    """None: it is always taken."""
+    otherwise: bool = False
+    """Taken when none of the source's conditions is true."""
+    span: Span | None = None
+    label: str = ""
+    """The condition, as it is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk(Step):
+    """Run nodes along edges, in rounds: all ready nodes see one frame, then `join` makes the next one of their ends.
+
+    From each node of a round lead the edges without a condition and the first whose condition is true, else its
+    ``otherwise``; a node that several edges lead to runs once a round. A node that ran as often as `limits` says is
+    skipped and the walk goes on at its exit.
+    """
+
+    nodes: Mapping[str, Step]
+    edges: tuple[Edge, ...]
+    join: Callable[[Frame, Listed[tuple[str, Outcome]]], Frame]
+    """The frame after a round, from its nodes' outcomes in the order of their names. May raise StepError."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    exits: Mapping[str, str] = field(default_factory=dict)
+    """Where a node over its limit leads to; else END."""
+    over: Callable[[str], Diagnostic] | None = None
+    """What to say of a node that reached its limit."""
+    rounds: int
+    """How many there may be."""
+    width: int = 0
+    """How many nodes of a round run at once; 0: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choose(Step):
     """Run the case whose label ``pick`` gives."""
 
@@ -127,6 +233,20 @@ class Choose(Step):
     """The labels a picked value may stand under, best first."""
     cases: Mapping[str, Step]
     default: Step | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """What a definition itself allows one run of it to use, with all that it calls; it only ever narrows. None: as much
+    as the run around it."""
+
+    tool_calls: int | None = None
+    model_calls: int | None = None
+    tokens: int | None = None
+    depth: int | None = None
+    """How many flows and agents may be open inside each other below it."""
+    seconds: float | None = None
+    span: Span | None = None
 
 
 Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]
@@ -156,6 +276,23 @@ class Flow:
     """What loading found that does not refuse it: warnings and notes."""
     span: Span | None = None
     """The name in the text."""
+    accepts: Mapping[str, Any] | None = None
+    """JSON Schema of its input, where it declares one; `start` checks it."""
+    gives: Mapping[str, Any] | None = None
+    """JSON Schema of its output, where it declares one; `end` checks it."""
+    caps: Caps | None = None
+    refuses: tuple[Diagnostic, ...] = ()
+    """What it needs that nobody can give: told as warnings when it is defined, and a run is refused (decision A5)."""
+    context: str | None = None
+    """The named context that a run of it reads and adds to (plans)."""
+
+
+class Definition(NamedTuple):
+    """What a text defines."""
+
+    flow: Flow | None
+    """None: it has no flow, or one that cannot be used."""
+    schemas: Mapping[str, Schema] = {}
 
 
 def children(step: Step) -> tuple[Step, ...]:
@@ -164,11 +301,15 @@ def children(step: Step) -> tuple[Step, ...]:
         case Sequence():
             return step.steps
         case Branches():
-            return (*step.branches.values(), step.collect)
+            return (*step.branches.values(), *([step.collect] if step.collect else []))
         case Each():
-            return (step.body, step.collect)
-        case Fold():
+            return (step.body, *([step.collect] if step.collect else []))
+        case Fold() | Repeat():
             return (step.body,)
+        case Dag():
+            return step.steps
+        case Walk():
+            return tuple(step.nodes.values())
         case Choose():
             return (*step.cases.values(), *([step.default] if step.default else []))
     return ()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from .frame import Join, Ref, Target
-from .steps import Branches, Choose, Compute, Each, Flow, Fold, Invoke, Sequence, Step
+from .steps import Branches, Choose, Compute, Dag, Each, Flow, Fold, Invoke, Repeat, Sequence, Step, Walk, every
 
 Key = tuple[str, ...]
 """A place of a frame that is written as a whole: ``("ctx", "review")``, ``("pipe",)``."""
@@ -82,6 +82,9 @@ def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
             found[Wire(None, read.step.id, read.key[-1])] = None
         for write in read.writes:
             found[Wire(write.step.id, read.step.id, write.part or write.key[-1])] = None
+    for step in every(flow.body):
+        if isinstance(step, Dag):
+            found.update(dict.fromkeys(Wire(*fed) for fed in step.feeds))
     return tuple(found)
 
 
@@ -144,11 +147,21 @@ class _Walk:
                 self.each(step, view, sure)
             case Fold():
                 self.fold(step, view, sure)
+            case Repeat():
+                self.step(step.body, view, sure)
+                self.read(step, step.until.reads() if step.until else (), view, sure)
+            case Walk():
+                for node in step.nodes.values():
+                    self.step(node, _View(view), False)
+                for edge in step.edges:
+                    self.read(step, edge.when.reads() if edge.when else (), view, False)
         self.leave(step, view)
 
     def branches(self, step: Branches, view: _View, sure: bool) -> None:
         for branch in step.branches.values():
             self.step(branch, _View(view), sure and step.on_error == "abort")
+        if step.join is None or step.collect is None:
+            return
         inside = _View(view)
         for ref in step.join.writes():
             parts = [Write(ref.path, "", branch, ref, part=name) for name, branch in step.branches.items()]
@@ -160,6 +173,8 @@ class _Walk:
         inside = _View(view)
         self.bind(step, step.element, "element", inside)
         self.step(step.body, inside, False)
+        if step.join is None or step.collect is None:
+            return
         inside = _View(view)
         self.bind(step.body, step.join, "results", inside)
         self.step(step.collect, inside, sure)

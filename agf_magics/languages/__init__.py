@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..flow.frame import Expr
+from ..flow.steps import Definition
 from ..text.diagnostics import Diagnostics
 from ..text.source import Source, Text
 from ..text.yamlnodes import Bounds
 from . import pipeline
-from .pipeline.load import Definition
 from .pipeline.words import Words
 
 

@@ -1,7 +1,7 @@
 """The pipeline DSL: steps over named stores and a pipe, with R1 expressions and prompt templates."""
 
-from .load import Definition, load
+from .load import load
 from .r1 import parse
 from .words import WORDS
 
-__all__ = ["WORDS", "Definition", "load", "parse"]
+__all__ = ["WORDS", "load", "parse"]

@@ -6,11 +6,10 @@ not hide the next one. What the registry or the input decides is linking's busin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...flow.schemas import Schema, check_schemas
-from ...flow.steps import Flow, Name, Sequence, Step
+from ...flow.steps import Definition, Flow, Name, Sequence, Step
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, Fields, Items, Node, documents, shown
@@ -23,14 +22,6 @@ from .values import end, start
 from .words import DOCUMENTS, PLANNED
 
 _BOUNDS = Bounds()
-
-
-class Definition(NamedTuple):
-    """What a text defines."""
-
-    flow: Flow | None
-    """None: it has no pipeline, or one that cannot be used."""
-    schemas: Mapping[str, Schema]
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:

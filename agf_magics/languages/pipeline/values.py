@@ -95,7 +95,7 @@ class Arguments:
     def names(self) -> tuple[tuple[str, Span | None], ...]:
         return tuple((name, span) for name, span, _ in self.given)
 
-    def build(self, frame: Frame) -> dict[str, Value]:
+    def build(self, frame: Frame, wanted: object = None) -> dict[str, Value]:
         return {name: expr.evaluate(frame) for name, _, expr in self.given}
 
     def reads(self) -> tuple[Ref, ...]:
