@@ -16,7 +16,7 @@ from .engine.limits import Limits
 from .engine.threads import here
 from .flow.steps import Flow
 from .launch import Run, RunCancelled, arun, find, run
-from .registry import Registry, agent, default, install, tool
+from .registry import Registry, agent, default, install, policy, tool, transform
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 
@@ -73,7 +73,9 @@ __all__ = [
     "draw",
     "evaluate",
     "load",
+    "policy",
     "registry",
     "run",
     "tool",
+    "transform",
 ]

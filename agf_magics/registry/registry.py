@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ..flow.schemas import Schema
     from ..flow.steps import Flow
     from .agents import Agent
+    from .policies import Policy
     from .tools import Tool
+    from .transforms import Transform
 
 
 class Named(Protocol):
@@ -93,6 +95,15 @@ class Agents(Shelf["Agent"]):
         return next(iter(list(self._held.values())), None)
 
 
+class Policies(Shelf["Policy"]):
+    """Vendor policies by id."""
+
+    def missing(self, name: str, span: Span | None, code: str) -> Diagnostic:
+        """The error that names the policy this kernel does not have (AGF-57)."""
+        hint = suggest(name, self, "registered policies") or f"there is none yet: {self._how}"
+        return Diagnostic(code, f"execution policy {name!r} is not registered", span, hint)
+
+
 class Definitions(Shelf[T]):
     """What cells and files define."""
 
@@ -129,6 +140,8 @@ class Registry:
         self.agents = Agents()
         self.flows: Definitions[Flow] = Definitions("flow", "a cell that defines one registers it")
         self.schemas: Definitions[Schema] = Definitions("schema", "a schema: document registers one")
+        self.transforms: Shelf[Transform] = Shelf("transform", "@transform on a function registers one")
+        self.policies: Shelf[Policy] = Policies("policy", "@policy on a function registers one")
 
     @property
     def default_agent(self) -> Agent | None:

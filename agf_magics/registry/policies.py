@@ -1,0 +1,102 @@
+"""Vendor policies: execution policies of your own, under an id ``x-<vendor>.<name>`` (AGF-75, decision B4).
+
+One is a function that gives the output, or a builder: a function that gives the `Step` to run, called when a definition
+is linked, so that its steps are drawn and told of like any other.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .callables import F, Where, checked_limits, description_of, is_async, name_of, signature_of
+from .registry import Registry, into
+
+ID = re.compile(r"x-[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+", re.ASCII)
+
+TAKES = {False: ("config", "input", "agents"), True: ("config",)}
+"""What a policy may ask for, by whether it is a builder; a parameter is filled by its name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Policy:
+    """A function with what is said of it. Called with keyword arguments, those of `takes`."""
+
+    name: str
+    """Its id."""
+    function: Callable[..., Any]
+    takes: tuple[str, ...]
+    """Which of ``config``, ``input`` and ``agents`` it asks for."""
+    builder: bool = False
+    """Whether it gives the Step to run."""
+    description: str = ""
+    where: Where | None = None
+    """None: decided from the flow."""
+    timeout: float | None = None
+    """Seconds."""
+    is_async: bool = False
+
+
+def policy(
+    name: str,
+    /,
+    *,
+    builder: bool = False,
+    registry: Registry | None = None,
+    timeout: float | None = None,
+    where: Where | None = None,
+) -> Callable[[F], F]:
+    """Register a function as the execution policy of that id; it stays what it is.
+
+        @policy("x-acme.vote")
+        def vote(config, input, agents): ...
+
+        @policy("x-acme.twice", builder=True)
+        def twice(config): ...  # gives a Step
+
+    Its parameters are filled by name: ``config`` as the definition has it, ``input``, and ``agents``, a mapping of
+    aliases to functions of an input object. A policy of that id is replaced.
+    """
+    if not isinstance(name, str) or not ID.fullmatch(name):
+        raise ValueError(f"a policy's id is x-<vendor>.<name>, as in 'x-acme.vote', not {name!r}")
+    if not isinstance(builder, bool):
+        raise TypeError(f"builder is True or False, not {builder!r}")
+
+    def register(function: F) -> F:
+        checked_limits(where, timeout)
+        made = Policy(
+            name=name_of(function, "policy", name),
+            function=function,
+            takes=_asked(function, name, TAKES[builder]),
+            builder=builder,
+            description=description_of(function),
+            where=where,
+            timeout=timeout,
+            is_async=is_async(function),
+        )
+        if builder and made.is_async:
+            raise ValueError(f"policy {name!r} is a builder: it gives a Step at once, so it is no async function")
+        into(registry).policies.add(made)
+        return function
+
+    return register
+
+
+def _asked(function: Callable[..., Any], name: str, offered: tuple[str, ...]) -> tuple[str, ...]:
+    signature = signature_of(function)
+    if signature is None:
+        raise ValueError(f"policy {name!r}: nobody knows what this function takes; wrap it in one with parameters")
+    parameters = signature.parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return offered
+    empty = inspect.Parameter.empty
+    strange = [
+        p.name for p in parameters if p.name not in offered and p.default is empty and p.kind is not p.VAR_POSITIONAL
+    ]
+    unnamed = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    if strange or unnamed:
+        raise ValueError(f"policy {name!r} takes {', '.join(offered)} by name, not {', '.join(strange or unnamed)}")
+    return tuple(p.name for p in parameters if p.name in offered)
