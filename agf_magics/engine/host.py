@@ -8,6 +8,7 @@ raises what user code raised. A `Job` is a run being driven from a thread that i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,10 +16,11 @@ from queue import SimpleQueue
 from typing import Any, Generic, Literal, TypeVar
 
 from .calls import Result, StillRunning, TimedOut, awaited, cross, is_awaitable
+from .events import Question
 from .loop import EngineLoop, on_an_engine_loop
 from .threads import Call, Workers
 from .threads import here as on_this_thread
-from .waiting import Waiter, waiters, woken_by_signals
+from .waiting import POLL, Waiter, waiters, woken_by_signals
 
 __all__ = ["EngineLoop", "Host", "Job", "Place", "Result", "StillRunning", "TimedOut", "here", "start"]
 
@@ -37,6 +39,15 @@ UNANSWERED = 2.0
 """Seconds a cancel may go unanswered before the loop is looked at."""
 
 
+class Nobody(Exception):
+    """A question that nobody is there to answer: what an asker raises."""
+
+
+Asker = Callable[[Question], Any]
+"""Puts a question to a person and gives the answer: a bool for an approval, else a text. Called as
+``asker(question=…)``; may be async."""
+
+
 class Host:
     """The places one run borrows."""
 
@@ -52,6 +63,9 @@ class Host:
         self._enter = enter
         self.turned = time.monotonic()
         """When the loop last had a turn."""
+        self.asker: Asker | None = None
+        """Who puts a question to a person; None: nobody is there."""
+        self._asking = asyncio.Lock()
 
     @property
     def waited(self) -> bool:
@@ -76,6 +90,21 @@ class Host:
         if result[0] and is_awaitable(result[1]):
             return await awaited(result[1], self.grace)
         return result
+
+    async def ask(self, question: Question) -> Result:
+        """Put it to a person, one question at a time: on the thread that waits for the run, where `input` works.
+
+        A result that is no success is a `Nobody` where nobody is there to answer.
+        """
+        if self.asker is None:
+            return False, Nobody("nobody is there to answer")
+        async with self._asking:
+            asker = self.asker
+            place: Place = "loop" if asyncio.iscoroutinefunction(asker) else "kernel" if self.waited else "worker"
+            ok, answer = await self.call(place, asker, {"question": question})
+        if not ok and isinstance(answer, EOFError):
+            return False, Nobody("nobody is there to answer")
+        return ok, answer
 
     async def turn(self) -> None:
         """Let the loop do what else is due."""
@@ -162,13 +191,22 @@ class Host:
 class Job(Generic[T]):
     """A run on the engine's loop, driven from another thread."""
 
-    def __init__(self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None, waited: bool) -> None:
+    def __init__(
+        self,
+        main: Callable[[Host], Awaitable[T]],
+        enter: Callable[[], None] | None,
+        waited: bool,
+        over: Callable[[tuple[T] | BaseException], None] | None,
+    ) -> None:
         self.reason: str | None = None
         """Why it was cancelled; None if it was not."""
+        self._over = over
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._host = Host(self._calls if waited else None, enter)
         self._ended = threading.Event()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
+        self._lock = threading.Lock()
+        self._heard: list[Callable[[], object]] = []
         self._asked: float | None = None
         self._task: asyncio.Task[None] | None = None
         self._engine = EngineLoop.current()
@@ -198,7 +236,7 @@ class Job(Generic[T]):
             if around.stopped:
                 self.cancel("the run around it was stopped")
         try:
-            Waiter(self._calls, self.cancel).serve(self._ended, self._watch)
+            Waiter(self._calls, self.cancel).serve(self._ended, self.look)
         except KeyboardInterrupt:
             self.cancel("interrupt")
             raise
@@ -212,6 +250,46 @@ class Job(Generic[T]):
         if isinstance(self._outcome, BaseException):
             raise self._outcome
         return self._outcome[0]
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Block this thread until the end of a job that nobody drives; whether it has ended.
+
+        An interrupt ends the waiting and not the job.
+        """
+        _refuse_on_a_loop()
+        around = on_this_thread.call
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self._ended.wait(POLL if until is None else max(0.0, min(POLL, until - time.monotonic()))):
+            if until is not None and time.monotonic() >= until:
+                return False
+            self.look()
+            if around is not None and around.stopped:
+                raise KeyboardInterrupt  # the call that waits is to end
+        return True
+
+    async def ended(self) -> None:
+        """Wait for the end on the loop that is running; whoever cancels this ends the waiting and not the job."""
+        loop = asyncio.get_running_loop()
+        told = loop.create_future()
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # that loop was closed
+                loop.call_soon_threadsafe(lambda: told.done() or told.set_result(None))
+
+        self._heard.append(tell)
+        try:
+            while not self.done:
+                await asyncio.wait((told,), timeout=UNANSWERED)
+                self.look()
+        finally:
+            self._heard.remove(tell)
+
+    def look(self) -> None:
+        """Leave a loop that is blocked: it will answer no cancel. For whoever waits, every now and then."""
+        if self._asked is None or time.monotonic() - self._asked < UNANSWERED or not self._engine.stuck():
+            return
+        self._finish(StillRunning(f"left running: blocked in {self._engine.blocked_in()}"))
+        self._engine.abandon()
 
     def _begin(self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None) -> None:
         self._engine.jobs.add(self)
@@ -227,38 +305,48 @@ class Job(Generic[T]):
             outcome = error
         if isinstance(outcome, BaseException):
             outcome.__context__ = None
-        if not self.done:
-            self._outcome = outcome
+        self._finish(outcome)
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._engine.jobs.discard(self)
-        self._ended.set()
+        self._finish(self._outcome)  # it was cancelled before it began
+
+    def _finish(self, outcome: tuple[T] | BaseException) -> None:
+        """Its end, from the loop or from whoever leaves that loop: the first one counts."""
+        with self._lock:
+            if self.done:
+                return
+            self._outcome = outcome
+            try:
+                if self._over is not None:
+                    self._over(outcome)
+            finally:
+                self._ended.set()
         self._calls.put(None)
+        for tell in list(self._heard):
+            tell()
 
     def _cancel(self) -> None:
         assert self._task is not None
         self._task.cancel()
 
-    def _watch(self) -> None:
-        """Leave a loop that is blocked: it will answer no cancel."""
-        if self._asked is None or time.monotonic() - self._asked < UNANSWERED or not self._engine.stuck():
-            return
-        self._outcome = StillRunning(f"left running: blocked in {self._engine.blocked_in()}")
-        self._ended.set()
-        self._engine.abandon()
-
 
 def start(
-    main: Callable[[Host], Awaitable[T]], *, enter: Callable[[], None] | None = None, waited: bool = True
+    main: Callable[[Host], Awaitable[T]],
+    *,
+    enter: Callable[[], None] | None = None,
+    waited: bool = True,
+    over: Callable[[tuple[T] | BaseException], None] | None = None,
 ) -> Job[T]:
     """Run ``main`` on the engine's loop, in the context of the caller, and hand the job back at once.
 
     ``enter`` is called first in the run's own context and before each call in a worker thread. ``waited``: a thread
-    will call `Job.wait`, and what belongs on the waiting thread is kept for it.
+    will call `Job.wait`, and what belongs on the waiting thread is kept for it; otherwise it runs by itself. ``over``:
+    told of the end, on some thread, before anybody who waits is.
     """
     if waited:
         _refuse_on_a_loop()
-    return Job(main, enter, waited)
+    return Job(main, enter, waited, over)
 
 
 async def here(main: Callable[[Host], Awaitable[T]]) -> T:

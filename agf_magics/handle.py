@@ -1,0 +1,267 @@
+"""The handle of a run, live or done, and which runs of this process there are."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import secrets
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any
+
+from .draw.plain import counted
+from .engine import host
+from .engine import run as engine
+from .engine.events import Event, RunEnded, StepLeft
+from .engine.limits import Limits
+from .engine.link import Linked
+from .engine.perform import clock
+from .engine.progress import Progress, Row
+from .flow.frame import Given
+from .flow.steps import Flow
+from .flow.values import Value
+from .text.diagnostics import AgfError, Diagnostic, StepError
+from .trace import Trace, traced
+
+
+class RunCancelled(StepError):
+    """A run was stopped before its end; what was done is kept on ``run`` (decision A17)."""
+
+    run: Run
+
+
+class Run:
+    """A run: live, then done. Everything on it may be read at any time."""
+
+    def __init__(
+        self, linked: Linked, given: Given, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
+    ) -> None:
+        self.run_id = f"{_ODD.sub('_', linked.flow.name)[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
+        """A word that can be written in the line of a magic."""
+        self.linked = linked
+        self.input = given.input
+        self.limits = limits
+        self.dry = dry
+        self.progress = Progress(linked.flow, linked.callees)
+        self.output: Value = None
+        self.error: StepError | None = None
+        self.calls = 0
+        """Tool calls made (for a dry run: that a real one would make at least)."""
+        self.sessions = 0
+        """Agent sessions opened."""
+        self._warnings = warnings
+        self._given = given
+        self.behind = False
+        """Whether it runs in the background: nobody needs to wait for it."""
+        self._job: host.Job[engine.Done] | None = None
+        self._stop: Callable[[], object] | None = None
+        """Cancels the task that awaits it, and why that was done."""
+        self._reason: str | None = None
+        self._bug: BaseException | None = None
+        self._emit: Callable[[Event], None] = self.progress.apply
+
+    @property
+    def flow(self) -> Flow:
+        return self.linked.flow
+
+    @property
+    def name(self) -> str:
+        return self.flow.name
+
+    @property
+    def status(self) -> str:
+        """pending, running, ok, error, cancelled."""
+        return self.progress.status
+
+    @property
+    def stores(self) -> Mapping[str, Value]:
+        """What it kept by its end, however it ended; empty before."""
+        return self.progress.stores
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What may be wrong with it; what is merely worth knowing was told when it was defined."""
+        return (*(found for found in self._warnings if found.severity == "warning"), *self.progress.warnings)
+
+    @property
+    def note(self) -> str:
+        """What must be known to read this run: that it was a dry one, and what a real one would cost. Mostly empty."""
+        if not self.dry:
+            return ""
+        costs = f"{counted(self.calls, 'tool call')} and {counted(self.sessions, 'agent session')}"
+        return f"dry run, nothing was called: a real run makes at least {costs}"
+
+    @property
+    def steps(self) -> Mapping[str, Row]:
+        """What became of each step, by id: ``run.steps["steps[1]"].value``; steps of called flows as
+        ``steps[1]/steps[0]``.
+        """
+        return {row.id: row for row in self.progress.rows.values()}
+
+    @property
+    def trace(self) -> Trace:
+        """One row a step, in the order of the definition."""
+        return traced(self.progress)
+
+    def begin(
+        self, emit: Callable[[Event], None], *, enter: Callable[[], None] | None = None, behind: bool = False
+    ) -> None:
+        """Start it on the engine's loop. ``behind``: nobody needs to wait for it."""
+        self.behind, self._emit = behind, emit
+        live.add(self)
+        try:
+            self._job = host.start(self._main, enter=enter, waited=not behind, over=self._over)
+        except BaseException:
+            live.end(self)
+            raise
+
+    async def here(self, emit: Callable[[Event], None]) -> None:
+        """Run it on the loop that is running, to its end. Raises CancelledError when the task that awaits this was
+        cancelled, and not when the run alone was."""
+        self._emit, task, loop = emit, asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        self._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+        live.add(self)
+        outcome: tuple[engine.Done] | BaseException
+        try:
+            outcome = (await host.here(self._main),)
+        except BaseException as error:
+            outcome = error
+        self._stop = None
+        self._over(outcome)
+        if isinstance(outcome, asyncio.CancelledError) and self._reason is not None:
+            task.uncancel()
+        elif isinstance(outcome, BaseException) and not isinstance(outcome, AgfError):
+            raise outcome
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """Wait for its end, or ``timeout`` seconds. Raises nothing that belongs to the run: see `result`.
+
+        A run in the background is only waited for: an interrupt ends the waiting and the run goes on. Any other is
+        driven by this: plain functions run on this very thread meanwhile, the first interrupt cancels the run, the
+        second raises at once.
+        """
+        if self._job is None:
+            assert self.progress.ended is not None, "only a run that was begun can be waited for"
+        elif self.behind:
+            self._job.join(timeout)
+        else:
+            try:
+                self._job.wait()
+            except (asyncio.CancelledError, AgfError):
+                return self  # it stands on the run
+        return self
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """Ask the run to stop: running calls are stopped or left, what was done is kept."""
+        if self._job is not None:
+            self._job.cancel(reason)
+        elif self._stop is not None and self._reason is None:
+            self._reason = reason
+            self._stop()
+
+    def result(self) -> Run:
+        """This run when it has come to its end, which is waited for; raises its error otherwise."""
+        if self.behind:
+            self.wait()
+        if self.error is not None:
+            raise self.error
+        if self._bug is not None:
+            raise self._bug
+        return self
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        """``await run``: `result` without blocking a loop."""
+        if self._job is not None:
+            yield from self._job.ended().__await__()
+        return self.result()
+
+    async def _main(self, place: host.Host) -> engine.Done:
+        return await engine.run(self.linked, self._given, host=place, emit=self._emit, limits=self.limits, dry=self.dry)
+
+    def _over(self, outcome: tuple[engine.Done] | BaseException) -> None:
+        """Its end stands on it before anybody is told."""
+        reason = self._job.reason if self._job is not None else self._reason
+        match outcome:
+            case (done,):
+                self.output = done.ended.output
+                self.calls, self.sessions = done.calls, done.sessions
+            case asyncio.CancelledError() as stop:
+                self._leave(stop)
+                self._cancelled(reason, stop)
+            case AgfError() as error:
+                assert isinstance(error, StepError), "whatever fails in a run is a step's failure"
+                self.error = error
+            case BaseException() as bug:
+                self._bug = bug
+        live.end(self)
+
+    def _leave(self, stop: asyncio.CancelledError) -> None:
+        """Tell the end of a run whose loop is blocked and cannot tell it; what that loop says later is not heard."""
+        if self.progress.ended is not None:
+            return
+        why = getattr(stop, "left_running", "left running")
+        for row in self.progress.rows.values():
+            for _ in range(row.running):
+                self._emit(StepLeft(row.key, clock(), why))
+        self._emit(RunEnded(clock(), "cancelled"))
+
+    def _cancelled(self, reason: str | None, stop: asyncio.CancelledError) -> None:
+        stopped = [row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")]
+        where = f" in {stopped[-1]}" if stopped else ""
+        why = f" ({reason})" if reason else ""
+        left = getattr(stop, "left_running", None)
+        error = RunCancelled(Diagnostic("run.cancelled", f"run of {self.name!r} was cancelled{where}{why}", hint=left))
+        error.run = self
+        self.error = error
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from .draw.run_page import run_html, run_text
+
+        return {"text/html": run_html(self), "text/plain": run_text(self)}
+
+    def __repr__(self) -> str:
+        return f"<Run {self.run_id} {self.status}>"
+
+
+class Live:
+    """The runs of this process: those that go on, and the last ones of the background that have ended."""
+
+    KEPT = 100
+
+    def __init__(self) -> None:
+        self._running: dict[str, Run] = {}
+        self._ended: dict[str, Run] = {}
+
+    @property
+    def running(self) -> tuple[Run, ...]:
+        """In the order in which they began, those that somebody waits for too."""
+        return tuple(self._running.values())
+
+    @property
+    def ended(self) -> tuple[Run, ...]:
+        """The last `KEPT` that ran in the background, in the order of their ends."""
+        return tuple(self._ended.values())
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter((*self.ended, *self.running))
+
+    def find(self, run_id: str) -> Run | None:
+        return self._running.get(run_id) or self._ended.get(run_id)
+
+    def add(self, run: Run) -> None:
+        self._running[run.run_id] = run
+
+    def end(self, run: Run) -> None:
+        if run.behind and run.progress.ended is not None:
+            self._ended[run.run_id] = run
+            for old in list(self._ended)[: -self.KEPT]:
+                self._ended.pop(old, None)
+        self._running.pop(run.run_id, None)
+
+
+live = Live()
+"""One per process. A dict is changed by single operations and read by snapshots: any thread may look."""
+
+_numbers = itertools.count(1)
+_ODD = re.compile(r"[^A-Za-z0-9_.-]")
