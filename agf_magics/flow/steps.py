@@ -64,11 +64,13 @@ class Invoke(Step):
     name: Name
     """For an agent: the identity; empty text means the invoker's own, answered by the default agent."""
     args: Args
-    """For an agent it gives ``{"prompt": …, "input": …}``, and the input alone to a flow of that name; for a transform
-    the one value it takes; for a question ``{"text": …, "choices": […]}``."""
+    """For an agent it gives what `Agent.arguments` takes (``prompt``, ``input``, ``alone``), of which a flow of that name
+    gets the input; for a transform the one value it takes; for a question ``{"text": …, "choices": […]}``."""
     among: tuple[Name, ...] | None = None
     """The names to choose from while it runs, where `pick` chooses; then ``name`` is only what it is called."""
     pick: Expr | None = None
+    registered: Mapping[str, str] = field(default_factory=dict)
+    """What a name of ``among`` or ``tools`` is registered as, where nothing is registered under itself (B5)."""
     file: Name | None = None
     """What defines it where nothing is registered under its name: a definition's file, or a function of a Python file
     (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder (decision A16)."""
@@ -78,6 +80,10 @@ class Invoke(Step):
     """Given the frame and what the call is given: what a person must approve before it is made; None: nothing."""
     keeps: bool = False
     """Whether its target is told what the call was given."""
+    wants: bool = False
+    """Whether `args` asks for the schema of what is called."""
+    spawns: bool = True
+    """Whether an agent that answers it is one of the sessions that a run may open (decision A15: a pipeline's are)."""
     awaited: bool = True
     """False: fire and forget. It is started and nobody waits for its end, which is told by its own event."""
     timeout: float | None = None
@@ -87,7 +93,7 @@ class Invoke(Step):
     gives: Name | None = None
     """The schema its result must conform to."""
     tools: tuple[Name, ...] | None = None
-    """Capabilities: the tools it may use at most; None: its invoker's."""
+    """Capabilities: the tools it may use at most; None: its invoker's. For a model: what it is offered of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +143,8 @@ class Each(Step):
     """Only so many elements, the first ones."""
     cut: Callable[[int], Diagnostic] | None = None
     """What to say of the elements that `most` leaves out, by their number; an error refuses."""
+    scope: bool = True
+    """Whether it is one of the fan-out scopes that may nest only so deep (decision A15): a model's calls are not."""
     ahead: bool = False
     """Whether the arguments of all elements are built, and may fail, before the first call (``body`` is an Invoke)."""
 
@@ -233,6 +241,8 @@ class Choose(Step):
     """The labels a picked value may stand under, best first."""
     cases: Mapping[str, Step]
     default: Step | None = None
+    said: Mapping[str, str] = field(default_factory=dict)
+    """What the picture says of a case by its label, where it is not that the value equals it: its condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +273,9 @@ class Flow:
     body: Sequence
     start: Callable[[Given], Frame]
     end: Callable[[Frame], Ended]
+    """May raise StepError: its output does not conform, some of its calls failed."""
+    kept: Callable[[Frame], Mapping[str, Value]] | None = None
+    """Its stores as a frame has them, however the run ended; None: what `end` says."""
     description: str = ""
     stores: tuple[str, ...] = ()
     """Where in a frame its named stores live: ``("ctx",)``; what no step writes there its input must bring."""
@@ -283,6 +296,8 @@ class Flow:
     caps: Caps | None = None
     refuses: tuple[Diagnostic, ...] = ()
     """What it needs that nobody can give: told as warnings when it is defined, and a run is refused (decision A5)."""
+    file: str | None = None
+    """The file that defines it, where a definition named that file; None: it is registered, or a text of its own."""
     context: str | None = None
     """The named context that a run of it reads and adds to (plans)."""
 

@@ -1,0 +1,219 @@
+"""A model's session as steps: ask the model, run the tools it asks for, ask again, until it answers.
+
+Every request and every tool call is a step of its own, so that it is drawn, counted, permitted, cancelled and kept like
+any other. Nothing here knows a language or a provider; what differs is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
+from .frame import Frame, Outcome, Ref, Target
+from .session import Session, Talk, observation
+from .steps import Choose, Compute, Each, Invoke, Name, Repeat, Sequence, Step
+from .values import Value
+
+AT_ONCE = 8
+"""Tool calls of one reply that run side by side."""
+
+
+def react(session: Session, *, id: str, word: str, span: Span, label: str = "", target: Target | None = None) -> Repeat:
+    """The session's steps. Their value, and what ``target`` keeps, is what `Session.read` made of the answer."""
+    state = _State(f"({id})", session)
+    steps = (_ask(state, f"{id}.ask", span), _then(state, f"{id}.then", span))
+    return Repeat(
+        id=id,
+        word=word,
+        label=label,
+        span=span,
+        body=Sequence(id=f"{id}.step", word="step", span=span, steps=steps),
+        until=_Get(span, lambda frame: state.of(frame).verdict == "answer"),
+        limit=session.steps,
+        session=True,
+        target=_Closed(state, target),
+    )
+
+
+def _ask(state: _State, id: str, span: Span) -> Step:
+    session = state.session
+    told = {offer.name.text: offer.description for offer in session.tools or () if offer.description}
+    config = {
+        "instructions": session.instructions,
+        "tool_choice": session.tool_choice,
+        "settings": dict(session.settings or {}),
+        "schema": session.schema,
+        "descriptions": told,
+    }
+    return Invoke(
+        id=id,
+        word="model",
+        label=session.model.text,
+        span=span,
+        kind="model",
+        name=session.model,
+        args=_Built(state.request, session.prompt.reads()),
+        tools=None if session.tools is None else tuple(offer.name for offer in session.tools),
+        registered=_registered(session),
+        config=config,
+        target=_Keep(state.replied),
+    )
+
+
+def _then(state: _State, id: str, span: Span) -> Step:
+    again = _Get(span, lambda frame: state.of(frame).doubt)
+    return Choose(
+        id=id,
+        word="then",
+        span=span,
+        pick=_Get(span, lambda frame: state.of(frame).verdict),
+        labels=lambda verdict: (verdict,),
+        cases={
+            "tools": _tools(state, f"{id}.tools", span),
+            "again": Compute(id=f"{id}.again", word="ask again", span=span, value=again),
+            "answer": Compute(id=f"{id}.answer", word="answer", span=span, value=_Get(span, state.answer)),
+        },
+        target=_Keep(state.went),
+    )
+
+
+def _tools(state: _State, id: str, span: Span) -> Step:
+    session = state.session
+    call = Invoke(
+        id=f"{id}.call",
+        word="tool",
+        label="as the model asks",
+        span=span,
+        kind="tool",
+        name=Name("as the model asks", span),
+        pick=_Get(span, lambda frame: frame[state.call]["tool"]),
+        among=None if session.tools is None else tuple(offer.name for offer in session.tools),
+        registered=_registered(session),
+        args=_Built(state.arguments),
+        rescue=observation,
+        permit=None if session.permit is None else state.permit,
+    )
+    return Each(
+        id=id,
+        word="tools",
+        span=span,
+        over=_Get(span, lambda frame: list(state.of(frame).calls)),
+        element=_Keep(lambda frame, call: {**frame, state.call: call}),
+        body=call,
+        gather=lambda ran: list(ran.values),
+        limit=AT_ONCE,
+        scope=False,
+    )
+
+
+def _registered(session: Session) -> Mapping[str, str]:
+    return {offer.name.text: offer.registered for offer in session.tools or () if offer.registered}
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Where in a frame a session stands, under a name that no language can write, and how it goes on."""
+
+    key: str
+    session: Session
+
+    @property
+    def call(self) -> str:
+        return f"{self.key}.call"
+
+    def of(self, frame: Frame) -> Talk:
+        """The session as it stands; one that begins has the prompt."""
+        found = frame.get(self.key)
+        if isinstance(found, Talk):
+            return found
+        return Talk(({"role": "user", "text": self.session.prompt.evaluate(frame)},))
+
+    def request(self, frame: Frame) -> Value:
+        return self.of(frame).request(self.session)
+
+    def replied(self, frame: Frame, reply: Value) -> Frame:
+        return {**frame, self.key: self.of(frame).replied(self.session, reply)}
+
+    def went(self, frame: Frame, value: Value) -> Frame:
+        talk = self.of(frame)
+        if talk.verdict == "answer":
+            return frame
+        return {**frame, self.key: talk.observed(value) if talk.verdict == "tools" else talk.doubted()}
+
+    def answer(self, frame: Frame) -> Value:
+        talk = self.of(frame)
+        if talk.fault is not None:
+            raise talk.fault
+        return talk.answer
+
+    def arguments(self, frame: Frame) -> Value:
+        call = frame[self.call]
+        if "fault" in call:
+            raise StepError(Diagnostic("model.arguments", f"the arguments for {call['tool']!r} {call['fault']}"))
+        return call["arguments"]
+
+    def permit(self, frame: Frame, given: Mapping[str, Value]) -> str | None:
+        assert self.session.permit is not None
+        return self.session.permit(frame[self.call]["tool"], given)
+
+    def closed(self, frame: Frame) -> Frame:
+        return {name: value for name, value in frame.items() if name not in (self.key, self.call)}
+
+
+class _Get:
+    """An Expr of our own."""
+
+    __slots__ = ("evaluate", "span")
+
+    def __init__(self, span: Span, evaluate: Callable[[Frame], Value]) -> None:
+        self.span = span
+        self.evaluate = evaluate
+
+    def reads(self) -> tuple[Ref, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """Args of our own."""
+
+    make: Callable[[Frame], Value]
+    read: tuple[Ref, ...] = ()
+    names: tuple[tuple[str, Span | None], ...] = ()
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        return self.make(frame)
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self.read
+
+
+@dataclass(frozen=True, slots=True)
+class _Keep:
+    """A Target of our own."""
+
+    keep: Callable[[Frame, Value], Frame]
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return self.keep(frame, outcome.value)
+
+    def writes(self) -> tuple[Ref, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """Keeps a session's value where its language wants it, and forgets the session."""
+
+    state: _State
+    target: Target | None
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        left = self.state.closed(frame)
+        return left if self.target is None else self.target.store(left, outcome)
+
+    def writes(self) -> tuple[Ref, ...]:
+        return () if self.target is None else tuple(self.target.writes())

@@ -1,0 +1,166 @@
+"""What is said between a model and whoever asks it: from the prompt to the answer.
+
+What passes is JSON, so that it can be kept and shown. A message is one of ``{"role": "user", "text"}``, ``{"role":
+"model", "text", "calls", "kept"}`` and ``{"role": "tool", "id", "tool", "text", "failed"}``. A reply is ``{"text",
+"calls", "usage"}``, with ``"answer"`` where the model gave its structured answer and ``"kept"`` for what its provider
+wants to see again; a call is ``{"id", "tool", "arguments"}``, with ``"fault"`` where its arguments cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from ..text.diagnostics import Diagnostic, StepError
+from .frame import Expr
+from .steps import Name
+from .values import Value, is_json, type_name
+
+STEPS = 10
+"""Requests of a session when nobody says how many."""
+
+ASKED_AGAIN = 2
+"""Times that a model whose answer does not do is asked again (decision P10)."""
+
+LONGEST = 100_000
+"""Characters of a tool's result that a model is shown."""
+
+ANSWER_NOW = "Answer now, with what you know: no tool can be used any more."
+
+Verdict = Literal["tools", "again", "answer"]
+
+
+class Offer(NamedTuple):
+    """A tool as a model is offered it."""
+
+    name: Name
+    """What the model calls it."""
+    registered: str = ""
+    """What it is registered as, where nothing is registered under its name (decision B5)."""
+    description: str = ""
+    """Empty: its own."""
+
+
+def no_answer(steps: int) -> Diagnostic:
+    """What there is to say when nobody says it better."""
+    message = f"the model still asked for tools in step {steps}, the last one, in which it must answer"
+    return Diagnostic("model.max-steps", message, hint="give it more steps, or say in its instructions when to stop")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What there is to know of a session before it begins."""
+
+    model: Name
+    """``provider:model``; empty text: the one that is configured."""
+    prompt: Expr
+    """Gives the first message, a text."""
+    instructions: str = ""
+    """Verbatim what the model is told before everything else."""
+    tools: tuple[Offer, ...] | None = ()
+    """What is offered, as far as whoever runs it may use it; None: all that it may use."""
+    tool_choice: Literal["auto", "required", "none"] = "auto"
+    settings: Mapping[str, Value] | None = None
+    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``: those that are set."""
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the answer that the model is asked for; None: text."""
+    read: Callable[[Value], Value] = lambda answer: answer
+    """The session's value, from the answer's text or its JSON; a StepError says why the answer does not do."""
+    steps: int = STEPS
+    """How many requests it may take; with the last one the model must answer, without tools."""
+    over: Callable[[int], Diagnostic] = no_answer
+    """What to say, given `steps`, when it asks for tools in the last one."""
+    permit: Callable[[str, Mapping[str, Value]], str | None] | None = None
+    """Given a tool's name and its arguments: what a person must approve before it is called; None: nothing."""
+
+
+class Failed(str):
+    """What a model is told of a tool call that failed."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A session between two of its steps."""
+
+    messages: tuple[Value, ...]
+    steps: int = 0
+    """Replies so far."""
+    asked: int = 0
+    """Times it was asked again."""
+    calls: Sequence[Value] = ()
+    """What the last reply asks for."""
+    verdict: Verdict | None = None
+    """What the last reply comes to."""
+    answer: Value = None
+    fault: StepError | None = None
+    """Why the answer does not do."""
+
+    def request(self, session: Session) -> Value:
+        """What the model is given."""
+        last = self.steps + 1 >= session.steps
+        now = ({"role": "user", "text": ANSWER_NOW},) if last and self.steps else ()
+        return {"messages": [*self.messages, *now], "last": last}
+
+    def replied(self, session: Session, reply: Value) -> Talk:
+        """With the model's reply, and what it comes to."""
+        said = {"role": "model", **{name: reply[name] for name in ("text", "calls", "kept") if name in reply}}
+        last, messages, calls = self.steps + 1 >= session.steps, (*self.messages, said), reply["calls"]
+        talk = replace(self, messages=messages, steps=self.steps + 1, calls=calls, verdict="answer", fault=None)
+        if calls and "answer" not in reply and last:
+            return replace(talk, fault=StepError(session.over(session.steps)))
+        if calls and "answer" not in reply:
+            return replace(talk, verdict="tools")
+        try:
+            return replace(talk, answer=session.read(reply.get("answer", reply["text"])))
+        except StepError as error:
+            again = not last and self.asked < ASKED_AGAIN
+            return replace(talk, verdict="again" if again else "answer", fault=error)
+
+    def observed(self, values: Sequence[Value]) -> Talk:
+        """With what the tools gave."""
+        both = zip(self.calls, values, strict=True)
+        results = [_result(call, shown(value), isinstance(value, Failed)) for call, value in both]
+        return replace(self, messages=(*self.messages, *results))
+
+    def doubted(self) -> Talk:
+        """With why the answer does not do."""
+        # A provider wants to hear of every call its model made, the one that was the answer too.
+        told = [_result(call, self.doubt, True) for call in self.calls] or [{"role": "user", "text": self.doubt}]
+        return replace(self, messages=(*self.messages, *told), asked=self.asked + 1)
+
+    @property
+    def doubt(self) -> str:
+        assert self.fault is not None, "it is asked again for a reason"
+        return f"Your answer cannot be used: {reason(self.fault)}. Answer again."
+
+
+def shown(value: Value) -> str:
+    """A tool's result as a model is shown it: text as it is, everything else as JSON, LONGEST characters at most."""
+    if isinstance(value, str):
+        text = str(value)
+    elif is_json(value):
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    else:
+        try:
+            text = str(value)
+        except Exception as error:  # somebody's class
+            text = f"({type_name(value)}, which cannot be shown: {type(error).__name__})"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… (cut: it has {len(text):,} characters)"
+
+
+def observation(error: StepError) -> Failed:
+    """What a model is told of a call that failed: an observation, not the end of the session."""
+    return Failed(f"Error: {reason(error)}")
+
+
+def reason(error: StepError) -> str:
+    found = error.diagnostic
+    return f"{found.message} ({found.hint})" if found.hint else found.message
+
+
+def _result(call: Value, text: str, failed: bool) -> Value:
+    return {"role": "tool", "id": call["id"], "tool": call["tool"], "text": text, "failed": failed}
