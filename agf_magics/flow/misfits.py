@@ -1,0 +1,120 @@
+"""In which words it is told that a value differs from a JSON Schema. What finds it is `schemas.judge`.
+
+An alternative (``anyOf``, ``oneOf``) is told as what the likeliest of them misses: the one whose finding lies deepest
+in the value, for its author got furthest there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .schemas import Misfit, shown_value
+from .values import Value
+
+KINDS: Mapping[str, str] = {
+    "string": "text", "boolean": "true or false", "null": "null", "integer": "a whole number", "number": "a number",
+    "array": "a list", "object": "an object",
+}  # fmt: skip
+
+
+def said(misfit: Misfit) -> str:
+    """What is wrong, without its place.
+
+    >>> said(Misfit((), "type", ["string", "null"], 3))
+    'needs text or null, not the number 3'
+    """
+    say = SAY.get(misfit.keyword)
+    return say(misfit) if say else f"does not satisfy {misfit.keyword}: {shown_choice(misfit.wanted)}"
+
+
+def told(misfits: Iterable[Misfit], most: int = 5) -> str:
+    """All of it in one line, each with its place.
+
+    >>> told([Misfit(("items", 0), "minimum", 1, 0), Misfit((), "required", ["id"], {}, rule={"required": ["id"]})])
+    "items[0]: needs at least 1, not the number 0; 'id' is missing"
+    """
+    all_of_it = [f"{place(m.path)}: {said(m)}" if m.path else said(m) for m in map(likeliest, misfits)]
+    more = f"; and {len(all_of_it) - most} more" if len(all_of_it) > most else ""
+    return "; ".join(dict.fromkeys(all_of_it[:most])) + more
+
+
+def place(path: Iterable[str | int]) -> str:
+    """``items[0].id``"""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def likeliest(misfit: Misfit) -> Misfit:
+    """The finding inside of alternatives that its author most likely wants to hear of; else itself."""
+    while misfit.keyword in ("anyOf", "oneOf") and misfit.within:
+        ways = [way for way in misfit.within if not any(m.keyword == "type" and m.path == misfit.path for m in way)]
+        if not ways:  # of none of the types that there are
+            return misfit
+        deepest = max(ways, key=lambda way: max(len(m.path) for m in way))
+        misfit = max(deepest, key=lambda m: len(m.path))
+    return misfit
+
+
+def missing(misfit: Misfit) -> list[str]:
+    """The required names that are not there."""
+    return [name for name in misfit.wanted if name not in misfit.found]
+
+
+def kinds(wanted: Any) -> str:
+    names = [wanted] if isinstance(wanted, str) else wanted
+    return " or ".join(KINDS.get(name, str(name)) for name in names)
+
+
+def shown_choice(value: Value) -> str:
+    """A value that a schema names."""
+    if isinstance(value, list):
+        return ", ".join(map(shown_choice, value[:20])) + (f" and {len(value) - 20} more" if len(value) > 20 else "")
+    return shown_value(value).removeprefix("text ").removeprefix("the number ")
+
+
+def _type(misfit: Misfit) -> str:
+    return f"needs {kinds(misfit.wanted)}, not {shown_value(misfit.found)}"
+
+
+def _required(misfit: Misfit) -> str:
+    names = missing(misfit)
+    return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} missing"
+
+
+def _either(misfit: Misfit) -> str:
+    types = [m.wanted for way in misfit.within for m in way if m.keyword == "type" and m.path == misfit.path]
+    if types and len(types) == len(misfit.within):
+        names = [name for wanted in types for name in ([wanted] if isinstance(wanted, str) else wanted)]
+        return f"needs {kinds(list(dict.fromkeys(names)))}, not {shown_value(misfit.found)}"
+    return f"fits {'more than one' if not misfit.within else 'none'} of the {len(misfit.wanted)} forms it may have"
+
+
+def _not(misfit: Misfit, what: str) -> str:
+    return f"needs {what}, not {shown_value(misfit.found)}"
+
+
+SAY: Mapping[str, Callable[[Misfit], str]] = {
+    "type": _type,
+    "required": _required,
+    "anyOf": _either,
+    "oneOf": _either,
+    "enum": lambda m: _not(m, f"one of {shown_choice(m.wanted)}"),
+    "const": lambda m: _not(m, shown_choice(m.wanted)),
+    "minimum": lambda m: _not(m, f"at least {m.wanted}"),
+    "maximum": lambda m: _not(m, f"at most {m.wanted}"),
+    "exclusiveMinimum": lambda m: _not(m, f"more than {m.wanted}"),
+    "exclusiveMaximum": lambda m: _not(m, f"less than {m.wanted}"),
+    "minLength": lambda m: _not(m, f"text of at least {m.wanted} letters" if m.wanted > 1 else "text"),
+    "maxLength": lambda m: _not(m, f"text of at most {m.wanted} letters"),
+    "pattern": lambda m: _not(m, f"text that matches {m.wanted}"),
+    "minItems": lambda m: f"needs at least {m.wanted} element{'s' * (m.wanted != 1)} and has {len(m.found)}",
+    "maxItems": lambda m: f"needs at most {m.wanted} element{'s' * (m.wanted != 1)} and has {len(m.found)}",
+    "uniqueItems": lambda m: "has an element twice",
+    "additionalProperties": lambda m: f"has fields that nothing knows: {', '.join(map(repr, extra(m)))}",
+    "$ref": lambda m: f"refers to {m.wanted!r}, which is nowhere" if m.wanted else "refers to itself without an end",
+}
+
+
+def extra(misfit: Misfit) -> list[str]:
+    """The names that a closed object does not have."""
+    return [name for name in misfit.found if name not in misfit.rule.get("properties", {})]

@@ -1,0 +1,189 @@
+"""Conditions: groups of matchers, compiled once. Of a group all must match; of several groups the first one that does.
+
+What a matcher does with a value of another type is AMB-30: nothing is converted, so it does not match, and ``ne`` and
+``not_in`` do. All fields of a group that is looked at must be there: AGF has no ``exists``, and silence would hide a
+misspelt name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from ...flow.frame import Frame, Ref
+from ...flow.schemas import same
+from ...flow.values import Value
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
+from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten
+from ...text.source import Span
+from .path import Path, parse_path
+
+Test = Callable[[Value], bool]
+Keys = Literal["condition", "approval"]
+"""What the keys of a condition are: paths, or the plain names of a call's arguments."""
+
+
+class Argument(NamedTuple):
+    """The key of an approval's condition: an argument's name. The frame is then the arguments."""
+
+    name: str
+    span: Span
+
+    def evaluate(self, frame: Frame) -> Value:
+        if self.name not in frame:
+            hint = suggest(self.name, frame, "its arguments") or "it is called without arguments"
+            message = f"the call has no argument {self.name!r}"
+            raise StepError(Diagnostic("policy.unresolved-path", message, self.span, hint))
+        return frame[self.name]
+
+    def reads(self) -> tuple[Ref, ...]:
+        return (Ref((self.name,), self.span),)
+
+
+class Matcher(NamedTuple):
+    """One line of a group: what is read, and whether it is as it should be."""
+
+    key: Path | Argument
+    test: Test
+    text: str
+    """As a picture shows it: ``checker.output.score >= 0.8``."""
+
+
+class Condition:
+    """An Expr: ``evaluate`` gives the number of the first group that matches, from 1; None if none does."""
+
+    __slots__ = ("evaluate", "groups", "span")
+
+    evaluate: Callable[[Frame], Value]
+
+    def __init__(self, span: Span, groups: tuple[tuple[Matcher, ...], ...]) -> None:
+        self.span = span
+        self.groups = groups
+        self.evaluate = self._first
+
+    @property
+    def text(self) -> str:
+        """As a picture shows it."""
+        groups = [" and ".join(matcher.text for matcher in group) or "always" for group in self.groups]
+        return " or ".join(groups)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return tuple(m.key for group in self.groups for m in group if isinstance(m.key, Path))
+
+    def reads(self) -> tuple[Ref, ...]:
+        """Surely read is only what stands in the first group."""
+        return tuple(
+            ref if number == 0 else ref._replace(certain=False)
+            for number, group in enumerate(self.groups)
+            for matcher in group
+            for ref in matcher.key.reads()
+        )
+
+    def _first(self, frame: Frame) -> int | None:
+        for number, group in enumerate(self.groups, 1):
+            values = [matcher.key.evaluate(frame) for matcher in group]
+            if all(matcher.test(value) for matcher, value in zip(group, values, strict=True)):
+                return number
+        return None
+
+    def __repr__(self) -> str:
+        return f"Condition({self.text!r})"
+
+
+def condition(node: Node, keys: Keys, problems: Diagnostics) -> Condition:
+    """The condition that ``node`` is: one group or a list of them. What is wrong is told in ``problems``; what has the
+    wrong shape is the document's schema's to tell, and left out here."""
+    groups = node.items if isinstance(node, Items) else (node,)
+    return Condition(node.span, tuple(_group(group, keys, problems) for group in groups if isinstance(group, Fields)))
+
+
+def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ...]:
+    lines = node.fields.get("args_match")
+    if lines is None or (isinstance(lines, Fields) and not lines.fields):
+        key = node.keys.get("args_match") or next(iter(node.keys.values()), None)
+        near = key and suggest(key.text, ["args_match"]) if lines is None else None
+        hint = f"{near} " if near else ""
+        hint += "args_match: {PATH: MATCHER}; where that is meant, leave the condition out"
+        problems.warn("policy.vacuous-condition", "this condition is always true", key.span if key else node.span, hint)
+    if not isinstance(lines, Fields):
+        return ()
+    found = []
+    for name, value in lines.fields.items():
+        matcher = _matcher(lines.keys[name], value, keys, problems)
+        if matcher is not None:
+            found.append(matcher)
+    return tuple(found)
+
+
+def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Matcher | None:
+    key: Path | Argument
+    try:
+        key = parse_path(name, "condition") if keys == "condition" else Argument(name.text, name.span)
+    except DefinitionError as error:
+        problems.extend(error.diagnostics)
+        return None
+    if isinstance(node, Scalar):
+        wanted = node.value
+        return Matcher(key, lambda value: same(value, wanted), f"{name.text} = {shorten(node.text)}")
+    if not isinstance(node, Fields):
+        return None
+    if not node.fields:
+        message, hint = f"{name.text} may be anything: its matcher is empty", f"matchers are {', '.join(OPERATORS)}"
+        problems.warn("policy.vacuous-matcher", message, node.span, hint)
+    tests = [_test(operator, wanted, problems) for operator, wanted in node.fields.items()]
+    parts = [f"{SIGNS.get(operator, operator)} {_shown(wanted)}" for operator, wanted in node.fields.items()]
+    shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} is there"
+    return Matcher(key, tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests), shown)
+
+
+def _test(operator: str, node: Node, problems: Diagnostics) -> Test:
+    if operator == "pattern" and isinstance(node, Scalar):
+        return _pattern(node, problems)
+    make = OPERATORS.get(operator)
+    wanted = plain(node)
+    fits = isinstance(node, Items) if operator in ("in", "not_in") else isinstance(node, Scalar)
+    if operator in ("gt", "gte", "lt", "lte"):
+        fits = fits and _is_number(wanted)
+    return make(wanted) if make and fits else _never
+
+
+def _pattern(node: Scalar, problems: Diagnostics) -> Test:
+    try:
+        search = re.compile(node.text).search
+    except (re.error, OverflowError, RecursionError) as error:
+        at = getattr(error, "pos", None) or 0
+        what = getattr(error, "msg", None) or "it is too large"
+        hint = "a pattern is a regular expression of Python, found anywhere in the text; ^ and $ bind it"
+        span = node.locate(at, len(node.text)) if at < len(node.text) else node.span
+        problems.error("policy.bad-pattern", f"this is no pattern: {what}", span, hint)
+        return _never
+    return lambda value: type(value) is str and search(value) is not None
+
+
+def _is_number(value: Value) -> bool:
+    return type(value) is int or (type(value) is float and value - value == 0)
+
+
+def _never(value: Value) -> bool:
+    return False
+
+
+OPERATORS: Mapping[str, Callable[[Any], Test]] = {
+    "gt": lambda wanted: lambda value: _is_number(value) and value > wanted,
+    "gte": lambda wanted: lambda value: _is_number(value) and value >= wanted,
+    "lt": lambda wanted: lambda value: _is_number(value) and value < wanted,
+    "lte": lambda wanted: lambda value: _is_number(value) and value <= wanted,
+    "ne": lambda wanted: lambda value: not same(value, wanted),
+    "in": lambda wanted: lambda value: any(same(value, one) for one in wanted),
+    "not_in": lambda wanted: lambda value: not any(same(value, one) for one in wanted),
+    "pattern": lambda wanted: _never,  # compiled where it stands, to point at what is wrong in it
+}
+SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "ne": "≠", "not_in": "not in", "pattern": "matches"}
+
+
+def _shown(node: Node) -> str:
+    if isinstance(node, Items):
+        return "[" + ", ".join(_shown(item) for item in node.items[:5]) + ("…]" if len(node.items) > 5 else "]")
+    return shorten(node.text) if isinstance(node, Scalar) else "…"
