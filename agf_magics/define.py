@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from .engine.link import link
+from .engine.link import Linked, link
+from .files import files
 from .flow.rules import check
 from .flow.schemas import Schema
 from .flow.steps import Flow
@@ -90,9 +91,14 @@ def read(text: str | Path | Source, language: str, *, strict: bool, registry: Re
     if flow is not None:
         # What the text decides belongs to the flow; what the registry decides changes with the next cell.
         flow = replace(flow, warnings=tuple(problems))
-        problems.extend(_milder(d) for d in link(flow, registry)[1])
+        problems.extend(_milder(d) for d in linked(flow, registry)[1])
     problems.refuse(strict)
     return Defined(flow, definition.schemas, tuple(problems))
+
+
+def linked(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
+    """`link`, with the files that it names."""
+    return link(flow, registry, files(lambda path: load(path, registry=registry)))
 
 
 def evaluate(language: str, expression: str, context: Value) -> Value:

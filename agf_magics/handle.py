@@ -20,6 +20,7 @@ from .engine.progress import Progress, Row
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import Value
+from .settings import current
 from .text.diagnostics import AgfError, Diagnostic, StepError
 from .trace import Trace, traced
 
@@ -42,6 +43,8 @@ class Run:
         self.input = given.input
         self.limits = limits
         self.dry = dry
+        self.asker: host.Asker | None = None
+        """Who is asked what only a person can say; None: whoever the notebook or the terminal has for that."""
         self.progress = Progress(linked.flow, linked.callees)
         self.output: Value = None
         self.error: StepError | None = None
@@ -177,6 +180,7 @@ class Run:
         return self.result()
 
     async def _main(self, place: host.Host) -> engine.Done:
+        place.asker = self.asker or (current.ask if place.waited else current.ask_behind)
         return await engine.run(self.linked, self._given, host=place, emit=self._emit, limits=self.limits, dry=self.dry)
 
     def _over(self, outcome: tuple[engine.Done] | BaseException) -> None:

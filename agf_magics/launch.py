@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .define import all_findings, load
+from .define import linked as link_with_files
 from .engine.events import Event, Warned
-from .engine.invoke import said
+from .engine.host import Asker
 from .engine.limits import Limits
-from .engine.link import Linked, link
+from .engine.link import Linked
+from .engine.outside import said
 from .engine.perform import clock
 from .engine.progress import Progress
 from .flow.frame import Given
@@ -34,14 +36,16 @@ def run(
     on_event: Callable[[Event], None] | None = None,
     raises: bool = True,
     dry: bool = False,
+    ask: Asker | None = None,
 ) -> Run:
     """Run a flow (a Flow, a registered name, a file or a definition's text) and wait for its end.
 
     ``input`` seeds the named context of the first step. Raises DefinitionError before the first step when a name is
     unknown or the input lacks what is surely read; StepError when a step fails, RunCancelled when the run is
-    interrupted, both with ``raises=False`` found in ``run.error`` instead.
+    interrupted, both with ``raises=False`` found in ``run.error`` instead. ``ask`` puts a question to a person:
+    ``ask(question=…)`` gives the answer, True or False for an approval.
     """
-    begun = begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry).wait()
+    begun = begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask).wait()
     return begun.result() if raises else begun
 
 
@@ -54,9 +58,10 @@ async def arun(
     on_event: Callable[[Event], None] | None = None,
     raises: bool = True,
     dry: bool = False,
+    ask: Asker | None = None,
 ) -> Run:
     """`run` on the loop that is running: ``await agf.arun(...)``. Plain functions go to worker threads."""
-    made = prepare(flow, input, registry=registry, limits=limits, dry=dry)
+    made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask)
     await made.here(_emit(made.progress, on_event))
     return made.result() if raises else made
 
@@ -69,13 +74,14 @@ def start(
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
     dry: bool = False,
+    ask: Asker | None = None,
 ) -> Run:
     """Start a run in the background and hand it back at once: `await` it, `wait`, `result`, `cancel`.
 
     Plain functions run on threads of their own. An interrupt does not reach it. Raises DefinitionError as `run` does,
     and has then started nothing.
     """
-    return begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, behind=True)
+    return begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, behind=True)
 
 
 def begin(
@@ -86,6 +92,7 @@ def begin(
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
     dry: bool = False,
+    ask: Asker | None = None,
     enter: Callable[[], None] | None = None,
     behind: bool = False,
 ) -> Run:
@@ -94,7 +101,7 @@ def begin(
 
     ``enter`` is called first in every thread that works for the run (the notebook routes prints with it).
     """
-    made = prepare(flow, input, registry=registry, limits=limits, dry=dry)
+    made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask)
     if behind:
         refuse_kernel_tools(made.linked)
     made.begin(_emit(made.progress, on_event), enter=enter, behind=behind)
@@ -108,13 +115,14 @@ def prepare(
     registry: Registry | None = None,
     limits: Limits | None = None,
     dry: bool = False,
+    ask: Asker | None = None,
 ) -> Run:
     """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with all that is
     wrong.
     """
     registry = registry or default()
     found_flow = find(flow, registry)
-    linked, problems = link(found_flow, registry)
+    linked, problems = link_with_files(found_flow, registry)
     given = Given(_input(input))
     for missing in _missing(found_flow, given.input):
         problems.add(missing)
@@ -122,7 +130,9 @@ def prepare(
         problems = problems.without("flow.no-agent")
     problems.refuse()
     warnings = all_findings(found_flow.warnings, tuple(problems))
-    return Run(linked, given, limits or current.settings.limits, warnings, dry)
+    made = Run(linked, given, limits or current.settings.limits, warnings, dry)
+    made.asker = ask
+    return made
 
 
 def find(flow: Flow | str | Path, registry: Registry) -> Flow:

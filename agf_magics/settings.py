@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from .engine.host import Asker
 from .engine.limits import Limits
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
 from .text.source import Source
@@ -28,6 +29,8 @@ class Settings:
     """Seconds a run may take; 0: no limit."""
     allow_shell: bool = False
     """Whether shell steps may start processes."""
+    allow_import: bool = False
+    """Whether a definition may name functions of Python files, which are then imported."""
     max_text: int = 1_000_000
     """Characters of a definition."""
     max_depth: int = 100
@@ -93,6 +96,10 @@ class Current:
 
     def __init__(self) -> None:
         self.settings = Settings()
+        self.ask: Asker | None = None
+        """Who puts a question to a person while a thread waits for the run; None: nobody is there (decision A18)."""
+        self.ask_behind: Asker | None = None
+        """The same for a run in the background, and one that is awaited."""
 
 
 current = Current()

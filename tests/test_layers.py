@@ -15,7 +15,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "agf_magics"
 
-LAYERS = ("text", "flow", "languages", "registry", "engine", "draw", "settings", "define", "trace", "handle", "launch")
+LAYERS = ("text", "flow", "languages", "registry", "engine", "draw", "settings", "files", "define", "trace", "handle", "launch")
 MAY = {
     "text": (),
     "flow": ("text",),
@@ -23,7 +23,7 @@ MAY = {
     "registry": ("text", "flow"),
     "engine": ("text", "flow", "registry"),
     "draw": ("text", "flow", "engine.progress", "engine.events"),
-    **dict.fromkeys(("settings", "define", "trace", "handle", "launch"), LAYERS),
+    **dict.fromkeys(("settings", "files", "define", "trace", "handle", "launch"), LAYERS),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 

@@ -12,6 +12,19 @@ from typing import NamedTuple
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic
 
+
+class Question(NamedTuple):
+    """What a person is asked."""
+
+    text: str
+    choices: tuple[str, ...] = ()
+    """Empty: any text."""
+    approval: bool = False
+    """Whether it is a yes or a no: the answer is a bool."""
+    where: str = ""
+    """The moment, as text."""
+
+
 At = tuple[str | int, ...]
 """A moment of a run: for every flow that is open, the step's id and then the indices of the elements, iterations and
 branches around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the for_each that opens the flow ``steps[1]``
@@ -96,6 +109,37 @@ class FannedOut(NamedTuple):
     width: int
 
 
+class EdgeTaken(NamedTuple):
+    """A walk goes on from one of its nodes to another; ``at`` is the walk's own moment and the number of the round."""
+
+    at: At
+    when: float
+    source: str
+    target: str
+
+
+class Asked(NamedTuple):
+    """A person is asked; the step waits."""
+
+    at: At
+    when: float
+    question: Question
+
+
+class Answered(NamedTuple):
+    at: At
+    when: float
+    answer: Value
+
+
+class FiredEnded(NamedTuple):
+    """The end of a call that nobody waited for; it may come after RunEnded."""
+
+    at: At
+    when: float
+    error: BaseException | None = None
+
+
 class Warned(NamedTuple):
     when: float
     diagnostic: Diagnostic
@@ -104,7 +148,7 @@ class Warned(NamedTuple):
 class RunEnded(NamedTuple):
     when: float
     status: str
-    """ok, error, cancelled."""
+    """ok, error, cancelled, waiting (for an answer: it can be taken up with one)."""
     error: BaseException | None = None
     stores: Mapping[str, Value] = {}
     """What it had kept by then, however it ended (decision A17)."""
@@ -112,5 +156,5 @@ class RunEnded(NamedTuple):
 
 Event = (
     RunStarted | StepStarted | StepFinished | StepFailed | StepCancelled | StepLeft | StepRetried | StepSkipped
-    | ElementDropped | FannedOut | Warned | RunEnded
+    | ElementDropped | FannedOut | EdgeTaken | Asked | Answered | FiredEnded | Warned | RunEnded
 )  # fmt: skip

@@ -1,13 +1,13 @@
-"""Shapes whose parts run one after another: compute, choose, fold."""
+"""Shapes whose parts run one after another: compute, sequence, choose, fold, repeat."""
 
 from __future__ import annotations
 
 from ..flow.frame import Expr, Frame, Outcome
-from ..flow.steps import Choose, Compute, Fold
-from ..flow.values import Value, type_name
+from ..flow.steps import Choose, Compute, Fold, Repeat, Sequence
+from ..flow.values import Value, is_true, type_name
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
-from .perform import Index, Performer, Scope, clock
+from .perform import Index, More, Performer, Scope, clock
 
 
 async def compute(run: Performer, step: Compute, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -38,6 +38,38 @@ async def fold(run: Performer, step: Fold, frame: Frame, scope: Scope, index: In
         frame = step.acc.store(step.element.store(frame, Outcome(item)), Outcome(value))
         value, frame = await run.step(step.body, frame, scope, (*index, i))
     return value
+
+
+async def sequence(run: Performer, step: Sequence, frame: Frame, scope: Scope, index: Index) -> More:
+    """Its steps in order; what they leave is seen by the steps after it."""
+    value: Value = None
+    for inner in step.steps:
+        value, frame = await run.step(inner, frame, scope, index)
+        run.reach(scope, frame)
+    return More(value, frame=frame)
+
+
+async def repeat(run: Performer, step: Repeat, frame: Frame, scope: Scope, index: Index) -> More:
+    """``body`` until ``until`` is true; the last iteration's value and frame."""
+    if step.session:
+        run.budget.spawn(step.span)
+    value: Value = None
+    for i in range(step.limit):
+        value, frame = await run.step(step.body, frame, scope, (*index, i))
+        run.reach(scope, frame)
+        if step.until is not None and is_true(step.until.evaluate(frame)):
+            break
+    else:
+        if step.until is not None and step.over is not None:
+            tell(run, step.over(step.limit))
+    return More(value, frame=frame)
+
+
+def tell(run: Performer, found: Diagnostic) -> None:
+    """What a definition has to say of its own limits: a warning of the run, or the step's failure."""
+    if found.severity == "error":
+        raise StepError(found)
+    run.emit(ev.Warned(clock(), found))
 
 
 def elements(over: Expr, frame: Frame) -> list[Value]:

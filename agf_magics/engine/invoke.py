@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Awaitable, Callable
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
 
-from ..flow.frame import Frame, Given
+from ..flow.frame import Ended, Frame, Given
 from ..flow.schemas import conform, json_schema
-from ..flow.steps import Invoke
-from ..flow.values import TooDeep, Value, isolate, settle
-from ..registry import Agent, Tool, reply, shown_text
-from ..text.diagnostics import Diagnostic, StepError
+from ..flow.steps import Flow, Invoke, Repeat
+from ..flow.values import TooDeep, Value, isolate
+from ..registry import Agent, Tool, Transform, reply, shown_arguments
+from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import dry
-from .calls import TimedOut
-from .limits import LAUNCHES, Grant, granted
-from .link import Linked
-from .perform import Index, Performer, Scope
+from . import events as ev
+from .asking import answer, permitted
+from .events import Question
+from .limits import LAUNCHES, Grant, LimitReached, Meter
+from .link import Built, Callee, Choice, Linked, Person, schema_of
+from .loop import later
+from .outside import outside, placed
+from .perform import Index, More, Performer, Scope, clock
 
 
 def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Awaitable[Value]:
     """Call what linking found for the step's name, and hold its result to the step's schema."""
     callee = scope.linked.callees.get(step.id)
     return CALL[type(callee)](run, step, callee, frame, scope, index)
+
+
+async def _picked(run: Performer, step: Invoke, choice: Choice, frame: Frame, scope: Scope, index: Index) -> Value:
+    assert step.pick is not None, "a choice is made while it runs"
+    name = step.pick.evaluate(frame)
+    callee = choice.callees.get(name) if isinstance(name, str) else None
+    if callee is None:
+        hint = suggest(str(name), choice.callees, "the names to choose from") or "there is nothing to choose from"
+        raise StepError(Diagnostic("step.not-among", f"there is no {step.kind} {name!r} here", step.name.span, hint))
+    return cast(Value, await CALL[type(callee)](run, step, callee, frame, scope, index))
 
 
 async def _nobody(run: Performer, step: Invoke, callee: None, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -39,102 +54,153 @@ async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: S
     try:
         given = tool.check(given)
     except StepError as error:
-        raise _placed(error, step, step.args.names) from None
+        raise placed(error, step, step.args.names) from None
+    for meter in scope.meters:
+        meter.tool()
     run.calls += 1
     if run.dry:
         return dry.result(step, tool, scope.linked)
-    value = await _outside(run, tool, "tool", step, given, scope, scope.grant)
+    if step.permit is not None:
+        await permitted(run, step, frame, shown_arguments(tool, given), (*scope.before, step.id, *index))
+    if not step.awaited:
+        later(_forgotten(run, tool, "tool", step, given, scope, index))
+        return None
+    value = await outside(run, tool, "tool", step, given, scope, scope.grant)
     if step.gives is not None:
         _must_conform(value, step, scope.linked)
-    return value
+    return More(value, given) if step.keeps else value
+
+
+async def _transform(
+    run: Performer, step: Invoke, transform: Transform, frame: Frame, scope: Scope, index: Index
+) -> Value:
+    given = _given(step, frame, repr(transform.name))
+    if run.dry:
+        return dry.result(step, None, scope.linked)
+    # It takes one value, whatever its parameter is called.
+    alone = replace(transform, function=lambda given: transform.function(given))
+    return await outside(run, alone, "transform", step, {"given": given}, scope, scope.grant)
+
+
+async def _built(run: Performer, step: Invoke, built: Built, frame: Frame, scope: Scope, index: Index) -> Value:
+    """A vendor's policy that is a function: it may call the agents of the definition."""
+    policy, given = built.policy, _given(step, frame, repr(built.policy.name))
+    if run.dry:
+        return dry.result(step, None, scope.linked)
+    offered = {
+        "config": isolate(dict(built.config)),
+        "input": given,
+        "agents": {alias: _callable(run, step, callee, scope) for alias, callee in built.agents.items()},
+    }
+    arguments = {name: offered[name] for name in policy.takes}
+    return await outside(run, policy, "policy", step, arguments, scope, scope.grant)
+
+
+def _callable(run: Performer, step: Invoke, callee: Callee, scope: Scope) -> Callable[[Value], Value]:
+    """An agent as a vendor's policy calls it, with an input object, on the thread or the loop it runs on itself."""
+    if not isinstance(callee, Agent):
+        message = f"{step.name.text!r} can call agents that are functions, not {getattr(callee, 'flow', callee)!r}"
+        raise StepError(Diagnostic("step.policy-agent", message, step.name.span, "a builder's steps may call anything"))
+
+    def call(input: Value) -> Value:
+        run.budget.spawn(step.span) if step.spawns else None
+        arguments = callee.arguments(prompt="", input=isolate(input), tools={}, alone="input")
+        return callee.function(**arguments)
+
+    return call
 
 
 async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index) -> Value:
-    run.budget.spawn(step.span)
-    given, linked = _given(step, frame, "the agent"), scope.linked
+    if step.spawns:
+        run.budget.spawn(step.span)
+    for meter in scope.meters:
+        meter.open(scope.calls + 1)
+    given, linked = _given(step, frame, "the agent", schema_of(step, scope.linked)), scope.linked
     schema = linked.schemas[step.gives.text] if step.gives else None
     if run.dry:
         return dry.result(step, agent, linked)
     named = [name.text for name in step.tools] if step.tools is not None else None
     grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
     wanted = json_schema(schema, linked.schemas) if schema else None
+    if step.permit is not None:
+        await permitted(run, step, frame, given, (*scope.before, step.id, *index))
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=_offered(linked, grant), identity=grant.identity)
-        value = await _outside(run, agent, "agent", step, arguments, scope, grant)
-        return reply(value, schema, linked.schemas)
+        value = await outside(run, agent, "agent", step, arguments, scope, grant)
+        answered = reply(value, schema, linked.schemas)
     except StepError as error:
-        raise _placed(error, step, ()) from None
+        raise placed(error, step, ()) from None
+    return More(answered, given.get("input")) if step.keeps else answered
 
 
 async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
     pipe = step.pipe.evaluate(frame) if step.pipe is not None else None
     # An agent step whose identity is a flow is counted and limited as one that an agent answers.
+    given = step.args.build(frame, linked.flow.accepts if step.wants else None)
     if step.kind == "agent":
-        run.budget.spawn(step.span)
+        if step.spawns and not _is_session(linked.flow):
+            run.budget.spawn(step.span)
+        given = given.get("input", given)
+    for meter in scope.meters:
+        meter.open(scope.calls + 1)
+    at = (*scope.before, step.id, *index)
+    if step.permit is not None:
+        await permitted(run, step, frame, given, at)
     named = [name.text for name in step.tools] if step.tools is not None else None
-    inner = scope._replace(linked=linked, before=(*scope.before, step.id, *index), grant=scope.grant.narrow(named))
-    value = (await run.flow(inner, Given(step.args.build(frame), pipe))).output
+    meters = (*scope.meters, *metered(linked.flow, scope.calls + 1))
+    inner = scope._replace(
+        linked=linked, before=at, grant=scope.grant.narrow(named), calls=scope.calls + 1, meters=meters
+    )
+    value = (await in_time(linked.flow, run.flow(inner, Given(given, pipe)))).output
     if step.gives is not None:
         _must_conform(value, step, scope.linked)
-    return value
+    return More(value, given) if step.keeps else value
 
 
-def _given(step: Invoke, frame: Frame, whose: str) -> dict[str, Value]:
+def metered(flow: Flow, calls: int) -> tuple[Meter, ...]:
+    """What counts for a definition that caps itself."""
+    return () if flow.caps is None else (Meter(flow.name, flow.caps, calls),)
+
+
+async def in_time(flow: Flow, work: Awaitable[Ended]) -> Ended:
+    """Do ``work`` within the seconds that the definition itself allows."""
+    if flow.caps is None or flow.caps.seconds is None:
+        return await work
+    try:
+        async with asyncio.timeout(flow.caps.seconds) as deadline:
+            return await work
+    except TimeoutError:
+        assert deadline.expired(), "what user code raises is no bare TimeoutError here"
+    message = f"{flow.name!r} took longer than the {flow.caps.seconds:g} s it may take"
+    raise LimitReached(Diagnostic("limit.duration", message, flow.caps.span, "its own definition says so"))
+
+
+def _is_session(flow: Flow) -> bool:
+    """Whether running it opens a session of a model, which counts as one by itself."""
+    return any(isinstance(step, Repeat) and step.session for step in flow.body.steps)
+
+
+def _given(step: Invoke, frame: Frame, whose: str, wanted: Mapping[str, Any] | None = None) -> Any:
     """The arguments, copied."""
     try:
-        found: dict[str, Value] = isolate(step.args.build(frame))
+        found: Value = isolate(step.args.build(frame, wanted))
     except TooDeep as error:
         span = step.name.span or step.span
         raise StepError(Diagnostic("step.too-deep", f"arguments of {whose}: {error}", span)) from None
     return found
 
 
-async def _outside(
-    run: Performer, callee: Tool | Agent, what: str, step: Invoke, given: dict[str, Value], scope: Scope, grant: Grant
-) -> Value:
-    """Cross into user code and come back with a settled value."""
-    alone = run.host.waited and not scope.beside
-    place = callee.where or ("loop" if callee.is_async else "kernel" if alone else "worker")
-    before = granted.get()
-    narrower = granted.set(grant) if grant is not before else None
+async def _forgotten(
+    run: Performer, callee: Tool, what: str, step: Invoke, given: dict[str, Value], scope: Scope, index: Index
+) -> None:
+    """A call that nobody waits for: its end is told by an event of its own, also after the run's (decision C4)."""
+    error: StepError | None = None
     try:
-        ok, value = await run.host.call(place, callee.function, given, callee.timeout)
-    finally:
-        if narrower is not None:
-            granted.reset(narrower)
-    if ok:
-        span = step.name.span or step.span
-        try:
-            return settle(value)
-        except TooDeep as error:
-            message = f"{what} {callee.name!r} returned something that cannot be kept: {error}"
-            raise StepError(Diagnostic("step.too-deep", message, span)) from None
-        except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
-            message = f"{what} {callee.name!r} returned something that cannot be kept: {said(error)}"
-            raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
-    raise _failure(callee, what, step, given, value)
-
-
-def _failure(
-    callee: Tool | Agent, what: str, step: Invoke, given: dict[str, Value], raised: BaseException
-) -> StepError:
-    """What user code raised, as the step's failure."""
-    span = step.name.span or step.span
-    if isinstance(raised, TimedOut):
-        hint = f"@{what}(timeout=…) sets how long it may take"
-        return StepError(Diagnostic("step.timeout", f"{what} {callee.name!r} {raised}", span, hint))
-    if isinstance(callee, Tool) and callee.secret:
-        whole = "".join(traceback.format_exception(raised))
-        if shown_text(callee, given, whole) != whole:  # then the exception itself is not shown either: no cause
-            message = f"{what} {callee.name!r} failed: {said(raised, lambda text: shown_text(callee, given, text))}"
-            return StepError(Diagnostic("step.tool-failed", message, span))
-    if isinstance(raised, StepError) and all(isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])):
-        return _placed(_anew(raised), step, ())
-    hint = "; ".join(map(str, getattr(raised, "__notes__", ())))
-    message = f"{what} {callee.name!r} failed: {said(raised)}"
-    failure = StepError(Diagnostic(f"step.{what}-failed", message, span, hint or None))
-    failure.__cause__ = raised
-    return failure
+        # Never on the thread that waits for the run: by then that one may be gone.
+        await outside(run, callee, what, step, given, scope._replace(beside=True), scope.grant)
+    except StepError as failure:
+        error = failure
+    run.emit(ev.FiredEnded((*scope.before, step.id, *index), clock(), error))
 
 
 def _offered(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
@@ -149,6 +215,16 @@ def _offered(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
         return call
 
     return {name: offer(tool) for name, tool in linked.tools.items() if grant.allows(name)}
+
+
+async def _asked(run: Performer, step: Invoke, person: Person, frame: Frame, scope: Scope, index: Index) -> Value:
+    """Ask a person; the answer is the step's value."""
+    given = _given(step, frame, "the question")
+    if run.dry:
+        return dry.result(step, None, scope.linked)
+    at = (*scope.before, step.id, *index)
+    question = Question(str(given.get("text", "")), tuple(map(str, given.get("choices", ()))), False, ev.at_text(at))
+    return await answer(run, step, question, at)
 
 
 def _must_conform(value: Value, step: Invoke, linked: Linked) -> None:
@@ -168,39 +244,13 @@ def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
     return Diagnostic("step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, f"it may use {may}")
 
 
-def _placed(error: StepError, step: Invoke, names: tuple[tuple[str, Span | None], ...]) -> StepError:
-    """An error from below that knows no place in the definition, at the step's name (or the argument it is about)."""
-    found = error.diagnostic
-    if found.span is not None:
-        return error
-    about = next((span for name, span in names if span is not None and repr(name) in found.message), None)
-    placed = Diagnostic(found.code, found.message, about or step.name.span or step.span, found.hint)
-    again = _anew(error)
-    again.diagnostics = (placed,)
-    return again
-
-
-def _anew(error: StepError) -> StepError:
-    """The same error as this run's own: a run inside a tool has said where in its own steps it happened."""
-    again = type(error).__new__(type(error), *error.args)  # a subclass of somebody's has an __init__ of its own
-    again.__dict__.update({**error.__dict__, "at": None, "where": None})
-    again.__cause__ = error.__cause__
-    return again
-
-
-def said(error: BaseException, shown: Callable[[str], str] = str, most: int = 500) -> str:
-    """An exception of user code in a line: its class and its text, if it has one."""
-    try:
-        text = shown(str(error))
-    except BaseException as worse:
-        text = f"(its text cannot be had: {type(worse).__name__})"
-    text = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
 CALL: dict[type, Callable[..., Awaitable[Value]]] = {
     Tool: _tool,
     Agent: _agent,
+    Transform: _transform,
+    Built: _built,
+    Person: _asked,
+    Choice: _picked,
     Linked: _called,
     type(None): _nobody,
 }

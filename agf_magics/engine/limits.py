@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..flow.steps import Caps
 from ..registry import USER
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
@@ -70,6 +71,49 @@ class Budget:
         if most and depth > most:
             message = f"for_each may nest {most} deep, and this one would be number {depth}"
             raise LimitReached(Diagnostic("limit.fan-out-depth", message, span, _raise_it("fan_out_depth")))
+
+
+class Meter:
+    """What one run of a definition, with all that it calls, has used of what it allows itself (`Caps`)."""
+
+    __slots__ = ("below", "caps", "model_calls", "name", "tokens", "tool_calls")
+
+    def __init__(self, name: str, caps: Caps, below: int) -> None:
+        self.name = name
+        self.caps = caps
+        self.below = below
+        """How many flows and agents were open when it began."""
+        self.tool_calls = self.model_calls = self.tokens = 0
+
+    def tool(self) -> None:
+        """Count a tool call, before it is made."""
+        self._count("tool_calls", "limit.tool-calls", "tool calls")
+
+    def model(self) -> None:
+        """Count a request to a model, before it is made."""
+        self._count("model_calls", "limit.model-calls", "requests to a model")
+
+    def use(self, tokens: int) -> None:
+        """Count what a reply has cost; the request after the last token is refused."""
+        self.tokens += tokens
+        most = self.caps.tokens
+        if most is not None and self.tokens > most:
+            raise self._reached("limit.tokens", f"has used {self.tokens:,} tokens of the {most:,} it may")
+
+    def open(self, calls: int) -> None:
+        """Refuse a flow or an agent that would be number ``calls`` of those open inside each other."""
+        most = self.caps.depth
+        if most is not None and calls - self.below > most:
+            raise self._reached("limit.delegation-depth", f"may delegate {most} deep, and this would be one more")
+
+    def _count(self, what: str, code: str, words: str) -> None:
+        most = getattr(self.caps, what)
+        if most is not None and getattr(self, what) >= most:
+            raise self._reached(code, f"may make {most} {words}, and this would be one more")
+        setattr(self, what, getattr(self, what) + 1)
+
+    def _reached(self, code: str, what: str) -> LimitReached:
+        return LimitReached(Diagnostic(code, f"{self.name!r} {what}", self.caps.span, "its own definition says so"))
 
 
 class Grant(NamedTuple):

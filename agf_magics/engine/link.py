@@ -7,13 +7,15 @@ order, and refuses the run (decision A5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..flow.schemas import Schema, cycle
-from ..flow.steps import Flow, Invoke, Name, every
-from ..registry import USER, Agent, Registry, Tool
-from ..text.diagnostics import Diagnostic, Diagnostics, suggest
+from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
+from ..flow.values import Value, isolate
+from ..registry import USER, Agent, Policy, Registry, Tool, Transform
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
 from .limits import LAUNCHES
 
 MOST_STEPS = 100_000
@@ -24,11 +26,37 @@ MOST_CALLS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Person:
+    """Whom a question is put to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What a call may choose from while it runs, by name."""
+
+    callees: Mapping[str, Callee]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """A vendor's policy that is a function, with the configuration it is called with."""
+
+    policy: Policy
+    config: Mapping[str, Value]
+    agents: Mapping[str, Callee]
+    """What it may call, by alias."""
+
+
+Files = Callable[[Name, Flow], "Flow | Tool"]
+"""What a file holds that a flow names, relative to the flow's own. Raises DefinitionError."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Linked:
     """A flow and what its names mean for one run."""
 
     flow: Flow
-    callees: Mapping[str, Tool | Agent | Linked] = field(default_factory=dict)
+    callees: Mapping[str, Callee] = field(default_factory=dict)
     """By the id of the Invoke step."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """The registry's, with the flow's own document set on top (decision P13)."""
@@ -36,40 +64,111 @@ class Linked:
     """Every tool that was registered: what an agent may be offered."""
 
 
-def link(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
+Callee = Tool | Agent | Transform | Built | Person | Choice | Linked
+"""What a name may mean."""
+
+
+def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
+    """JSON Schema of what the callee takes, for arguments that ask for it."""
+    callee = linked.callees.get(step.id)
+    if not step.wants or callee is None:
+        return None
+    return callee.flow.accepts if isinstance(callee, Linked) else getattr(callee, "accepts", None)
+
+
+def link(flow: Flow, registry: Registry, files: Files | None = None) -> tuple[Linked, Diagnostics]:
     """``flow`` with everything it calls, and what is wrong with its names: errors and warnings, all of them."""
     found = Diagnostics()
-    return _Linker(registry, found).flow(flow, ()), found
+    return _Linker(registry, found, files).flow(flow, ()), found
 
 
 class _Linker:
-    def __init__(self, registry: Registry, found: Diagnostics) -> None:
+    def __init__(self, registry: Registry, found: Diagnostics, files: Files | None) -> None:
         self.registry = registry
         self.found = found
+        self.files = files
+        self.linking: list[Flow] = []
+        """The flows that are open, the innermost last."""
         self.done: dict[str, Linked] = {}
         self.size: dict[str, tuple[int, int]] = {}
         """How many steps a flow comes to with all it calls, and how many flows open inside each other."""
 
     def flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
-        callees: dict[str, Tool | Agent | Linked] = {}
+        callees: dict[str, Callee] = {}
+        self.found.extend(flow.refuses)
+        self.linking.append(flow)
         steps, open_inside = 0, 0
         for step in every(flow.body):
             steps += 1
             if isinstance(step, Invoke):
-                callee = LOOK_UP[step.kind](self, step, (*around, flow.name))
+                callee = self.callee(step, (*around, key_of(flow)))
                 if callee is not None:
                     callees[step.id] = callee
                 if isinstance(callee, Linked):
-                    more, deeper = self.size[callee.flow.name]
+                    more, deeper = self.size[key_of(callee.flow)]
                     steps, open_inside = steps + more, max(open_inside, deeper)
                 self.result(step, schemas)
         if steps > MOST_STEPS:  # each call stands for its own steps in the tree of a run: calls of calls of calls
             message = f"{flow.name!r} comes to {steps:,} steps with all it calls; {MOST_STEPS:,} are allowed"
             self.found.error("flow.too-large", message, flow.span, "a for_each or a fold repeats a step without a copy")
             steps = 0  # told once, not again by whoever calls it
-        self.size[flow.name] = steps, open_inside + 1
+        self.size[key_of(flow)] = steps, open_inside + 1
+        self.linking.pop()
         return Linked(flow, callees, schemas, dict(self.registry.tools))
+
+    def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
+        if step.among is None:
+            return LOOK_UP[step.kind](self, step, around)
+        one = ((name, replace(step, name=name, among=None)) for name in step.among)
+        found = ((name.text, LOOK_UP[step.kind](self, each, around)) for name, each in one)
+        return Choice({name: callee for name, callee in found if callee is not None})
+
+    def person(self, step: Invoke, around: tuple[str, ...]) -> Person:
+        return Person()
+
+    def transform(self, step: Invoke, around: tuple[str, ...]) -> Transform | None:
+        if step.name.text not in self.registry.transforms:
+            self.found.add(self.registry.transforms.missing(step.name.text, step.name.span, "flow.unknown-transform"))
+        return self.registry.transforms.get(step.name.text)
+
+    def policy(self, step: Invoke, around: tuple[str, ...]) -> Built | Linked | None:
+        policy = self.registry.policies.get(step.name.text)
+        if policy is None:
+            self.found.add(self.registry.policies.missing(step.name.text, step.name.span, "flow.unknown-policy"))
+            return None
+        if policy.builder:
+            return self.built(policy, step, around)
+        one = ((name, replace(step, kind="agent", name=name)) for name in step.tools or ())
+        agents = ((name.text, self.agent(each, around)) for name, each in one)
+        return Built(policy, step.config or {}, {name: agent for name, agent in agents if agent is not None})
+
+    def built(self, policy: Policy, step: Invoke, around: tuple[str, ...]) -> Linked | None:
+        """The flow whose one step a builder gives."""
+        outer, why = self.linking[-1], "it gave no Step"
+        try:
+            made = policy.function(config=isolate(dict(step.config or {})))
+        except Exception as error:  # somebody's code
+            made, why = None, f"{type(error).__name__}: {error}"
+        if not isinstance(made, Step):
+            message = f"policy {policy.name!r} could not be built: {why}"
+            self.found.error("flow.policy-failed", message, step.name.span, "a builder takes config and gives a Step")
+            return None
+        body = Sequence(id="built", word=step.word, label=policy.name, span=step.name.span, steps=(made,))
+        return self.flow(replace(outer, name=f"{outer.name}/{policy.name}", body=body, refuses=(), caps=None), around)
+
+    def file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
+        """What the step's own file holds; None, with what is wrong told, where it cannot be had."""
+        assert step.file is not None
+        if self.files is None:
+            self.found.error("flow.no-files", "no file can be read here", step.file.span)
+            return None
+        try:
+            held = self.files(step.file, self.linking[-1])
+        except DefinitionError as error:
+            self.found.extend(replace(d, span=d.span or step.file.span) for d in error.diagnostics)
+            return None
+        return held if isinstance(held, Tool) else self.open(step, held, around)
 
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         name = step.name.text
@@ -81,6 +180,11 @@ class _Linker:
         tool = self.registry.tools.get(name)
         if tool is None and name in self.registry.flows:
             return self.called(step, around)
+        if tool is None and step.file is not None:
+            held = self.file(step, around)
+            if isinstance(held, Tool):
+                self.arguments(step, held)
+            return held
         if tool is None:
             hint = suggest(name, [*self.registry.tools, *self.registry.flows], "registered tools")
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, hint)
@@ -92,6 +196,8 @@ class _Linker:
 
     def arguments(self, step: Invoke, tool: Tool) -> None:
         """A call names the arguments its tool has, and those it cannot do without."""
+        if step.pick is not None:  # who chooses it gives its arguments too
+            return
         given, takes = dict(step.args.names), tool.arguments
         for name, span in given.items():
             if name not in takes.parameters and not takes.more:
@@ -111,10 +217,15 @@ class _Linker:
                 self.found.warn("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)
         name = step.name.text
         if name and name != USER:
+            if name in self.registry.agents or name in self.registry.flows:
+                self.instead(step)
             if name in self.registry.agents:
                 return self.registry.agents[name]
             if name in self.registry.flows:
                 return self.called(step, around)
+            if step.file is not None:
+                held = self.file(step, around)
+                return held if isinstance(held, Linked) else None
             hint = suggest(name, self.registry.agents, "registered agents")
             self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
             return None
@@ -124,20 +235,34 @@ class _Linker:
             self.found.error("flow.no-agent", "no agent is registered to answer this step", step.span, hint)
         return default
 
+    def instead(self, step: Invoke) -> None:
+        """What is registered is taken before the file that the definition names."""
+        if step.file is not None:
+            message = f"the registered {step.name.text!r} is used, not {step.file.text!r}"
+            self.found.warn("flow.registered-instead", message, step.file.span)
+
     def called(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
         name = step.name.text
-        if name in around:
-            chain = " → ".join((*around[around.index(name) :], name))
-            self.found.error("flow.call-cycle", f"{name!r} calls itself: {chain}", step.name.span)
-            return None
         flow = self.registry.flows.get(name)
+        if flow is None and step.file is not None:
+            held = self.file(step, around)
+            return held if isinstance(held, Linked) else None
         if flow is None:
             known = suggest(name, self.registry.flows, "registered pipelines")
             hint = f"{known}; define it before you run" if known else "define it before you run"
             self.found.error("flow.unknown-flow", f"no pipeline {name!r} is registered", step.name.span, hint)
             return None
+        return self.open(step, flow, around)
+
+    def open(self, step: Invoke, flow: Flow, around: tuple[str, ...]) -> Linked | None:
+        """``flow`` as it is called by ``step``."""
+        name = key_of(flow)
+        if name in around:
+            chain = " → ".join((*around[around.index(name) :], name))
+            self.found.error("flow.call-cycle", f"{flow.name!r} calls itself: {chain}", step.name.span)
+            return None
         if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
-            message = f"{name!r} would be open inside more than {MOST_CALLS} other flows"
+            message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
             self.found.error("flow.too-large", message, step.name.span, "call it from further up")
             return None
         if name not in self.done:
@@ -174,4 +299,16 @@ class _Linker:
             self.found.error("schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span)
 
 
-LOOK_UP = {"tool": _Linker.tool, "agent": _Linker.agent, "flow": _Linker.called}
+def key_of(flow: Flow) -> str:
+    """A flow's name among those that are open: two files may define flows of one name."""
+    return flow.name if flow.file is None else f"{flow.name} ({flow.file})"
+
+
+LOOK_UP: Mapping[str, Callable[[_Linker, Invoke, tuple[str, ...]], Callee | None]] = {
+    "tool": _Linker.tool,
+    "agent": _Linker.agent,
+    "flow": _Linker.called,
+    "transform": _Linker.transform,
+    "policy": _Linker.policy,
+    "question": _Linker.person,
+}

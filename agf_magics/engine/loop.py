@@ -7,11 +7,13 @@ a tool that blocks it (``time.sleep`` in an ``async def``) costs this loop and i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import threading
 import time
+from collections.abc import Coroutine
 from types import FrameType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from . import calls
 
@@ -97,6 +99,29 @@ class EngineLoop:
             self.loop.stop()
         else:
             self.loop.call_later(BEAT, self._beat)
+
+
+def later(work: Coroutine[Any, Any, None]) -> None:
+    """Let ``work`` go on beside the run that starts it, and after it: what is fired and forgotten (decision C4)."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+    _outliving[task] = loop
+    task.add_done_callback(lambda ended: _outliving.pop(ended, None))
+
+
+def outliving() -> int:
+    """How many calls go on that nobody waits for."""
+    return len(_outliving)
+
+
+def cancel_outliving() -> None:
+    """Stop them, from any thread."""
+    for task, loop in list(_outliving.items()):
+        with contextlib.suppress(RuntimeError):  # its loop is closed, and so it ended
+            loop.call_soon_threadsafe(task.cancel)
+
+
+_outliving: dict[asyncio.Task[None], asyncio.AbstractEventLoop] = {}
 
 
 def on_an_engine_loop() -> bool:

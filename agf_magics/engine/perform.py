@@ -17,7 +17,7 @@ from ..flow.values import Value
 from ..text.diagnostics import StepError
 from . import events as ev
 from .host import TURN, Host, StillRunning
-from .limits import ANYTHING, Budget, Grant
+from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from .link import Linked
 
 clock = time.monotonic
@@ -34,13 +34,29 @@ class Scope(NamedTuple):
     beside: bool = False
     """Whether anything can run at the same time: decided from the flow, not from the moment."""
     grant: Grant = ANYTHING
+    calls: int = 0
+    """How many flows and agents are open inside each other."""
+    meters: tuple[Meter, ...] = ()
+    """What the open definitions allow themselves, the outermost first."""
 
 
 Index = tuple[int, ...]
 """The elements and iterations around a step within its flow."""
 
+
+class More(NamedTuple):
+    """What a shape gives when it has more to say than a value."""
+
+    value: Value
+    given: Value = None
+    """What its call was given."""
+    frame: Frame | None = None
+    """What its own steps left, for the steps after it."""
+
+
 Shape = Callable[["Performer", Any, Frame, Scope, Index], Awaitable[Value]]
-"""How a shape runs: its value. Raises StepError; what it stores for the steps after it is its target's business."""
+"""How a shape runs: its value, or More. Raises StepError; what is stored for the steps after it is its target's
+business."""
 
 
 class Performer:
@@ -70,10 +86,15 @@ class Performer:
         flow = scope.linked.flow
         frame = flow.start(given)
         for step in flow.body.steps:
-            if not scope.before:
-                self.reached = frame
+            self.reach(scope, frame)
             _, frame = await self.step(step, frame, scope, ())
+        self.reach(scope, frame)
         return flow.end(frame)
+
+    def reach(self, scope: Scope, frame: Frame) -> None:
+        """Note what the outermost flow has come to: what is kept of a run that ends early (decision A17)."""
+        if not scope.before and not scope.beside and not scope.depth:
+            self.reached = frame
 
     async def step(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1) -> tuple[Value, Frame]:
         """Run ``step`` once; its value and the frame it leaves."""
@@ -84,8 +105,12 @@ class Performer:
         emit(ev.StepStarted(at, now, attempt))
         try:
             value = await self.shapes[type(step)](self, step, frame, scope, index)
+            given = None
+            if type(value) is More:
+                value, given, left = value
+                frame = frame if left is None else left
             if step.target is not None:
-                frame = step.target.store(frame, Outcome(value))
+                frame = step.target.store(frame, Outcome(value, given))
         except StillRunning as stop:
             emit(ev.StepCancelled(at, clock()) if stop.told else ev.StepLeft(at, clock(), stop.left_running))
             stop.told = True
@@ -97,6 +122,20 @@ class Performer:
             if isinstance(error, StepError) and error.at is None:
                 error.at, error.where = at, ev.at_text(at)
             emit(ev.StepFailed(at, clock(), error))
-            raise
+            if step.rescue is None or not swallowed(error):
+                raise
+            value = step.rescue(error)  # type: ignore[arg-type]  # what is swallowed is a StepError
+            if step.target is not None:
+                frame = step.target.store(frame, Outcome(value, None, error, "failed"))  # type: ignore[arg-type]
+            return value, frame
         emit(ev.StepFinished(at, clock(), value))
         return value, frame
+
+
+def swallowed(error: BaseException) -> bool:
+    """Whether ``on_error`` and ``rescue`` may keep it: a step's failure, but no breached cap and no open question."""
+    return isinstance(error, StepError) and not isinstance(error, (LimitReached, Unanswered))
+
+
+class Unanswered(StepError):
+    """A question that nobody is there to answer: the run ends as ``waiting`` and is taken up with an answer (A18)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..flow.steps import Each, Flow, Fold, Step, children
+from ..flow.steps import Each, Flow, Fold, Repeat, Step, Walk, children
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic
 from . import events as ev
@@ -19,6 +19,9 @@ Key = tuple[str, ...]
 
 FAILURES_KEPT = 50
 """Failed elements listed by name; the rest is a count."""
+
+
+EDGES_KEPT = 1_000
 
 
 class Row:
@@ -113,7 +116,7 @@ class Progress:
         """``callees``: what `Linked.callees` says, so that the steps of called flows stand under their call."""
         self.name = flow.name
         self.status = "pending"
-        """pending, running, ok, error, cancelled."""
+        """pending, running, ok, error, cancelled, waiting."""
         self.rows: dict[Key, Row] = {}
         """In the order of the tree."""
         self.failures: list[tuple[ev.At, BaseException]] = []
@@ -121,6 +124,10 @@ class Progress:
         self.failed = 0
         self.warnings: list[Diagnostic] = []
         self.error: BaseException | None = None
+        self.taken: list[tuple[ev.At, str, str]] = []
+        """The edges a walk took, in their order; the last EDGES_KEPT."""
+        self.asked: dict[ev.At, ev.Question] = {}
+        """What a person is being asked."""
         self.stores: Mapping[str, Value] = {}
         """What the run kept, known when it has ended."""
         self.when: float | None = None
@@ -131,7 +138,10 @@ class Progress:
             self.rows[row.key] = row
 
     def apply(self, event: ev.Event) -> None:
-        if self.ended is not None and type(event) is not ev.Warned:  # a loop that was left wakes up later
+        if self.ended is not None and type(event) not in (
+            ev.Warned,
+            ev.FiredEnded,
+        ):  # a loop that was left wakes up later
             return
         self.changes += 1
         FOLD[type(event)](self, event)
@@ -205,6 +215,25 @@ def _fanned(p: Progress, e: ev.FannedOut) -> None:
     row.width = (row.width or 0) + e.width
 
 
+def _edge(p: Progress, e: ev.EdgeTaken) -> None:
+    p.taken.append((e.at, e.source, e.target))
+    del p.taken[:-EDGES_KEPT]
+
+
+def _asked(p: Progress, e: ev.Asked) -> None:
+    p.asked[e.at] = e.question
+
+
+def _answered(p: Progress, e: ev.Answered) -> None:
+    p.asked.pop(e.at, None)
+
+
+def _fired(p: Progress, e: ev.FiredEnded) -> None:
+    if e.error is not None:
+        message = f"a call that nobody waited for failed: {e.error}"
+        p.warnings.append(Diagnostic("run.fired-failed", message, severity="warning"))
+
+
 def _warned(p: Progress, e: ev.Warned) -> None:
     p.warnings.append(e.diagnostic)
 
@@ -258,6 +287,10 @@ FOLD: dict[type, Callable[[Progress, Any], None]] = {
     ev.StepSkipped: _skipped,
     ev.ElementDropped: _dropped,
     ev.FannedOut: _fanned,
+    ev.EdgeTaken: _edge,
+    ev.Asked: _asked,
+    ev.Answered: _answered,
+    ev.FiredEnded: _fired,
     ev.Warned: _warned,
     ev.RunStarted: _begun,
     ev.RunEnded: _over,
@@ -268,7 +301,7 @@ def _rows(flow: Flow, callees: Mapping[str, Any], before: Key, depth: int, many:
     def under(step: Step, depth: int, many: bool) -> Iterator[Row]:
         key = (*before, step.id)
         yield Row(key, depth, step.word, step.label, many)
-        repeats = many or isinstance(step, (Each, Fold))
+        repeats = many or isinstance(step, (Each, Fold, Repeat, Walk))
         for child in children(step):
             collects = isinstance(step, Each) and child is step.collect
             yield from under(child, depth + 1, many if collects else repeats)

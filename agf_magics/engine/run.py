@@ -7,23 +7,29 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..flow.frame import Ended, Given
-from ..flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Step
+from ..flow.steps import Branches, Choose, Compute, Dag, Each, Fold, Invoke, Repeat, Sequence, Step, Walk
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
+from .along_edges import along_edges
+from .by_need import by_need
 from .host import Host
-from .in_order import choose, compute, fold
-from .invoke import invoke
+from .in_order import choose, compute, fold, repeat, sequence
+from .invoke import in_time, invoke, metered
 from .limits import Budget, Limits, granted
 from .link import Linked
-from .perform import Performer, Scope, Shape, clock
+from .perform import Performer, Scope, Shape, Unanswered, clock
 from .side_by_side import branches, each
 
 SHAPES: Mapping[type[Step], Shape] = {
     Invoke: invoke,
     Compute: compute,
     Choose: choose,
+    Sequence: sequence,
     Fold: fold,
+    Repeat: repeat,
+    Dag: by_need,
+    Walk: along_edges,
     Each: each,
     Branches: branches,
 }
@@ -61,7 +67,8 @@ async def run(
     try:
         # asyncio.timeout(None) would cost nothing here, but a run's own deadline must be told from a tool's.
         async with asyncio.timeout(limits.timeout) as deadline:
-            ended = await performer.flow(Scope(linked, grant=granted.get()), given)
+            scope = Scope(linked, grant=granted.get(), meters=metered(linked.flow, 0))
+            ended = await in_time(linked.flow, performer.flow(scope, given))
     except asyncio.CancelledError:
         emit(ev.RunEnded(clock(), "cancelled", stores=_kept(performer, linked)))
         raise
@@ -72,14 +79,20 @@ async def run(
     except BaseException as error:
         failure = error
     if failure is not None:
-        emit(ev.RunEnded(clock(), "error", failure, _kept(performer, linked)))
+        kept = _kept(performer, linked)
+        if isinstance(failure, StepError) and failure.partial is None:
+            failure.partial = kept
+        emit(ev.RunEnded(clock(), "waiting" if isinstance(failure, Unanswered) else "error", failure, kept))
         raise failure
     emit(ev.RunEnded(clock(), "ok", stores=ended.stores))
     return Done(ended, performer.calls, budget.spawned)
 
 
 def _kept(performer: Performer, linked: Linked) -> Mapping[str, Value]:
-    return linked.flow.end(performer.reached).stores if performer.reached is not None else {}
+    if performer.reached is None:
+        return {}
+    kept = linked.flow.kept
+    return kept(performer.reached) if kept is not None else linked.flow.end(performer.reached).stores
 
 
 def _too_long(linked: Linked, limits: Limits) -> StepError:

@@ -7,18 +7,17 @@ bytes). Isolation needs no code here: frames are never changed, so what an eleme
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from ..flow.frame import GONE, Frame, Outcome, Ran
-from ..flow.steps import Branches, Choose, Each, Invoke, Step
+from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
 from ..registry import Agent
 from ..text.diagnostics import StepError
 from . import events as ev
-from .in_order import elements
-from .limits import LimitReached
-from .link import Linked
-from .perform import Index, Performer, Scope, clock
+from .in_order import elements, tell
+from .link import Linked, schema_of
+from .perform import Index, Performer, Scope, clock, swallowed
 
 
 async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -26,6 +25,12 @@ async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: In
     inside = scope._replace(depth=scope.depth + 1, beside=scope.beside or step.limit > 1)
     run.budget.deepen(inside.depth, step.span)
     items = elements(step.over, frame)
+    if step.most is not None and len(items) > step.most:
+        if step.cut is not None:
+            tell(run, step.cut(len(items) - step.most))
+        items = items[: step.most]
+    if step.ahead:
+        _build_ahead(step, items, frame, scope, index)
     run.emit(ev.FannedOut((*scope.before, step.id, *index), clock(), len(items)))
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
     values: list[Value] = [GONE] * len(items)
@@ -34,9 +39,12 @@ async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: In
     async def one(i: int, attempt: int) -> None:
         values[i], _ = await run.step(body, store(frame, Outcome(items[i])), inside, (*index, i), attempt)
 
-    await _pool(run, step, one, len(items), step.limit, lambda i: (*scope.before, body.id, *index, i))
+    failures = await _pool(run, step, one, len(items), step.limit, lambda i: (*scope.before, body.id, *index, i))
+    if step.on_error == "finish":
+        _fail(failures, [None if value is GONE else value for value in values])
     # A for_each in collect is one inside this one (semantics 10), but nothing runs beside it.
-    return await _collect(run, step, frame, Ran(values), inside._replace(beside=scope.beside), index)
+    ran = Ran(values, failures=failures)
+    return await _collect(run, step, frame, ran, inside._replace(beside=scope.beside), index)
 
 
 async def branches(run: Performer, step: Branches, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -46,17 +54,53 @@ async def branches(run: Performer, step: Branches, frame: Frame, scope: Scope, i
     run.emit(ev.FannedOut((*scope.before, step.id, *index), clock(), len(steps)))
     run.budget.foresee(sum(sessions(branch, scope.linked) for branch in steps), step.span)
     values: list[Value] = [GONE] * len(steps)
+    names, order = tuple(step.branches), list[int]()
 
     async def one(i: int, attempt: int) -> None:
         values[i], _ = await run.step(steps[i], frame, inside, index, attempt)
+        order.append(i)
 
-    await _pool(run, step, one, len(steps), len(steps), lambda i: (*scope.before, steps[i].id, *index))
-    return await _collect(run, step, frame, Ran(values, tuple(step.branches)), scope, index)
+    failures = await _pool(run, step, one, len(steps), len(steps), lambda i: (*scope.before, steps[i].id, *index))
+    if step.on_error == "finish":
+        _fail(failures, {name: values[i] for i, name in enumerate(names) if values[i] is not GONE})
+    return await _collect(run, step, frame, Ran(values, names, failures, order), scope, index)
 
 
 async def _collect(run: Performer, step: Each | Branches, frame: Frame, ran: Ran, scope: Scope, index: Index) -> Value:
-    value, _ = await run.step(step.collect, step.join.join(frame, ran), scope, index)
-    return value
+    if step.collect is not None and step.join is not None:
+        value, _ = await run.step(step.collect, step.join.join(frame, ran), scope, index)
+        return value
+    if step.gather is not None:
+        return step.gather(ran)
+    if ran.names is None:
+        return [value for value in ran.values if value is not GONE]
+    return {name: value for name, value in zip(ran.names, ran.values, strict=True) if value is not GONE}
+
+
+def _build_ahead(step: Each, items: list[Value], frame: Frame, scope: Scope, index: Index) -> None:
+    """Build the arguments of every call, so that none is made when one of them cannot be."""
+    assert isinstance(step.body, Invoke), "only a call has arguments"
+    wanted = schema_of(step.body, scope.linked)
+    for i, item in enumerate(items):
+        try:
+            step.body.args.build(step.element.store(frame, Outcome(item)), wanted)
+        except StepError as error:
+            error.at = (*scope.before, step.body.id, *index, i)
+            error.where = ev.at_text(error.at)
+            raise
+
+
+def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
+    """What failed while the rest ran to its end, as one error; what did succeed is on it."""
+    if not failures:
+        return
+    first = failures[min(failures)]
+    if len(failures) > 1:
+        told = (found for i in sorted(failures) for found in failures[i].diagnostics)
+        cause, first = first, type(first)(*told)
+        first.at, first.where, first.__cause__ = cause.at, cause.where, cause.__cause__
+    first.partial = partial
+    raise first
 
 
 async def _pool(
@@ -66,9 +110,14 @@ async def _pool(
     count: int,
     width: int,
     at: Callable[[int], ev.At],
-) -> None:
-    """Run ``one(i, attempt)`` for every i below ``count``, at most ``width`` at once, under the step's on_error."""
+) -> dict[int, StepError]:
+    """Run ``one(i, attempt)`` for every i below ``count``, at most ``width`` at once, under the step's on_error.
+
+    Gives what failed and did not end it, where somebody asks: not what a pipeline drops.
+    """
     numbers = iter(range(count))
+    failures: dict[int, StepError] = {}
+    kept = step.gather is not None or step.on_error == "finish"
     failure: BaseException | None = None
 
     async def worker() -> None:
@@ -84,12 +133,16 @@ async def _pool(
                 except asyncio.CancelledError:
                     raise
                 except BaseException as error:
-                    swallows = isinstance(error, StepError) and not isinstance(error, LimitReached)
+                    swallows = swallowed(error)
+                    if swallows and kept and attempt > step.retries:
+                        failures[i] = error  # type: ignore[assignment]  # what is swallowed is a StepError
                     if swallows and attempt <= step.retries:
                         run.emit(ev.StepRetried(at(i), clock(), error))
                         attempt += 1
                     elif swallows and step.on_error == "continue":
                         run.emit(ev.ElementDropped(at(i), clock(), error))
+                        break
+                    elif swallows and step.on_error == "finish":
                         break
                     else:
                         failure = failure or error
@@ -97,7 +150,7 @@ async def _pool(
 
     if min(width, count) <= 1:
         await worker()
-        return
+        return failures
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(min(width, count)):
@@ -107,6 +160,7 @@ async def _pool(
     # Raised outside `except`: IPython prints a whole traceback for an error that has a group as its context.
     if failure is not None:
         raise failure
+    return failures
 
 
 def sessions(step: Step, linked: Linked) -> int:
@@ -115,13 +169,15 @@ def sessions(step: Step, linked: Linked) -> int:
         case Invoke():
             callee = linked.callees.get(step.id)
             if isinstance(callee, Linked):
-                own = int(step.kind == "agent")
-                return own + sum(sessions(inner, callee) for inner in callee.flow.body.steps)
-            return int(isinstance(callee, Agent))
-        case Branches():
-            return sum(sessions(inner, linked) for inner in (*step.branches.values(), step.collect))
+                inside = sum(sessions(inner, callee) for inner in callee.flow.body.steps)
+                return max(inside, int(step.kind == "agent" and step.spawns))
+            return int(isinstance(callee, Agent) and step.spawns)
+        case Branches() | Sequence():
+            return sum(sessions(inner, linked) for inner in children(step))
+        case Repeat():
+            return max(sessions(step.body, linked), int(step.session))
         case Each():  # its list may be empty
-            return sessions(step.collect, linked)
+            return sessions(step.collect, linked) if step.collect else 0
         case Choose():
             targets = (*step.cases.values(), *([step.default] if step.default else []))
             return min(sessions(target, linked) for target in targets)

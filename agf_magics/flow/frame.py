@@ -27,6 +27,8 @@ class Ref(NamedTuple):
     """Read whenever the expression is evaluated and refused when absent; False behind ``and``, in a lambda, in
     ``get``.
     """
+    into: str = ""
+    """The field it is read for, where a mapping says so: the picture shows ``draft → topic``."""
 
 
 class Expr(Protocol):

@@ -64,8 +64,8 @@ class Invoke(Step):
     name: Name
     """For an agent: the identity; empty text means the invoker's own, answered by the default agent."""
     args: Args
-    """For an agent it gives what `Agent.arguments` takes (``prompt``, ``input``, ``alone``), of which a flow of that name
-    gets the input; for a transform the one value it takes; for a question ``{"text": …, "choices": […]}``."""
+    """For an agent it gives what `Agent.arguments` takes (``prompt``, ``input``, ``alone``), of which a flow of that
+    name gets the input; for a transform the one value it takes; for a question ``{"text": …, "choices": […]}``."""
     among: tuple[Name, ...] | None = None
     """The names to choose from while it runs, where `pick` chooses; then ``name`` is only what it is called."""
     pick: Expr | None = None

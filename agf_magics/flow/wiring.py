@@ -79,13 +79,19 @@ def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
     found: dict[Wire, None] = {}
     for read in (trace or follow(flow)).reads:
         if read.unwritten:
-            found[Wire(None, read.step.id, read.key[-1])] = None
+            found[Wire(None, read.step.id, _name(read, read.key[-1]))] = None
         for write in read.writes:
-            found[Wire(write.step.id, read.step.id, write.part or write.key[-1])] = None
+            found[Wire(write.step.id, read.step.id, _name(read, write.part or write.key[-1]))] = None
     for step in every(flow.body):
         if isinstance(step, Dag):
             found.update(dict.fromkeys(Wire(*fed) for fed in step.feeds))
     return tuple(found)
+
+
+def _name(read: Read, name: str) -> str:
+    """What flows: the place it stands at; of a field that is read for a field, both."""
+    field, into = read.ref.path[-1], read.ref.into
+    return name if not into else field if field == into else f"{field} → {into}"
 
 
 def follow(flow: Flow) -> Trace:

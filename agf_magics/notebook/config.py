@@ -60,6 +60,9 @@ class AgfMagics(Configurable):
     ).tag(config=True)
     timeout = Float(DEFAULTS.timeout, min=0.0, help="Seconds a run may take; 0: no limit.").tag(config=True)
     allow_shell = Bool(DEFAULTS.allow_shell, help="Whether shell steps may start processes.").tag(config=True)
+    allow_import = Bool(
+        DEFAULTS.allow_import, help="Whether a definition may name functions of Python files, which are then imported."
+    ).tag(config=True)
     max_text = Int(DEFAULTS.max_text, min=1, help="Characters of a definition.").tag(config=True)
     max_depth = Int(DEFAULTS.max_depth, min=1, help="How deep a definition may nest.").tag(config=True)
     max_aliases = Int(DEFAULTS.max_aliases, min=0, help="YAML alias expansions of a definition.").tag(config=True)

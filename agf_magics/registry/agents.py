@@ -89,6 +89,17 @@ class Agent:
             wrong = error
         self._refuse(wrong, given, fields)
 
+    @property
+    def accepts(self) -> Mapping[str, Any] | None:
+        """JSON Schema of the input object that it takes; None where its parameters do not say."""
+        fields = {name for name in self.takes.parameters if name not in HANDED}
+        if self._only() is not None or "input" in self.takes.parameters or not fields:
+            return None
+        schema = self.takes.schema
+        shown = {name: field for name, field in schema.get("properties", {}).items() if name in fields}
+        needed = [name for name in schema.get("required", ()) if name in fields]
+        return {**schema, "properties": shown, "required": needed}
+
     def _only(self) -> str | None:
         parameters = self.takes.parameters
         if len(parameters) != 1 or self.takes.more:

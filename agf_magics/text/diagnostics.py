@@ -11,7 +11,7 @@ import difflib
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from .source import Span
 
@@ -145,6 +145,8 @@ class StepError(AgfError):
     at: tuple[str | int, ...] | None = None
     """The moment it failed, and the same as text (``steps[1].do#3``); the engine fills them in."""
     where: str | None = None
+    partial: Any = None
+    """What had been kept by then: the outputs of the parts that did come to their end."""
 
     def __str__(self) -> str:
         # A step that ran once is told by its place; which element it was is not.

@@ -1,0 +1,122 @@
+"""Along edges: the nodes of a `Walk`, round by round.
+
+All nodes of a round see the frame that the round before left, so what they write cannot be seen by each other; the
+language's `join` makes one frame of it, in the order of the nodes' names and not of their ends. Then the edges are
+followed: that is all there is to a superstep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from ..flow.frame import Frame, Outcome
+from ..flow.steps import END, START, Edge, Walk
+from ..flow.values import Value, is_true
+from ..text.diagnostics import Diagnostic, StepError
+from . import events as ev
+from .in_order import tell
+from .perform import Index, More, Performer, Scope, clock
+
+
+async def along_edges(run: Performer, step: Walk, frame: Frame, scope: Scope, index: Index) -> More:
+    """From START until no node is ready; its value is the last round's, its frame what the walk left."""
+    out = _outgoing(step.edges)
+    # Decided from the flow: a walk that never forks runs its plain functions on the thread that waits for it.
+    inside = scope._replace(beside=scope.beside or any(_forks(edges) for edges in out.values()))
+    at = (*scope.before, step.id, *index)
+    visits: Counter[str] = Counter()
+    ready = _after(run, (*at, 0), out.get(START, ()), frame)
+    value: Value = None
+    rounds = 0
+    while ready := _allowed(run, step, ready, visits):
+        rounds += 1
+        if rounds > step.rounds:
+            message = f"the graph went through its {step.rounds} rounds and has not come to an end"
+            raise StepError(Diagnostic("step.rounds", message, step.span, "a loop needs an edge that leaves it"))
+        visits.update(ready)
+        outcomes = await _round(run, step, ready, visits, frame, inside, index)
+        frame = step.join(frame, outcomes)
+        run.reach(scope, frame)
+        value = outcomes[-1][1].value
+        ready = [to for name in ready for to in _after(run, (*at, rounds), out.get(name, ()), frame)]
+    return More(value, frame=frame)
+
+
+async def _round(
+    run: Performer, step: Walk, ready: list[str], visits: Counter[str], frame: Frame, inside: Scope, index: Index
+) -> list[tuple[str, Outcome]]:
+    """Run the nodes of a round, at most ``width`` at once; their outcomes in the order of their names."""
+    names = iter(sorted(ready))
+    found: dict[str, Outcome] = {}
+
+    async def worker() -> None:
+        for name in names:
+            value, _ = await run.step(step.nodes[name], frame, inside, (*index, visits[name] - 1))
+            found[name] = Outcome(value)
+
+    width = min(step.width or len(ready), len(ready))
+    failure: BaseException | None = None
+    if width == 1:
+        await worker()
+    else:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(width):
+                    group.create_task(worker())
+        except BaseExceptionGroup as several:
+            failure = several.exceptions[0]
+    if failure is not None:
+        raise failure
+    return sorted(found.items())
+
+
+def _allowed(run: Performer, step: Walk, ready: Iterable[str], visits: Counter[str]) -> list[str]:
+    """The nodes to run next, each once; in the place of one over its limit the node that its exit leads to."""
+    found: dict[str, None] = {}
+    skipped: set[str] = set()
+    for name in ready:
+        while name != END and visits[name] >= step.limits.get(name, visits[name] + 1):
+            if name in skipped:  # the exits of two that are over their limits lead to each other
+                name = END
+                break
+            skipped.add(name)
+            if step.over is not None:
+                tell(run, step.over(name))
+            name = step.exits.get(name, END)
+        if name != END:
+            found[name] = None
+    return list(found)
+
+
+def _after(run: Performer, at: ev.At, edges: Iterable[Edge], frame: Frame) -> list[str]:
+    """Where the edges of one node lead: the unconditional ones, the first that is open, else the ``otherwise``."""
+    taken = list(_taken(tuple(edges), frame))
+    for edge in taken:
+        run.emit(ev.EdgeTaken(at, clock(), edge.source, edge.target))
+    return [edge.target for edge in taken]
+
+
+def _taken(edges: tuple[Edge, ...], frame: Frame) -> Iterator[Edge]:
+    chosen = False
+    for edge in edges:
+        if edge.when is None and not edge.otherwise:
+            yield edge
+        elif edge.when is not None and not chosen and is_true(edge.when.evaluate(frame)):
+            chosen = True
+            yield edge
+    if not chosen:
+        yield from (edge for edge in edges if edge.otherwise)
+
+
+def _outgoing(edges: Iterable[Edge]) -> dict[str, tuple[Edge, ...]]:
+    out: dict[str, tuple[Edge, ...]] = {}
+    for edge in edges:
+        out[edge.source] = (*out.get(edge.source, ()), edge)
+    return out
+
+
+def _forks(edges: tuple[Edge, ...]) -> bool:
+    plain = sum(edge.when is None and not edge.otherwise for edge in edges)
+    return plain > 1 or (plain == 1 and len(edges) > 1)

@@ -1,0 +1,103 @@
+"""The way out: user code is called, and what it gave or raised becomes a value or a step's failure.
+
+Everything that a run calls outside of itself goes through `outside`, whatever kind of thing it is.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+from ..flow.steps import Invoke
+from ..flow.values import TooDeep, Value, settle
+from ..registry import Agent, Policy, Tool, Transform, shown_text
+from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
+from .calls import TimedOut
+from .limits import Grant, granted
+from .perform import Performer, Scope
+
+Outer = Tool | Agent | Transform | Policy
+"""What is called outside: a function of somebody's."""
+
+
+async def outside(
+    run: Performer, callee: Outer, what: str, step: Invoke, given: dict[str, Value], scope: Scope, grant: Grant
+) -> Value:
+    """Cross into user code and come back with a settled value."""
+    alone = run.host.waited and not scope.beside
+    place = callee.where or ("loop" if callee.is_async else "kernel" if alone else "worker")
+    before = granted.get()
+    narrower = granted.set(grant) if grant is not before else None
+    try:
+        ok, value = await run.host.call(place, callee.function, given, _seconds(callee.timeout, step.timeout))
+    finally:
+        if narrower is not None:
+            granted.reset(narrower)
+    if ok:
+        span = step.name.span or step.span
+        try:
+            return settle(value)
+        except TooDeep as error:
+            message = f"{what} {callee.name!r} returned something that cannot be kept: {error}"
+            raise StepError(Diagnostic("step.too-deep", message, span)) from None
+        except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
+            message = f"{what} {callee.name!r} returned something that cannot be kept: {said(error)}"
+            raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
+    raise failure(callee, what, step, given, value)
+
+
+def _seconds(*limits: float | None) -> float | None:
+    """The shortest of them."""
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def failure(callee: Outer | None, what: str, step: Invoke, given: dict[str, Value], raised: BaseException) -> StepError:
+    """What user code raised, as the step's failure."""
+    span = step.name.span or step.span
+    name = f"{what} {callee.name!r}" if callee is not None else "asking a person"
+    if isinstance(raised, TimedOut):
+        hint = f"@{what}(timeout=…) sets how long it may take"
+        return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
+    if isinstance(callee, Tool) and callee.secret:
+        whole = "".join(traceback.format_exception(raised))
+        if shown_text(callee, given, whole) != whole:  # then the exception itself is not shown either: no cause
+            message = f"{name} failed: {said(raised, lambda text: shown_text(callee, given, text))}"
+            return StepError(Diagnostic("step.tool-failed", message, span))
+    if isinstance(raised, StepError) and all(isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])):
+        return placed(_anew(raised), step, ())
+    hint = "; ".join(map(str, getattr(raised, "__notes__", ())))
+    message = f"{name} failed: {said(raised)}"
+    failure = StepError(Diagnostic(f"step.{what}-failed", message, span, hint or None))
+    failure.__cause__ = raised
+    return failure
+
+
+def placed(error: StepError, step: Invoke, names: tuple[tuple[str, Span | None], ...]) -> StepError:
+    """An error from below that knows no place in the definition, at the step's name (or the argument it is about)."""
+    found = error.diagnostic
+    if found.span is not None:
+        return error
+    about = next((span for name, span in names if span is not None and repr(name) in found.message), None)
+    placed = Diagnostic(found.code, found.message, about or step.name.span or step.span, found.hint)
+    again = _anew(error)
+    again.diagnostics = (placed,)
+    return again
+
+
+def _anew(error: StepError) -> StepError:
+    """The same error as this run's own: a run inside a tool has said where in its own steps it happened."""
+    again = type(error).__new__(type(error), *error.args)  # a subclass of somebody's has an __init__ of its own
+    again.__dict__.update({**error.__dict__, "at": None, "where": None})
+    again.__cause__ = error.__cause__
+    return again
+
+
+def said(error: BaseException, shown: Callable[[str], str] = str, most: int = 500) -> str:
+    """An exception of user code in a line: its class and its text, if it has one."""
+    try:
+        text = shown(str(error))
+    except BaseException as worse:
+        text = f"(its text cannot be had: {type(worse).__name__})"
+    text = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

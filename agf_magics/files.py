@@ -1,0 +1,82 @@
+"""What a definition names by a file: another definition, or a function of a Python file (decisions A5, A16, A20).
+
+A path is relative to the file that names it, else to the notebook's folder, and may not leave that folder. A Python
+file is imported only where the person has switched that on.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from .engine.link import Files
+from .flow.steps import Flow, Name
+from .registry import Registry, Tool, tool
+from .settings import current
+from .text.diagnostics import DefinitionError, Diagnostic
+
+FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
+"""``tools.py:add``"""
+
+SWITCH = "%config AgfMagics.allow_import = True"
+
+
+def files(define: Callable[[Path], Flow]) -> Files:
+    """How linking opens what a flow names by a file. ``define`` loads a definition's file."""
+    known: dict[Path, Flow] = {}
+
+    def held(name: Name, around: Flow) -> Flow | Tool:
+        python = FUNCTION.fullmatch(name.text)
+        path = _within(Path(python["path"] if python else name.text), name, around)
+        if python:
+            return _function(path, python["function"], name)
+        if path not in known:
+            known[path] = replace(define(path), file=str(path))
+        return known[path]
+
+    return held
+
+
+def _within(path: Path, name: Name, around: Flow) -> Path:
+    """Where ``path`` is, looked for beside the definition that names it."""
+    source = Path(around.source.name)
+    own = source.resolve().parent if source.is_file() else Path.cwd().resolve()
+    root = Path.cwd().resolve() if own.is_relative_to(Path.cwd().resolve()) else own
+    found = (own / path).resolve()
+    if not found.is_relative_to(root):
+        hint = "a file stands in the notebook's folder, or below it"
+        raise _wrong("outside", f"{name.text!r} leaves the folder", name, hint)
+    if not found.is_file():
+        raise _wrong("missing", f"there is no file {name.text!r}", name, "a path is relative to the file that names it")
+    return found
+
+
+def _function(path: Path, function: str, name: Name) -> Tool:
+    """The function of that name in a Python file, as a tool that is registered nowhere."""
+    if not current.settings.allow_import:
+        message = f"{name.text!r} is not imported: no definition may run code by itself"
+        raise _wrong("import-off", message, name, f"{SWITCH} allows it; or register the function: @tool")
+    spec = importlib.util.spec_from_file_location(f"agf_file_{path.stem}", path)
+    assert spec is not None, "a file that ends in .py has a spec"
+    assert spec.loader is not None, "and a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+        found = getattr(module, function)
+    except BaseException as error:  # somebody's module
+        raise _wrong("import", f"{name.text!r} cannot be imported: {type(error).__name__}: {error}", name) from error
+    try:
+        shelf = Registry()
+        tool(found, name=function, registry=shelf)
+    except (TypeError, ValueError) as error:
+        raise _wrong("import", str(error), name) from None
+    return shelf.tools[function]
+
+
+def _wrong(what: str, message: str, name: Name, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic(f"file.{what}", message, name.span, hint))
