@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "agf_magics"
 
 LAYERS = (
     "yaml", "schema", "pipeline", "r1", "flow", "run", "step", "tool", "agent", "limit", "magic", "settings", "define",
-    "evaluate",
+    "evaluate", "file", "policy", "path", "plan", "reference", "graph", "value", "condition", "model", "journal", "gate",
 )  # fmt: skip
 """What stands before the dot of a code."""
 
@@ -28,6 +28,7 @@ SAID_BY = {
     "languages/pipeline/load.py": "pipeline",
     "languages/pipeline/steps.py": "pipeline",
     "languages/pipeline/schema_documents.py": "schema",
+    "files.py": "file",
     "notebook/config.py": "magic",
     "notebook/magics.py": "magic",
     "notebook/options.py": "magic",
@@ -36,7 +37,14 @@ SAID_BY = {
 
 COMPOSED = {
     ("define.py", "{language}.no-{language}"): ("pipeline.no-pipeline",),
-    ("engine/invoke.py", "step.{what}-failed"): ("step.tool-failed", "step.agent-failed"),
+    ("engine/outside.py", "step.{what}-failed"): (
+        "step.tool-failed",
+        "step.agent-failed",
+        "step.transform-failed",
+        "step.policy-failed",
+        "step.question-failed",
+    ),
+    ("files.py", "file.{what}"): (),
     ("languages/pipeline/body.py", "pipeline.{what}"): (),
     ("languages/pipeline/schema_documents.py", "schema.{code}"): (),
     ("notebook/config.py", "magic.{what}"): (),

@@ -3,6 +3,7 @@
 How a block is read:
 
     yaml              a definition, as from a file pipeline.yaml; one that begins with "- " is a pipeline's steps
+    yaml policy       the same of another language, as from a file policy.yaml
     python, ipython   a cell
     console           commands, each behind "$ "
     text              what the blocks since the last text block told: an error, when its first line ends with [code],
@@ -10,7 +11,8 @@ How a block is read:
     <!-- file: NAME -->     above a block: it is written to that file
     <!-- not run: WHY -->   above a block: it is left alone
 
-Any other block is only read. ``python -m tests.doc_pages`` writes what the examples of the error reference tell.
+Any other block is only read. ``python -m tests.doc_pages`` writes what the examples of the error reference tell, with
+names only those pages (``policy plan``).
 """
 
 from __future__ import annotations
@@ -113,17 +115,18 @@ class Session:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
         elif block.aside != "not run":
-            READ.get(block.language, Session.only_read)(self, block)
+            READ.get(block.language.split(" ")[0], Session.only_read)(self, block)
 
     def only_read(self, block: Block) -> None:
         pass
 
     def definition(self, block: Block) -> None:
-        source = Source("pipeline.yaml", block.text)
-        if block.text.startswith("- "):  # its first step is on line 1, as the reader sees it
+        _, _, language = block.language.partition(" ")
+        source = Source(f"{language or 'pipeline'}.yaml", block.text)
+        if block.text.startswith("- ") and not language:  # its first step is on line 1, as the reader sees it
             source = Source(source.name, f"pipeline: example\nsteps:\n{block.text}", first_line=-1)
         try:
-            found = register(source, origin=f"block {block.start}").findings
+            found = register(source, language or "pipeline", origin=f"block {block.start}").findings
         except DefinitionError as error:
             found = error.diagnostics
         for diagnostic in found:
@@ -197,7 +200,9 @@ def session(shell: InteractiveShell) -> Iterator[Session]:
     registry = default()
     before = dict(shell.user_ns)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        for shelf in (registry.tools, registry.agents, registry.flows, registry.schemas):
+        for shelf in (
+            registry.tools, registry.agents, registry.flows, registry.schemas, registry.transforms, registry.policies
+        ):  # fmt: skip
             for name in list(shelf):
                 if name not in BUILT_IN:
                     shelf.remove(name)
@@ -233,6 +238,8 @@ def example(entry: Entry, shell: InteractiveShell) -> Iterator[tuple[Block, list
 def main() -> None:
     shell = new_shell()
     for path in sorted(ERRORS.glob("*.md")):
+        if sys.argv[1:] and path.stem not in sys.argv[1:]:
+            continue
         page = path.read_text(encoding="utf-8")
         for entry in reversed(entries(page)):
             found = list(example(entry, shell))

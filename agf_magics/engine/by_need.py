@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from ..flow.frame import Agenda, Frame, Node, Outcome, Skip
 from ..flow.steps import Dag, Step
-from ..text.diagnostics import Diagnostic, StepError
+from ..text.diagnostics import StepError
 from . import events as ev
 from .perform import Index, More, Performer, Scope, clock, swallowed
 
@@ -106,8 +106,7 @@ class _Drain:
         del self.waiting[node]
         at = (*self.scope.before, node.step, *self.at(node))
         self.performer.emit(ev.StepSkipped(at, clock(), said.why))
-        missing = StepError(Diagnostic("step.skipped", said.why, self.steps[node.step].span))
-        self.end(node, Outcome(None, None, missing, "skipped"))
+        self.end(node, Outcome(said.why, status="skipped"))
 
     def end(self, node: Node, outcome: Outcome) -> None:
         self.frame = self.agenda.store(node, self.frame, outcome)

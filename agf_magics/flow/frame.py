@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
     given: Value = None
     """What a call was given, for a step that says it `keeps` it."""
     error: StepError | None = None
-    """Why it failed; its value is then what `Step.rescue` made of that."""
+    """Why it failed; its value is then what `Step.rescue` made of that. Of one that was skipped the value is why."""
     status: Status = "finished"
 
 
