@@ -9,18 +9,18 @@ from pathlib import Path
 
 from .define import all_findings, load
 from .define import linked as link_with_files
-from .engine.events import Event, Warned
+from .engine.events import Event, FiredEnded, Warned
+from .engine.gate import gate, kernel_bound
 from .engine.host import Asker
-from .engine.limits import Limits
-from .engine.link import Linked
+from .engine.limits import Limits, granted
 from .engine.outside import said
 from .engine.perform import clock
 from .engine.progress import Progress
 from .flow.frame import Given
-from .flow.steps import Flow, Invoke, every
+from .flow.steps import Flow
 from .flow.values import TooDeep, Value, settle, type_name
 from .handle import Live, Run, RunCancelled, live
-from .registry import Agent, Registry, Tool, default
+from .registry import Registry, default
 from .settings import current
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
 from .text.source import Span
@@ -95,15 +95,15 @@ def begin(
     ask: Asker | None = None,
     enter: Callable[[], None] | None = None,
     behind: bool = False,
+    inline: bool = False,
 ) -> Run:
     """Start a run and hand it back at once; unless it runs ``behind`` the caller must `wait`, because plain functions
     run on the waiting thread.
 
-    ``enter`` is called first in every thread that works for the run (the notebook routes prints with it).
+    ``enter`` is called first in every thread that works for the run (the notebook routes prints with it). ``inline``:
+    nobody registered the flow, and who runs it may not have written it: it must pass the static gate.
     """
-    made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask)
-    if behind:
-        refuse_kernel_tools(made.linked)
+    made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask, behind=behind, inline=inline)
     made.begin(_emit(made.progress, on_event), enter=enter, behind=behind)
     return made
 
@@ -116,6 +116,8 @@ def prepare(
     limits: Limits | None = None,
     dry: bool = False,
     ask: Asker | None = None,
+    behind: bool = False,
+    inline: bool = False,
 ) -> Run:
     """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with all that is
     wrong.
@@ -123,6 +125,10 @@ def prepare(
     registry = registry or default()
     found_flow = find(flow, registry)
     linked, problems = link_with_files(found_flow, registry)
+    if inline:
+        problems = gate(found_flow, problems, granted.get().identity)
+    if behind:
+        problems.extend(kernel_bound(linked))
     given = Given(_input(input))
     for missing in _missing(found_flow, given.input):
         problems.add(missing)
@@ -145,18 +151,6 @@ def find(flow: Flow | str | Path, registry: Registry) -> Flow:
         hint = suggest(flow, registry.flows, "registered pipelines") or "define one first: %%pipeline"
         raise DefinitionError(Diagnostic("flow.unknown-flow", f"no pipeline {flow!r} is registered", hint=hint))
     return load(flow, registry=registry)
-
-
-def refuse_kernel_tools(linked: Linked) -> None:
-    """In the background no thread waits for a run, so nothing can run on that thread. Raises DefinitionError."""
-    steps = {step.id: step for step in every(linked.flow.body) if isinstance(step, Invoke)}
-    for id, callee in linked.callees.items():
-        if isinstance(callee, Linked):
-            refuse_kernel_tools(callee)
-        elif isinstance(callee, Tool | Agent) and callee.where == "kernel":
-            message = f"{callee.name!r} runs on the thread that waits for its run, and nobody waits in the background"
-            hint = "run it here: %run_pipeline, agf.run; or leave where='kernel' out"
-            raise DefinitionError(Diagnostic("run.kernel-tool", message, steps[id].name.span, hint))
 
 
 def _input(input: Mapping[str, Value] | None) -> dict[str, Value]:
@@ -200,7 +194,7 @@ def _emit(progress: Progress, listener: Callable[[Event], None] | None) -> Calla
     told: list[Callable[[Event], None]] = [listener]
 
     def emit(event: Event) -> None:
-        if progress.ended is not None:  # RunEnded is the last of all
+        if progress.ended is not None and type(event) is not FiredEnded:  # RunEnded is the last of all others
             return
         progress.apply(event)
         for tell in told:

@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).parents[1] / "agf_magics"
 
 LAYERS = (
     "yaml", "schema", "pipeline", "r1", "flow", "run", "step", "tool", "agent", "limit", "magic", "settings", "define",
-    "evaluate", "file", "policy", "path", "plan", "reference", "graph", "value", "condition", "model", "journal", "gate",
+    "evaluate", "file", "policy", "path", "plan", "reference", "graph", "value", "condition", "model", "journal",
+    "gate",
 )  # fmt: skip
 """What stands before the dot of a code."""
 

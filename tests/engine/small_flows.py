@@ -1,0 +1,86 @@
+"""Flows built by hand from the shapes: what the engine does with one does not depend on the language it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import agf_magics as agf
+from agf_magics.flow.frame import Ended, Frame, Outcome, Ref
+from agf_magics.flow.steps import CalleeKind, Flow, Invoke, Name, Sequence, Step
+from agf_magics.flow.values import Value
+from agf_magics.text.source import Source, Span
+
+TEXT = Source("<by hand>", "by hand")
+SPAN = TEXT.span(0, 2)
+
+
+@dataclass(frozen=True)
+class Says:
+    """An expression or arguments: a function of the frame."""
+
+    evaluate: Callable[[Frame], Value]
+    span: Span = SPAN
+
+    @property
+    def names(self) -> tuple[tuple[str, Span | None], ...]:
+        return ()
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        return self.evaluate(frame)
+
+    def reads(self) -> tuple[Ref, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Put:
+    """Keeps an outcome's value, or what ``of`` makes of the outcome, in the frame."""
+
+    name: str
+    of: Callable[[Outcome], Value] = lambda outcome: outcome.value
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return {**frame, self.name: self.of(outcome)}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref((self.name,)),)
+
+
+def call(id: str, name: str, given: Callable[[Frame], Value], kind: CalleeKind = "tool", **more: Any) -> Invoke:
+    return Invoke(id=id, word=kind, label=name, kind=kind, name=Name(name, SPAN), args=Says(given), **more)
+
+
+def flow(*steps: Step, name: str = "by_hand", **more: Any) -> Flow:
+    return Flow(
+        name=name,
+        language="by hand",
+        source=TEXT,
+        body=Sequence(id="steps", word="steps", steps=steps),
+        start=lambda given: dict(given.input or {}),
+        end=lambda frame: Ended(frame.get("out"), frame),
+        span=SPAN,
+        **more,
+    )
+
+
+class Tools:
+    """A registry whose tools write down their calls."""
+
+    def __init__(self, **tools: Callable[..., Any]) -> None:
+        self.registry = agf.Registry()
+        self.calls: list[Any] = []
+        for name, answer in tools.items():
+            self.add(name, answer)
+
+    def add(self, name: str, answer: Callable[..., Any]) -> None:
+        def called(**given: Any) -> Any:
+            self.calls.append((name, given))
+            return answer(**given)
+
+        agf.tool(called, name=name, registry=self.registry)
+
+    def run(self, *steps: Step, input: Mapping[str, Any] | None = None, **more: Any) -> agf.Run:
+        made = more.pop("flow", None) or flow(*steps)
+        return agf.run(made, input, registry=self.registry, raises=False, **more)
