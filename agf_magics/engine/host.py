@@ -2,27 +2,23 @@
 
 Three places. The engine's own loop; the thread that waits for the run, where a blocking function can be interrupted
 and sqlite, matplotlib and ``breakpoint()`` behave; worker threads. `Host.call` is the way to all of them and never
-raises what user code raised. A `Job` is a run being driven from a thread that is not its loop's.
+raises what user code raised.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from queue import SimpleQueue
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from .calls import Result, StillRunning, TimedOut, awaited, cross, is_awaitable
 from .events import Question
-from .loop import EngineLoop, on_an_engine_loop
 from .threads import Call, Workers
-from .threads import here as on_this_thread
-from .waiting import POLL, Waiter, waiters, woken_by_signals
+from .waiting import woken_by_signals
 
-__all__ = ["EngineLoop", "Host", "Job", "Place", "Result", "StillRunning", "TimedOut", "here", "start"]
+__all__ = ["Asker", "Host", "Nobody", "Place", "Result", "StillRunning", "TimedOut", "here"]
 
 Place = Literal["loop", "kernel", "worker"]
 """The engine's loop, the thread that waits for the run, a worker thread."""
@@ -34,9 +30,6 @@ TURN = 0.01
 
 REPEAT = 0.1
 """Seconds after which a call that was told to stop is told again."""
-
-UNANSWERED = 2.0
-"""Seconds a cancel may go unanswered before the loop is looked at."""
 
 
 class Nobody(Exception):
@@ -188,174 +181,7 @@ class Host:
         return f"left running: {call.name}{held}", again
 
 
-class Job(Generic[T]):
-    """A run on the engine's loop, driven from another thread."""
-
-    def __init__(
-        self,
-        main: Callable[[Host], Awaitable[T]],
-        enter: Callable[[], None] | None,
-        waited: bool,
-        over: Callable[[tuple[T] | BaseException], None] | None,
-    ) -> None:
-        self.reason: str | None = None
-        """Why it was cancelled; None if it was not."""
-        self._over = over
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
-        self._host = Host(self._calls if waited else None, enter)
-        self._ended = threading.Event()
-        self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
-        self._lock = threading.Lock()
-        self._heard: list[Callable[[], object]] = []
-        self._asked: float | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._engine = EngineLoop.current()
-        self._engine.loop.call_soon_threadsafe(self._begin, main, enter)  # in the context of the cell that starts it
-
-    @property
-    def done(self) -> bool:
-        return self._ended.is_set()
-
-    def cancel(self, reason: str) -> None:
-        """Ask it to stop, from any thread. Only the first time counts: a second cancel would hit its clean-up."""
-        if self._asked is None and not self.done:
-            self._asked = time.monotonic()
-            self.reason = reason
-            self._engine.loop.call_soon_threadsafe(self._cancel)
-
-    def wait(self) -> T:
-        """Block this thread until the end, running what the run hands it; its value, or raise what it raised.
-
-        The first interrupt cancels the run, and everything around it, and the end is awaited; the second raises
-        KeyboardInterrupt. When the loop is blocked and cannot end the run, raises StillRunning.
-        """
-        _refuse_on_a_loop()
-        around = on_this_thread.call
-        if around is not None:
-            around.inner = self.cancel
-            if around.stopped:
-                self.cancel("the run around it was stopped")
-        try:
-            Waiter(self._calls, self.cancel).serve(self._ended, self.look)
-        except KeyboardInterrupt:
-            self.cancel("interrupt")
-            raise
-        finally:
-            if around is not None:
-                around.inner = None
-        interrupted = bool(waiters.stack) and waiters.stack[0].hits > 0
-        if around is not None and (around.stopped or interrupted):
-            around.interrupted = around.interrupted or interrupted
-            raise KeyboardInterrupt  # the call that waited is to end as well
-        if isinstance(self._outcome, BaseException):
-            raise self._outcome
-        return self._outcome[0]
-
-    def join(self, timeout: float | None = None) -> bool:
-        """Block this thread until the end of a job that nobody drives; whether it has ended.
-
-        An interrupt ends the waiting and not the job.
-        """
-        _refuse_on_a_loop()
-        around = on_this_thread.call
-        until = None if timeout is None else time.monotonic() + timeout
-        while not self._ended.wait(POLL if until is None else max(0.0, min(POLL, until - time.monotonic()))):
-            if until is not None and time.monotonic() >= until:
-                return False
-            self.look()
-            if around is not None and around.stopped:
-                raise KeyboardInterrupt  # the call that waits is to end
-        return True
-
-    async def ended(self) -> None:
-        """Wait for the end on the loop that is running; whoever cancels this ends the waiting and not the job."""
-        loop = asyncio.get_running_loop()
-        told = loop.create_future()
-
-        def tell() -> None:
-            with contextlib.suppress(RuntimeError):  # that loop was closed
-                loop.call_soon_threadsafe(lambda: told.done() or told.set_result(None))
-
-        self._heard.append(tell)
-        try:
-            while not self.done:
-                await asyncio.wait((told,), timeout=UNANSWERED)
-                self.look()
-        finally:
-            self._heard.remove(tell)
-
-    def look(self) -> None:
-        """Leave a loop that is blocked: it will answer no cancel. For whoever waits, every now and then."""
-        if self._asked is None or time.monotonic() - self._asked < UNANSWERED or not self._engine.stuck():
-            return
-        self._finish(StillRunning(f"left running: blocked in {self._engine.blocked_in()}"))
-        self._engine.abandon()
-
-    def _begin(self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None) -> None:
-        self._engine.jobs.add(self)
-        self._task = self._engine.loop.create_task(self._run(main, enter))
-        self._task.add_done_callback(self._end)
-
-    async def _run(self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None) -> None:
-        try:
-            if enter is not None:
-                enter()
-            outcome: tuple[T] | BaseException = (await main(self._host),)
-        except BaseException as error:
-            outcome = error
-        if isinstance(outcome, BaseException):
-            outcome.__context__ = None
-        self._finish(outcome)
-
-    def _end(self, task: asyncio.Task[None]) -> None:
-        self._engine.jobs.discard(self)
-        self._finish(self._outcome)  # it was cancelled before it began
-
-    def _finish(self, outcome: tuple[T] | BaseException) -> None:
-        """Its end, from the loop or from whoever leaves that loop: the first one counts."""
-        with self._lock:
-            if self.done:
-                return
-            self._outcome = outcome
-            try:
-                if self._over is not None:
-                    self._over(outcome)
-            finally:
-                self._ended.set()
-        self._calls.put(None)
-        for tell in list(self._heard):
-            tell()
-
-    def _cancel(self) -> None:
-        assert self._task is not None
-        self._task.cancel()
-
-
-def start(
-    main: Callable[[Host], Awaitable[T]],
-    *,
-    enter: Callable[[], None] | None = None,
-    waited: bool = True,
-    over: Callable[[tuple[T] | BaseException], None] | None = None,
-) -> Job[T]:
-    """Run ``main`` on the engine's loop, in the context of the caller, and hand the job back at once.
-
-    ``enter`` is called first in the run's own context and before each call in a worker thread. ``waited``: a thread
-    will call `Job.wait`, and what belongs on the waiting thread is kept for it; otherwise it runs by itself. ``over``:
-    told of the end, on some thread, before anybody who waits is.
-    """
-    if waited:
-        _refuse_on_a_loop()
-    return Job(main, enter, waited, over)
-
-
 async def here(main: Callable[[Host], Awaitable[T]]) -> T:
     """Run ``main`` on the loop that is running. Whoever cancels the task that awaits this cancels the run."""
     with woken_by_signals(asyncio.get_running_loop()):
         return await main(Host())
-
-
-def _refuse_on_a_loop() -> None:
-    if on_an_engine_loop():
-        message = "a run cannot be waited for on the loop that drives runs: use `await agf.arun(...)`"
-        raise RuntimeError(message)

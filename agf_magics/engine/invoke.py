@@ -61,11 +61,16 @@ async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: S
     if run.dry:
         return dry.result(step, tool, scope.linked)
     if step.permit is not None:
-        await permitted(run, step, frame, shown_arguments(tool, given), (*scope.before, step.id, *index))
+        shown = shown_arguments(tool, given)
+        await permitted(run, step, frame, shown, (*scope.before, step.id, *index), scope.tries)
     if not step.awaited:
+        at = (*scope.before, step.id, *index)
+        if run.journal is not None and not await run.journal.once(step, tool, at, scope.tries, given):
+            run.emit(ev.StepKept(at, clock(), run.journal.run_id))
+            return None
         later(_forgotten(run, tool, "tool", step, given, scope, index))
         return None
-    value = await outside(run, tool, "tool", step, given, scope, scope.grant)
+    value = await outside(run, tool, "tool", step, given, scope, scope.grant, index)
     if step.gives is not None:
         _must_conform(value, step, scope.linked)
     return More(value, given) if step.keeps else value
@@ -79,7 +84,7 @@ async def _transform(
         return dry.result(step, None, scope.linked)
     # It takes one value, whatever its parameter is called.
     alone = replace(transform, function=lambda given: transform.function(given))
-    return await outside(run, alone, "transform", step, {"given": given}, scope, scope.grant)
+    return await outside(run, alone, "transform", step, {"given": given}, scope, scope.grant, index)
 
 
 async def _built(run: Performer, step: Invoke, built: Built, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -93,7 +98,7 @@ async def _built(run: Performer, step: Invoke, built: Built, frame: Frame, scope
         "agents": {alias: _callable(run, step, callee, scope) for alias, callee in built.agents.items()},
     }
     arguments = {name: offered[name] for name in policy.takes}
-    return await outside(run, policy, "policy", step, arguments, scope, scope.grant)
+    return await outside(run, policy, "policy", step, arguments, scope, scope.grant, index)
 
 
 def _callable(run: Performer, step: Invoke, callee: Callee, scope: Scope) -> Callable[[Value], Value]:
@@ -123,10 +128,10 @@ async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope
     grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
     wanted = json_schema(schema, linked.schemas) if schema else None
     if step.permit is not None:
-        await permitted(run, step, frame, given, (*scope.before, step.id, *index))
+        await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries)
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=_offered(linked, grant), identity=grant.identity)
-        value = await outside(run, agent, "agent", step, arguments, scope, grant)
+        value = await outside(run, agent, "agent", step, arguments, scope, grant, index)
         answered = reply(value, schema, linked.schemas)
     except StepError as error:
         raise placed(error, step, ()) from None
@@ -145,7 +150,7 @@ async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, sc
         meter.open(scope.calls + 1)
     at = (*scope.before, step.id, *index)
     if step.permit is not None:
-        await permitted(run, step, frame, given, at)
+        await permitted(run, step, frame, given, at, scope.tries)
     named = [name.text for name in step.tools] if step.tools is not None else None
     meters = (*scope.meters, *metered(linked.flow, scope.calls + 1))
     inner = scope._replace(
@@ -197,7 +202,7 @@ async def _forgotten(
     error: StepError | None = None
     try:
         # Never on the thread that waits for the run: by then that one may be gone.
-        await outside(run, callee, what, step, given, scope._replace(beside=True), scope.grant)
+        await outside(run, callee, what, step, given, scope._replace(beside=True), scope.grant, index)
     except StepError as failure:
         error = failure
     run.emit(ev.FiredEnded((*scope.before, step.id, *index), clock(), error))
@@ -224,7 +229,7 @@ async def _asked(run: Performer, step: Invoke, person: Person, frame: Frame, sco
         return dry.result(step, None, scope.linked)
     at = (*scope.before, step.id, *index)
     question = Question(str(given.get("text", "")), tuple(map(str, given.get("choices", ()))), False, ev.at_text(at))
-    return await answer(run, step, question, at)
+    return await answer(run, step, question, at, scope.tries)
 
 
 def _must_conform(value: Value, step: Invoke, linked: Linked) -> None:
@@ -240,7 +245,7 @@ def _must_conform(value: Value, step: Invoke, linked: Linked) -> None:
 def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
     if tool in LAUNCHES:
         return Diagnostic("flow.launch", f"a step cannot launch a pipeline: {tool!r}", span, "nest with a call step")
-    may = ", ".join(sorted(grant.tools or ())) or "none"
+    may = ", ".join(sorted((grant.tools or frozenset()) - LAUNCHES)) or "none"
     return Diagnostic("step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, f"it may use {may}")
 
 

@@ -26,14 +26,18 @@ class Limits:
     """Agent steps of a run, retried ones counted again."""
     timeout: float | None = None
     """Seconds for the whole run."""
+    step_timeout: float | None = None
+    """Seconds for one call of a tool, an agent, a transform; a shorter time of its own holds as well."""
 
     def __post_init__(self) -> None:
         for name in ("fan_out_depth", "spawns"):
             most = getattr(self, name)
             if type(most) is not int or most < 0:
                 raise ValueError(f"{name} is a whole number, 0 or more, not {most!r}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout is a number of seconds above 0 or None, not {self.timeout!r}")
+        for name in ("timeout", "step_timeout"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0:
+                raise ValueError(f"{name} is a number of seconds above 0 or None, not {seconds!r}")
 
 
 class LimitReached(StepError):
@@ -140,6 +144,16 @@ ANYTHING = Grant()
 
 granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
 """What the user code that runs here may use: a run that it starts gets no more."""
+
+inside: ContextVar[bool] = ContextVar("inside", default=False)
+"""Whether the code that runs here runs within a run."""
+
+
+def refuse_inside(launch: str) -> None:
+    """Raise for a launch within a run, from whatever code (decision A13)."""
+    if inside.get():
+        hint = "nest with a call step; Python code in a tool may use agf_magics.run"
+        raise StepError(Diagnostic("flow.launch", f"nobody can launch a pipeline inside a run: {launch}", hint=hint))
 
 
 def _raise_it(what: str) -> str:

@@ -6,31 +6,76 @@ Everything that a run calls outside of itself goes through `outside`, whatever k
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, settle
 from ..registry import Agent, Policy, Tool, Transform, shown_text
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
+from . import events as ev
 from .calls import TimedOut
+from .journal import Journal, error_from, value_of
 from .limits import Grant, granted
-from .perform import Performer, Scope
+from .perform import Index, Performer, Scope, clock
 
 Outer = Tool | Agent | Transform | Policy
 """What is called outside: a function of somebody's."""
 
 
-async def outside(
+def outside(
+    run: Performer,
+    callee: Outer,
+    what: str,
+    step: Invoke,
+    given: dict[str, Value],
+    scope: Scope,
+    grant: Grant,
+    index: Index,
+) -> Awaitable[Value]:
+    """Cross into user code and come back with a settled value; where the run is kept, what an earlier session of it
+    came back with."""
+    if run.journal is None:
+        return _outside(run, callee, what, step, given, scope, grant)
+    return _kept(run, run.journal, callee, what, step, given, scope, grant, (*scope.before, step.id, *index))
+
+
+async def _kept(
+    run: Performer,
+    journal: Journal,
+    callee: Outer,
+    what: str,
+    step: Invoke,
+    given: dict[str, Value],
+    scope: Scope,
+    grant: Grant,
+    at: ev.At,
+) -> Value:
+    kept = journal.kept(at, scope.tries)
+    if kept is not None:
+        run.emit(ev.StepKept(at, clock(), journal.run_id))
+        if kept.error is not None:
+            raise error_from(kept.error, (scope.linked.flow.source,))
+        return value_of(kept)
+    call = journal.calling(step, callee, at, scope.tries, given)
+    try:
+        value = await _outside(run, callee, what, step, given, scope, grant)
+    except StepError as error:
+        await journal.raised(call, error)
+        raise
+    await journal.returned(call, value)
+    return value
+
+
+async def _outside(
     run: Performer, callee: Outer, what: str, step: Invoke, given: dict[str, Value], scope: Scope, grant: Grant
 ) -> Value:
-    """Cross into user code and come back with a settled value."""
     alone = run.host.waited and not scope.beside
     place = callee.where or ("loop" if callee.is_async else "kernel" if alone else "worker")
-    before = granted.get()
+    before, most = granted.get(), run.budget.limits.step_timeout
     narrower = granted.set(grant) if grant is not before else None
     try:
-        ok, value = await run.host.call(place, callee.function, given, _seconds(callee.timeout, step.timeout))
+        ok, value = await run.host.call(place, callee.function, given, _seconds(callee.timeout, step.timeout, most))
     finally:
         if narrower is not None:
             granted.reset(narrower)
@@ -44,7 +89,7 @@ async def outside(
         except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
             message = f"{what} {callee.name!r} returned something that cannot be kept: {said(error)}"
             raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
-    raise failure(callee, what, step, given, value)
+    raise failure(callee, what, step, given, value, most)
 
 
 def _seconds(*limits: float | None) -> float | None:
@@ -52,12 +97,21 @@ def _seconds(*limits: float | None) -> float | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def failure(callee: Outer | None, what: str, step: Invoke, given: dict[str, Value], raised: BaseException) -> StepError:
-    """What user code raised, as the step's failure."""
+def failure(
+    callee: Outer | None,
+    what: str,
+    step: Invoke,
+    given: dict[str, Value],
+    raised: BaseException,
+    most: float | None = None,
+) -> StepError:
+    """What user code raised, as the step's failure. ``most``: the seconds that the run's limits allow a call."""
     span = step.name.span or step.span
     name = f"{what} {callee.name!r}" if callee is not None else "asking a person"
     if isinstance(raised, TimedOut):
         hint = f"@{what}(timeout=…) sets how long it may take"
+        if raised.seconds == most:
+            hint = "%config AgfMagics.step_timeout sets it (in Python: limits=Limits(step_timeout=…))"
         return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
     if isinstance(callee, Tool) and callee.secret:
         whole = "".join(traceback.format_exception(raised))

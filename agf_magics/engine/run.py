@@ -16,7 +16,7 @@ from .by_need import by_need
 from .host import Host
 from .in_order import choose, compute, fold, repeat, sequence
 from .invoke import in_time, invoke, metered
-from .limits import Budget, Limits, granted
+from .limits import Budget, Limits, granted, inside
 from .link import Linked
 from .perform import Performer, Scope, Shape, Unanswered, clock
 from .side_by_side import branches, each
@@ -64,6 +64,7 @@ async def run(
     performer = Performer(SHAPES, host, emit, budget, dry)
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
+    within = inside.set(True)
     try:
         # asyncio.timeout(None) would cost nothing here, but a run's own deadline must be told from a tool's.
         async with asyncio.timeout(limits.timeout) as deadline:
@@ -78,6 +79,8 @@ async def run(
         failure.__cause__ = error
     except BaseException as error:
         failure = error
+    finally:
+        inside.reset(within)
     if failure is not None:
         kept = _kept(performer, linked)
         if isinstance(failure, StepError) and failure.partial is None:

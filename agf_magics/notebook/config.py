@@ -59,6 +59,11 @@ class AgfMagics(Configurable):
         DEFAULTS.max_pipeline_spawns, min=0, help="Agent sessions a run may open; 0: no limit."
     ).tag(config=True)
     timeout = Float(DEFAULTS.timeout, min=0.0, help="Seconds a run may take; 0: no limit.").tag(config=True)
+    step_timeout = Float(
+        DEFAULTS.step_timeout,
+        min=0.0,
+        help="Seconds a call of a tool, an agent or a transform may take; 0: no limit.",
+    ).tag(config=True)
     allow_shell = Bool(DEFAULTS.allow_shell, help="Whether shell steps may start processes.").tag(config=True)
     allow_import = Bool(
         DEFAULTS.allow_import, help="Whether a definition may name functions of Python files, which are then imported."

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine import host as hosts
+from agf_magics.engine import job as jobs
 from agf_magics.engine import loop as loops
 from agf_magics.engine import threads
-from agf_magics.engine.host import EngineLoop, Host, Place, StillRunning, here, start
+from agf_magics.engine.host import Host, Place, StillRunning, here
+from agf_magics.engine.job import start
+from agf_magics.engine.loop import EngineLoop
 from tests.engine.virtual_time import run_virtual
 
 PLACES: tuple[Place, ...] = ("loop", "kernel", "worker")
@@ -437,7 +439,7 @@ def test_a_blocked_loop_is_left_with_its_thread_and_the_next_run_gets_another(mo
     engine = EngineLoop.current()
     with monkeypatch.context() as patch:  # it is blocked for certain: no need to wait long to believe it
         patch.setattr(loops, "STUCK", 0.0)
-        patch.setattr(hosts, "UNANSWERED", 0.0)
+        patch.setattr(jobs, "UNANSWERED", 0.0)
         job.cancel("button")
         with pytest.raises(StillRunning) as left:
             job.wait()
@@ -469,7 +471,7 @@ def test_a_loop_that_was_only_held_up_is_not_taken_for_blocked(monkeypatch: pyte
 def test_a_forked_process_gets_threads_of_its_own() -> None:
     script = """
 import os, threading
-from agf_magics.engine.host import start
+from agf_magics.engine.job import start
 async def main(host):
     return [(await host.call(place, lambda: os.getpid(), {}))[1] for place in ("loop", "kernel", "worker")]
 assert set(start(main).wait()) == {os.getpid()}

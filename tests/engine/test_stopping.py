@@ -13,13 +13,15 @@ import threading
 
 import pytest
 
-from agf_magics.engine.host import Host, start
+from agf_magics.engine.host import Host
+from agf_magics.engine.job import start
 from agf_magics.engine.threads import Call
 from agf_magics.engine.waiting import Waiter
 
 PREAMBLE = """
 import asyncio, os, signal, threading, time
-from agf_magics.engine.host import Host, StillRunning, start
+from agf_magics.engine.host import Host, StillRunning
+from agf_magics.engine.job import start
 
 HOUR = 3600
 

@@ -1,0 +1,195 @@
+"""The launches as an agent may be given them: functions that take JSON, give JSON and do not raise.
+
+They are for an agent that runs outside a run: a loop of your own around a model, a server. Who is wrong there is a
+model, and an answer that says so is what it can use. Inside a run nobody has them (decision A13): a step nests with
+`call`, Python code in a tool has `agf_magics.run`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .define import load
+from .engine.limits import ANYTHING, Grant, granted, refuse_inside
+from .flow.steps import Flow
+from .flow.values import Value, is_json, type_name
+from .launch import Run, begin, live
+from .registry import USER, Registry, default
+from .text.diagnostics import DefinitionError, StepError
+from .text.source import Source
+
+Envelope = dict[str, Any]
+"""``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""
+
+PREFIX = "pipeline__"
+
+
+def run_pipeline(name: str, input: Mapping[str, Any] | None = None) -> Envelope:
+    """Run a registered pipeline by its name and wait for its end; input is an object, what its first steps read."""
+    return _Launcher(default(), ANYTHING).registered(name, input)
+
+
+def run_pipeline_async(name: str, input: Mapping[str, Any] | None = None) -> Envelope:
+    """Start a registered pipeline by its name and go on; run_result has its result when it has ended."""
+    return _Launcher(default(), ANYTHING).registered(name, input, behind=True)
+
+
+def run_pipeline_inline(definition: str, input: Mapping[str, Any] | None = None) -> Envelope:
+    """Run a pipeline that you write now, as YAML with the schemas it uses, and wait for its end."""
+    return _Launcher(default(), ANYTHING).inline(definition, input)
+
+
+def run_pipeline_inline_async(definition: str, input: Mapping[str, Any] | None = None) -> Envelope:
+    """Start a pipeline that you write now and go on; run_result has its result when it has ended."""
+    return _Launcher(default(), ANYTHING).inline(definition, input, behind=True)
+
+
+def run_result(run_id: str) -> Envelope:
+    """What became of a run that was started: its result, or status "started" while it goes on."""
+    refuse_inside("run_result")
+    run = live.find(run_id) if isinstance(run_id, str) else None
+    if run is None or not run.behind:
+        return _error(f"no run {run_id!r} was started here")
+    return _ended(run)
+
+
+def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> dict[str, Callable[..., Envelope]]:
+    """What an agent outside a run may launch with, by name: the four launches, `run_result`, and every registered flow
+    as ``pipeline__<name>``.
+
+    Each is a plain function with a signature and a description, as agent libraries want them. ``identity``: the
+    registered agent that is given them: its runs may use the tools that it may use, and one with a list of tools is
+    offered the launches on that list alone. Raises DefinitionError for an agent that is not registered.
+    """
+    registry = registry or default()
+    mine = _Launcher(registry, _grant(identity, registry))
+    offered = {
+        "run_pipeline": _alike(run_pipeline, mine.registered),
+        "run_pipeline_async": _alike(run_pipeline_async, mine.registered, behind=True),
+        "run_pipeline_inline": _alike(run_pipeline_inline, mine.inline),
+        "run_pipeline_inline_async": _alike(run_pipeline_inline_async, mine.inline, behind=True),
+        "run_result": run_result,
+    }
+    for flow in registry.flows.values():
+        offered[f"{PREFIX}{flow.name}"] = _as_tool(flow, mine)
+    may = mine.grant.tools
+    return {name: function for name, function in offered.items() if may is None or name in may}
+
+
+class _Launcher:
+    """Launches for somebody."""
+
+    def __init__(self, registry: Registry, grant: Grant) -> None:
+        self.registry = registry
+        self.grant = grant
+
+    def registered(self, name: str, input: Value = None, *, behind: bool = False) -> Envelope:
+        refuse_inside("run_pipeline")
+        if not isinstance(name, str) or not name.strip():
+            return _error("name is required: that of a registered pipeline")
+        flows = self.registry.flows
+        if name not in flows:
+            return _error("\n".join(flows.missing(name, None, "flow.unknown-flow").lines()))
+        return self._launch(lambda: flows[name], input, behind, inline=False)
+
+    def inline(self, definition: str, input: Value = None, *, behind: bool = False) -> Envelope:
+        refuse_inside("run_pipeline_inline")
+        if not isinstance(definition, str) or not definition.strip():
+            return _error("definition is required: a pipeline in YAML")
+        source = Source("<definition>", definition)
+        return self._launch(lambda: load(source, registry=self.registry), input, behind, inline=True)
+
+    def _launch(self, find: Callable[[], Flow], input: Value, behind: bool, inline: bool) -> Envelope:
+        before = granted.set(self.grant)
+        try:
+            run = begin(find(), input, registry=self.registry, behind=behind, inline=inline)
+        except DefinitionError as error:
+            return _error(str(error))
+        finally:
+            granted.reset(before)
+        return _ended(run if behind else run.wait())
+
+
+def _grant(identity: str, registry: Registry) -> Grant:
+    if identity == USER:
+        return ANYTHING
+    if identity not in registry.agents:
+        raise DefinitionError(registry.agents.missing(identity, None, "flow.unknown-agent"))
+    return ANYTHING.narrow(registry.agents[identity].tools, identity=identity)
+
+
+def _alike(
+    function: Callable[..., Envelope], launch: Callable[..., Envelope], **fixed: bool
+) -> Callable[..., Envelope]:
+    """``launch`` under the name, the signature and the description of ``function``."""
+
+    def call(*given: Any, **named: Any) -> Envelope:
+        return launch(*given, **named, **fixed)
+
+    call.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
+    call.__annotations__ = dict(inspect.get_annotations(function, eval_str=True))
+    call.__name__ = call.__qualname__ = function.__name__
+    call.__doc__ = function.__doc__
+    return call
+
+
+def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
+    """A registered flow as a function of what it reads."""
+    fields = {ref.path[-1]: ref.certain for ref in sorted(flow.inputs, key=lambda ref: ref.certain)}
+    if flow.accepts is not None:
+        required = flow.accepts.get("required", ())
+        fields = {name: name in required for name in flow.accepts.get("properties", {})}
+    named = bool(fields) and all(name.isidentifier() for name in fields)
+
+    def call(**given: Any) -> Envelope:
+        return mine.registered(flow.name, given if named else given.get("input"))
+
+    kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+    if named:
+        order = sorted(fields, key=lambda name: not fields[name])
+        taken = [inspect.Parameter(n, kind, default=empty if fields[n] else None, annotation=Any) for n in order]
+    else:
+        taken = [inspect.Parameter("input", kind, default=None, annotation=Mapping[str, Any] | None)]
+    call.__signature__ = inspect.Signature(taken, return_annotation=Envelope)  # type: ignore[attr-defined]
+    call.__annotations__ = {**{one.name: one.annotation for one in taken}, "return": Envelope}
+    call.__name__ = call.__qualname__ = f"{PREFIX}{flow.name}"
+    call.__doc__ = flow.description or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
+    return call
+
+
+def _ended(run: Run) -> Envelope:
+    """A run as it stands."""
+    if run.progress.ended is None:
+        return {"status": "started", "data": {"run_id": run.run_id}}
+    try:
+        run.result()
+    except StepError as error:
+        return {"status": run.status, "data": {"error": str(error), "run_id": run.run_id}}
+    data = {"run_id": run.run_id, "output": _plain(run.output), "named_stores": _plain(dict(run.stores))}
+    return {"status": "ok", "data": data}
+
+
+def _error(message: str) -> Envelope:
+    return {"status": "error", "data": {"error": message}}
+
+
+def _plain(value: Value) -> Value:
+    """As JSON: what is opaque is only named."""
+    if is_json(value):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else f"<{type_name(value)}>"
+
+
+__all__ = [
+    "Envelope",
+    "launch_tools",
+    "run_pipeline",
+    "run_pipeline_async",
+    "run_pipeline_inline",
+    "run_pipeline_inline_async",
+    "run_result",
+]
