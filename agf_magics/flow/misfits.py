@@ -6,7 +6,7 @@ in the value, for its author got furthest there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from .schemas import Misfit, shown_value
@@ -34,9 +34,9 @@ def told(misfits: Iterable[Misfit], most: int = 5) -> str:
     >>> told([Misfit(("items", 0), "minimum", 1, 0), Misfit((), "required", ["id"], {}, rule={"required": ["id"]})])
     "items[0]: needs at least 1, not the number 0; 'id' is missing"
     """
-    all_of_it = [f"{place(m.path)}: {said(m)}" if m.path else said(m) for m in map(likeliest, misfits)]
-    more = f"; and {len(all_of_it) - most} more" if len(all_of_it) > most else ""
-    return "; ".join(dict.fromkeys(all_of_it[:most])) + more
+    found = [leaf for misfit in misfits for leaf in leaves(misfit)]
+    lines = list(dict.fromkeys(f"{place(m.path)}: {said(m)}" if m.path else said(m) for m in found))
+    return "; ".join(lines[:most]) + (f"; and {len(lines) - most} more" if len(lines) > most else "")
 
 
 def place(path: Iterable[str | int]) -> str:
@@ -44,15 +44,15 @@ def place(path: Iterable[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
-def likeliest(misfit: Misfit) -> Misfit:
-    """The finding inside of alternatives that its author most likely wants to hear of; else itself."""
-    while misfit.keyword in ("anyOf", "oneOf") and misfit.within:
+def leaves(misfit: Misfit) -> Iterator[Misfit]:
+    """What to tell of a finding: of alternatives all that the likeliest of them finds; else the finding itself."""
+    if misfit.keyword in ("anyOf", "oneOf"):
         ways = [way for way in misfit.within if not any(m.keyword == "type" and m.path == misfit.path for m in way)]
-        if not ways:  # of none of the types that there are
-            return misfit
-        deepest = max(ways, key=lambda way: max(len(m.path) for m in way))
-        misfit = max(deepest, key=lambda m: len(m.path))
-    return misfit
+        if ways:  # else it is of none of the types that there are
+            for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
+                yield from leaves(inner)
+            return
+    yield misfit
 
 
 def missing(misfit: Misfit) -> list[str]:
@@ -61,8 +61,8 @@ def missing(misfit: Misfit) -> list[str]:
 
 
 def kinds(wanted: Any) -> str:
-    names = [wanted] if isinstance(wanted, str) else wanted
-    return " or ".join(KINDS.get(name, str(name)) for name in names)
+    names = [KINDS.get(name, str(name)) for name in ([wanted] if isinstance(wanted, str) else wanted)]
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def shown_choice(value: Value) -> str:

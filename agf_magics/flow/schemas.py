@@ -292,11 +292,11 @@ def judge(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> C
     >>> [(m.path, m.keyword) for m in judge({"items": {"type": "string"}})(["a", 3])]
     [((1,), 'type')]
     """
-    from referencing import Registry
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
     from referencing.exceptions import Unresolvable
 
-    # A registry of its own: the library's would open a connection for a reference to elsewhere (decision A20).
-    whole = _validator()(dict(root or schema), registry=Registry())
+    # Said, for the library's own opens a connection for a reference to elsewhere (decision A20).
+    whole = _validator()(dict(root or schema), registry=REGISTRY)
     validator = whole if root is None else whole.evolve(schema=schema)
 
     def found(value: Value) -> list[Misfit]:
@@ -308,6 +308,11 @@ def judge(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> C
             return [Misfit((), "$ref", None, value, rule=schema)]
 
     return found
+
+
+def schema_misfits(schema: Mapping[str, Any]) -> list[Misfit]:
+    """In what ``schema`` is no JSON Schema."""
+    return judge(_validator().META_SCHEMA)(schema)
 
 
 @cache

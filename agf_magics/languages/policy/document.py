@@ -1,0 +1,277 @@
+"""A policy's text, read and held against the document's own schema, in any of the three forms that it may have.
+
+``agf.schema.json`` is the language's table: what is checked, what hints name, what the reference shows. What jsonschema
+finds becomes a finding at the very node, in words. Unknown fields are never an error (AGF-D2): one warning each, and
+they are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ...flow.misfits import extra, leaves, missing, place, said
+from ...flow.schemas import Misfit, judge, schema_misfits
+from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
+from ...text.source import Source, Span
+from ...text.yamlnodes import Bounds, documents
+from .hints import OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for
+
+MAJOR = "1"
+"""Of ``schema_version``: what is understood here (AMB-34)."""
+_PATH_IN_FLOW = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\.\[\](?:\.[A-Za-z0-9_]+)*")
+_POLICY, _WHOLE = "execution_policy", ("schema_version", "metadata")
+
+
+@cache
+def schema() -> Mapping[str, Any]:
+    """The JSON Schema of a whole document."""
+    text = files(__package__).joinpath("agf.schema.json").read_text("utf-8")
+    loaded: Mapping[str, Any] = json.loads(text)
+    return loaded
+
+
+def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | None:
+    """The mapping of a whole document: of a bare policy one that holds nothing else. None where there is none.
+
+    Everything wrong with its shape is told in ``problems``; numbers that stand where a whole one must are whole.
+    """
+    found = Diagnostics()
+    nodes = documents(source, found, bounds)
+    problems.extend(_quote(finding) for finding in found)
+    if not nodes:
+        if not found.errors:
+            hint = "begin with schema_version:, with execution_policy:, or with id: and config:"
+            problems.error("policy.no-policy", "there is no policy here", source.span(0, 0), hint)
+        return None
+    if len(nodes) > 1:
+        hint = "define the other one in a cell or file of its own"
+        problems.error("policy.two-documents", "one document per cell", _head(nodes[1]), hint)
+    root = _whole(nodes[0], problems)
+    if root is None:
+        return None
+    whole = any(name in root.fields for name in _WHOLE)
+    for finding in _findings(root, _check(whole)):
+        problems.add(finding)
+    problems.extend(_unknown(root, schema(), (), None))
+    _check_version(root, problems)
+    _check_interface(root, problems)
+    return root
+
+
+@cache
+def _check(whole: bool) -> Any:
+    """What judges a document; of one that has the policy alone only that is required (decision B1)."""
+    return judge(schema() if whole else {**schema(), "required": [_POLICY]})
+
+
+def _whole(node: Node, problems: Diagnostics) -> Fields | None:
+    if not isinstance(node, Fields):
+        hint = "begin with schema_version:, with execution_policy:, or with id: and config:"
+        problems.error("policy.document-shape", f"a document is a mapping, not {shown(node)}", node.span, hint)
+        return None
+    known = schema()["properties"]
+    if _POLICY in node.fields or any(name in node.fields for name in _WHOLE):
+        return node
+    if "id" in node.fields:
+        key = node.keys["id"]._replace(value=_POLICY, text=_POLICY)
+        return Fields({_POLICY: node}, {_POLICY: key}, node.span)
+    first = next(iter(node.keys.values()), None)
+    near = first and suggest(first.text, (*known, "id", "config"))
+    hint = near or "a document has an execution_policy:, and a policy alone has id: and config:"
+    problems.error("policy.document-kind", "neither a document nor a policy", first.span if first else node.span, hint)
+    return None
+
+
+def _findings(root: Fields, check: Any) -> Iterator[Diagnostic]:
+    """Each finding of the schema once, at its node."""
+    told = set[tuple[Span, str]]()
+    for misfit in check(plain(root)):
+        for finding in _told(root, misfit):
+            assert finding.span is not None
+            if (finding.span, finding.message) not in told:
+                told.add((finding.span, finding.message))
+                yield finding
+
+
+def _told(root: Fields, misfit: Misfit) -> Iterator[Diagnostic]:
+    node, key = _at(root, misfit.path)
+    if misfit.path[-1:] == ("output_from",) and isinstance(node, Fields) and (wrong := _selection(node)):
+        yield Diagnostic("policy.schema", wrong, key or node.span, "output_from: last, merge, first or an alias")
+        return
+    for leaf in leaves(misfit):
+        yield from _leaf(root, leaf)
+
+
+def _leaf(root: Fields, misfit: Misfit) -> Iterator[Diagnostic]:
+    node, key = _at(root, misfit.path)
+    if isinstance(node, Fields) and misfit.keyword == "required":
+        owner = place(misfit.path) or "the document"
+        for name in missing(misfit):
+            yield _missing(owner, name, node, key, misfit.rule.get("properties", {}))
+    elif isinstance(node, Fields) and misfit.keyword == "additionalProperties":
+        for name in extra(misfit):
+            hint = OPERATOR_HINTS.get(name) or suggest(name, misfit.rule["properties"], "matchers")
+            yield Diagnostic("policy.schema", f"{name!r} is no matcher", node.keys[name].span, hint)
+    else:
+        last = misfit.path[-1]  # the whole document is a mapping
+        what = repr(last) if isinstance(last, str) else place(misfit.path)
+        wrong = said(misfit)
+        if misfit.keyword in ("type", "anyOf", "oneOf"):
+            wrong = f"{wrong.partition(', not ')[0].replace('an object', 'a mapping')}, not {shown(node)}"
+        elif misfit.keyword == "pattern":
+            wrong = f"needs {misfit.rule['$comment']}, not {shown(node)}"
+        span = node.span if node.span.text or not key else key
+        yield Diagnostic("policy.schema", f"{what} {wrong}", span, hint_for(misfit, node))
+
+
+def _missing(owner: str, name: str, node: Fields, key: Span | None, known: Mapping[str, Any]) -> Diagnostic:
+    unknown = [other for other in node.fields if other not in known]
+    slip = next((other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), None)
+    rule = _resolved(known.get(name, {}))
+    about = known.get(name, {}).get("description") or rule.get("description")
+    hint = f"did you mean {name}?" if slip else f"{name}: {about}" if about else None
+    span = node.keys[slip].span if slip else key or _head(node)
+    return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
+
+
+def _selection(node: Fields) -> str | None:
+    """What is wrong with how many ways of selection an ``output_from`` has (AGF-41)."""
+    ways = [name for name in ("agent", "strategy", "custom_transform") if name in node.fields]
+    if len(ways) == 1:
+        return None
+    found = f"has {' and '.join(ways)}" if ways else "has none of them"
+    return f"output_from has exactly one of agent, strategy and custom_transform; this one {found}"
+
+
+def _unknown(node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], id: str | None) -> Iterator[Diagnostic]:
+    """A warning for every field that no rule knows; and whole numbers made whole, ``5.0`` is 5."""
+    rule = _form(rule, node)
+    if isinstance(node, Items) and "items" in rule:
+        for index, item in enumerate(node.items):
+            yield from _unknown(item, rule["items"], (*path, index), id)
+    if not isinstance(node, Fields) or "properties" not in rule or rule is schema()["$defs"]["SchemaRef"]:
+        return
+    known: Mapping[str, Any] = rule["properties"]
+    if "allOf" in rule:  # an execution_policy: its id says what its config has
+        named = node.fields.get("id")
+        id = named.text if isinstance(named, Scalar) else None
+        known = {**known, "config": _config(rule, id)}
+    for name, value in node.fields.items():
+        if name in known:
+            _make_whole(node, name, _form(known[name], value))
+            yield from _unknown(value, known[name], (*path, name), id)
+        elif rule.get("additionalProperties") is not False:
+            where = place(path) or "the document"
+            hint = OLD_NAMES.get((name, id if path[-1:] == ("config",) else None)) or suggest(name, known, "its fields")
+            message = f"{where} has no field {name!r}: it is ignored"
+            yield Diagnostic("policy.unknown-field", message, node.keys[name].span, hint, "warning")
+
+
+def _make_whole(node: Fields, name: str, rule: Mapping[str, Any]) -> None:
+    value = node.fields[name]
+    if rule.get("type") == "integer" and isinstance(value, Scalar) and type(value.value) is float:
+        node.fields[name] = value._replace(value=int(value.value)) if value.value.is_integer() else value
+
+
+def _config(rule: Mapping[str, Any], id: str | None) -> Mapping[str, Any]:
+    for case in rule["allOf"]:
+        if case["if"]["properties"]["id"]["const"] == id:
+            found: Mapping[str, Any] = case["then"]["properties"]["config"]
+            return found
+    return {}
+
+
+def _form(rule: Mapping[str, Any], node: Node) -> Mapping[str, Any]:
+    """The rule behind references, and of alternatives the one for a mapping, a list or a value."""
+    rule = _resolved(rule)
+    if "oneOf" in rule and "properties" not in rule:
+        wanted = "object" if isinstance(node, Fields) else "array" if isinstance(node, Items) else None
+        return next((form for form in map(_resolved, rule["oneOf"]) if form.get("type") == wanted), {})
+    return rule
+
+
+def _resolved(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in rule:
+        rule = schema()["$defs"][rule["$ref"].rpartition("/")[2]]
+    return rule
+
+
+def _check_version(root: Fields, problems: Diagnostics) -> None:
+    version = root.fields.get("schema_version")
+    if isinstance(version, Scalar) and re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version.text):
+        major = version.text.partition(".")[0]
+        if (major.lstrip("0") or "0") != MAJOR:
+            message = f"version {version.text} of the format is not understood"
+            problems.error("policy.schema-version", message, version.span, f'versions {MAJOR}.x are: "{MAJOR}.0.0"')
+
+
+def _check_interface(root: Fields, problems: Diagnostics) -> None:
+    interface = root.fields.get("interface")
+    for way in ("input", "output") if isinstance(interface, Fields) else ():
+        node = interface.fields.get(way) if isinstance(interface, Fields) else None
+        if not isinstance(node, Fields):
+            continue
+        told = set[str]()
+        for misfit in (leaf for found in schema_misfits(plain(node)) for leaf in leaves(found)):
+            at, key = _at(node, misfit.path)
+            # What the document's own schema says of `type` is told once.
+            if misfit.path != ("type",) and not told.intersection(place(misfit.path)):
+                told.add(place(misfit.path))
+                message = f"this is no JSON Schema: {place(misfit.path)} {said(misfit)}"
+                problems.error("policy.interface", message, at.span if at.span.text else key)
+        for reference in _references(node):
+            if not reference.text.startswith("#"):
+                message = f"{reference.text!r} is elsewhere: a schema is read from its document alone"
+                problems.error(
+                    "policy.interface", message, reference.span, "write it out, or under $defs: '#/$defs/NAME'"
+                )
+
+
+def _references(node: Node) -> Iterator[Scalar]:
+    waiting = [node]
+    for one in waiting:  # grows
+        if isinstance(one, Fields):
+            found = one.fields.get("$ref")
+            if isinstance(found, Scalar) and isinstance(found.value, str):
+                yield found
+            waiting += one.fields.values()
+        elif isinstance(one, Items):
+            waiting += one.items
+
+
+def _at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
+    """The node at a path, and its key."""
+    key: Span | None = None
+    for part in path:
+        if isinstance(node, Fields) and isinstance(part, str):
+            key, node = node.keys[part].span, node.fields[part]
+        elif isinstance(node, Items) and isinstance(part, int):
+            key, node = None, node.items[part]
+    return node, key
+
+
+def _head(node: Node) -> Span:
+    """Where a node begins: its first key."""
+    if isinstance(node, Fields) and node.keys:
+        return next(iter(node.keys.values())).span
+    return node.span
+
+
+def _quote(finding: Diagnostic) -> Diagnostic:
+    """AMB-26: between braces a path with ``.[]`` is no YAML unless it is quoted, which nobody guesses."""
+    if finding.code == "yaml.syntax" and finding.span is not None:
+        source, start, _ = finding.span
+        line = source.text.rfind("\n", 0, start) + 1
+        end = source.text.find("\n", start)
+        for found in _PATH_IN_FLOW.finditer(source.text, line, end if end >= 0 else len(source.text)):
+            if found.start() <= start <= found.end():
+                hint = f"between {{ }} and [ ] a path with .[] stands in quotes: '{found[0]}'"
+                return replace(finding, span=source.span(*found.span()), hint=hint)
+    return finding

@@ -1,0 +1,80 @@
+"""What would be right, where a document's shape is wrong: the slips that are known of Agent Format's authors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...flow.misfits import KINDS
+from ...flow.schemas import Misfit
+from ...text.diagnostics import suggest
+from ...text.nodes import Node, Scalar
+
+OPERATOR_HINTS: Mapping[str, str] = {
+    "eq": "write the value itself: PATH: value",
+    "equals": "write the value itself: PATH: value",
+    "is": "write the value itself: PATH: value",
+    "regex": "it is called pattern",
+    "matches": "it is called pattern",
+    "contains": "there is no such matcher; pattern finds a text within a text",
+    "neq": "it is called ne",
+    "not": "it is called ne, or not_in",
+    "exists": "there is no such matcher: a path that leads nowhere is an error",
+    "between": "write both bounds: {gte: 1, lte: 2}",
+    "any": "it is called in",
+}
+
+OLD_NAMES: Mapping[tuple[str, str | None], str] = {
+    ("allow_tools", None): "it is called allowed_tools since version 1.0; here all tools are allowed",
+    ("allow_skills", None): "it is called allowed_skills since version 1.0; here all skills are allowed",
+    ("output_from", "agf.batch"): "the output of agf.batch is always the list of its results",
+    ("output_from", "agf.conditional"): "the output of agf.conditional is that of the agent that ran",
+}
+"""Fields by name, and by the policy in whose config they stand."""
+
+
+SLIPS: Mapping[str, tuple[str, ...]] = {
+    "agents": ("steps", "branches"),
+    "steps": ("agents",),
+    "agent": ("alias", "name"),
+    "when": ("condition", "if"),
+    "routes": ("cases",),
+}
+"""What stands where another field is meant."""
+
+
+def hint_for(misfit: Misfit, node: Node) -> str | None:
+    """The hint for a value that is not of the form it needs."""
+    path = misfit.path
+    if misfit.keyword == "enum" and isinstance(misfit.found, str):
+        return suggest(misfit.found, map(str, misfit.wanted), "values")
+    if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
+        kind = misfit.found if isinstance(misfit.found, str) and misfit.found in KINDS else "object"
+        return f"it is a JSON Schema: {{type: {kind}}}"
+    if "input_mapping" in path[:-1]:
+        return "a mapping's values are paths: parent.input.NAME; a constant belongs into the agent"
+    if "input_mapping" in path[-1:]:
+        return "input_mapping: {FIELD: parent.input.NAME}"
+    if path[-2:-1] == ("args_match",):
+        return "one of several values: {in: [...]}" if isinstance(misfit.found, list) else "null cannot be matched"
+    if path[-1:] == ("output_from",):
+        return "output_from: last, merge, first or an alias"
+    if path[-2:-1] in (("steps",), ("agents",)) and isinstance(misfit.found, str):
+        return f"write - agent: {misfit.found}"
+    return _of_scalar(misfit, node) if isinstance(node, Scalar) else None
+
+
+def _of_scalar(misfit: Misfit, node: Scalar) -> str | None:
+    if misfit.keyword != "type" or node.value is None:
+        return None
+    wanted = misfit.wanted if isinstance(misfit.wanted, str) else ""
+    if wanted == "string":
+        return f'quote it: "{node.text}"'
+    if wanted in ("integer", "number") and isinstance(node.value, str) and _is_number(node.text):
+        return "leave the quotes out"
+    if wanted == "boolean" and isinstance(node.value, str):
+        return "write true or false, without quotes"
+    return None
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).lstrip("+-").isdecimal()
