@@ -10,7 +10,7 @@ from ..flow.steps import Definition
 from ..text.diagnostics import Diagnostics
 from ..text.source import Source, Text
 from ..text.yamlnodes import Bounds
-from . import pipeline
+from . import pipeline, policy
 from .pipeline.words import Words
 
 
@@ -24,10 +24,14 @@ class Language(NamedTuple):
     """Its small languages by name, each parsing a text that stands alone and reads its frame itself; a DefinitionError
     if it is none.
     """
-    words: Words
+    words: Words | None = None
+    """Its keys as a table, where it has one."""
 
 
 LANGUAGES: Mapping[str, Language] = {
     language.name: language
-    for language in (Language("pipeline", pipeline.load, {"r1": pipeline.parse}, pipeline.WORDS),)
+    for language in (
+        Language("pipeline", pipeline.load, {"r1": pipeline.parse}, pipeline.WORDS),
+        Language("policy", policy.load, {"path": policy.parse}),
+    )
 }

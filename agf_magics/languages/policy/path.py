@@ -16,6 +16,7 @@ from ...flow.frame import Frame, Ref
 from ...flow.schemas import shown_value
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
+from ...text.nodes import shorten
 from ...text.source import Source, Span, Text
 
 Where = Literal["policy_step", "batch", "condition", "route"]
@@ -90,7 +91,8 @@ class Path:
 
     def reads(self) -> tuple[Ref, ...]:
         """Of an iterating path the list."""
-        return (Ref((self.source, self.direction, *self.fields), self.span),)
+        # Never certain: what is absent may have a default where it is delivered (AGF-29).
+        return (Ref((self.source, self.direction, *self.fields), self.span, False),)
 
     def over(self, frame: Frame) -> list[Value]:
         """The list that ``.[]`` goes through. A StepError if it is none."""
@@ -199,7 +201,9 @@ def source_problem(path: Path, agents: Collection[str], ran: Collection[str]) ->
         return out_of_order(path) if path.direction == "output" else None
     if path.source not in agents:
         hint = suggest(path.source, (*agents, PARENT), "sources")
-        return Diagnostic("policy.unknown-alias", f"no local agent is called {path.source!r}", path.source_span, hint)
+        return Diagnostic(
+            "policy.unknown-alias", f"no local agent is called {shorten(path.source)!r}", path.source_span, hint
+        )
     return None if path.source in ran else out_of_order(path)
 
 
@@ -242,39 +246,41 @@ def _wrong_part(text: str, parts: Sequence[Part], index: int) -> tuple[str, str]
     name = parts[index].name
     if index == 1 and name not in DIRECTIONS:
         if not NAME.fullmatch(name) or len(parts) > 2:
-            return f"{name!r} is no direction", suggest(name, DIRECTIONS, "directions") or FORM
-        return f"{name!r} is no direction", f"did you mean {parts[0].name}.output.{name}?"
+            return f"{shorten(name)!r} is no direction", suggest(name, DIRECTIONS, "directions") or FORM
+        return f"{shorten(name)!r} is no direction", f"did you mean {parts[0].name}.output.{name}?"
     if NAME.fullmatch(name) or (name == ELEMENT and index > 2):
         return None
     if len(parts) == 1:
-        return f"{name!r} is no path" if name else "an empty text is no path", FORM
+        return f"{shorten(name)!r} is no path" if name else "an empty text is no path", FORM
     if not name:
         place = "before the first dot" if index == 0 else "behind the last dot"
         return f"a name is missing {place if index in (0, len(parts) - 1) else 'between two dots'}", FORM
     if name == ELEMENT:
         return ".[] follows the list it goes through", f"name the list: {parts[0].name}.{parts[1].name}.LIST.[]"
-    letters = "letters, digits and _ without an accent, and begins with no digit"
+    letters = "letters a to z, digits and _, and begins with no digit"
     if index == 0:
-        return f"{name!r} is no source", f"a source is parent or an alias, which has {letters}"
+        return f"{shorten(name)!r} is no source", f"a source is parent or an alias, which has {letters}"
     hint = f"it has {letters}; a property called otherwise cannot be read by a path"
-    return f"{name!r} is no field name", hint
+    if name.isdigit() or name == "*":
+        hint = "a path has no index; an agf.batch goes through a list with .[]"
+    return f"{shorten(name)!r} is no field name", hint
 
 
 def _too_short(text: Text, parts: Sequence[Part]) -> tuple[str, Span, str]:
     whole = text.locate(0, len(text.text))
     if len(parts) == 1:
-        return f"{text.text!r} is no path", whole, FORM
-    message = f"{text.text!r} names no field"
+        return f"{shorten(text.text)!r} is no path", whole, FORM
+    message = f"{shorten(text.text)!r} names no field"
     return message, whole, f"the whole {parts[1].name} cannot be read by a path; name a field: {text.text}.NAME"
 
 
 def _meant(text: str) -> str | None:
     """The path that its author seems to have meant: without the marks of other languages."""
-    bare = text.strip(" \t\r\n${}=!?#@'\"")
+    bare = text.strip(" \t\r\n${}=!?#@'\"").lstrip(".")
     bare = re.sub(r"->|/", ".", bare)
     bare = re.sub(r"(?<=[A-Za-z0-9_])\[]", ".[]", bare)
     bare = re.sub(r"\.?\[[\"']([A-Za-z0-9_]+)[\"']]", r".\1", bare)
-    bare = re.sub(r"\s*\.\s*", ".", bare.removeprefix("$."))
+    bare = re.sub(r"\s*\.\s*", ".", bare)
     parts = bare.split(".")
     fits = len(parts) > 2 and NAME.fullmatch(parts[0]) and parts[1] in DIRECTIONS and NAME.fullmatch(parts[2])
     return bare if bare != text and fits and all(part == ELEMENT or NAME.fullmatch(part) for part in parts) else None

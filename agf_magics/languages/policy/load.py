@@ -1,0 +1,99 @@
+"""Text to flow: one Agent Format document, or the policy of one (decision B1, AMB-28).
+
+Everything that the text alone decides is an error here, all of it told at once; what the registry decides (agents,
+transforms, vendor policies, files) is linking's business (decision A5).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...flow.steps import Definition, Flow, Sequence, Step
+from ...text.diagnostics import Diagnostics, suggest
+from ...text.source import Source, Text
+from ...text.yamlnodes import Bounds, Fields, Node, Scalar, plain
+from .agents import ActionSpace
+from .document import document
+from .path import PARENT, Path, parse_path
+from .policies import POLICIES, vendor
+from .reading import Policy
+from .safety import caps, refused
+from .values import Interface, end, kept, start
+
+_BOUNDS = Bounds()
+
+
+def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
+    """The policy that ``source`` defines; what is wrong goes to ``problems``."""
+    before = len(problems.errors)
+    root = document(source, problems, bounds)
+    flow = None if root is None else _flow(source, root, problems)
+    return Definition(None if len(problems.errors) > before else flow)
+
+
+def parse(text: Text) -> Path:
+    """A path that stands alone; behind a list it may go through it."""
+    return parse_path(text, "batch")
+
+
+def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
+    node = root.fields.get("execution_policy")
+    policy = _policy(root, node, problems) if isinstance(node, Fields) else None
+    limits, refuses = caps(root, problems), refused(root, problems)
+    if policy is None:
+        return None
+    steps = _steps(policy)
+    unused = list(policy.space.unused(wanted_by_model=policy.id.text == "agf.react"))
+    problems.extend(found for found in unused if found.severity == "warning")
+    refuses = (*refuses, *(found for found in unused if found.severity == "error"))
+    name, description = _text(root, "id"), _text(root, "description")
+    label = name.text if name else ""
+    return Flow(
+        name=label,
+        language="policy",
+        source=source,
+        body=Sequence(id="policy", word=policy.id.text, label=label, span=policy.id.span, steps=steps),
+        start=start(policy.takes),
+        end=end(policy.gives),
+        kept=kept,
+        stores=(PARENT, "input"),
+        description=description.text if description else "",
+        span=name.span if name else policy.id.span,
+        accepts=policy.takes.schema,
+        gives=policy.gives.schema,
+        caps=limits,
+        refuses=refuses,
+    )
+
+
+def _policy(root: Fields, node: Fields, problems: Diagnostics) -> Policy | None:
+    id, config = node.fields.get("id"), node.fields.get("config")
+    space = ActionSpace(root, problems)
+    if not isinstance(id, Scalar) or not isinstance(config, Fields):
+        return None
+    takes, gives = _interface(root, "input"), _interface(root, "output")
+    return Policy(id, config, space, takes, gives, problems)
+
+
+def _steps(policy: Policy) -> tuple[Step, ...]:
+    id = policy.id
+    if id.text in POLICIES:
+        return POLICIES[id.text](policy)
+    if id.text.startswith("x-") and "." in id.text:
+        return vendor(policy)
+    hint = suggest(id.text, POLICIES, "execution policies")
+    hint = f"{hint}; one of your own is x-<vendor>.<name>"
+    policy.problems.error("policy.unsupported-policy", f"there is no execution policy {id.text!r}", id.span, hint)
+    return ()
+
+
+def _interface(root: Fields, word: Any) -> Interface:
+    interface = root.fields.get("interface")
+    node: Node | None = interface.fields.get(word) if isinstance(interface, Fields) else None
+    return Interface(word, plain(node) if isinstance(node, Fields) else None, node.span if node else None)
+
+
+def _text(root: Fields, key: str) -> Scalar | None:
+    metadata = root.fields.get("metadata")
+    node = metadata.fields.get(key) if isinstance(metadata, Fields) else None
+    return node if isinstance(node, Scalar) and isinstance(node.value, str) else None

@@ -1,0 +1,158 @@
+"""``agf.react``: a session of a model as steps, from its configuration.
+
+Instructions reach the model verbatim (AGF-61); ``max_steps`` is a hard bound (AGF-59); everything else is a preference
+that is passed on as it stands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from ...flow.frame import Frame, Ref
+from ...flow.react import react as session_steps
+from ...flow.session import STEPS, Session
+from ...flow.steps import Name, Step
+from ...flow.values import TooDeep, Value, is_json, isolate
+from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.source import Span
+from ...text.yamlnodes import Scalar, plain
+from .path import PARENT
+from .reading import Policy
+from .safety import Permit
+from .values import RESULT, Interface, as_prompt
+
+SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
+
+_PLACEHOLDER = re.compile(r"\{\{\{?\s*([^{}]*?)\s*\}?\}\}")
+_FENCE = re.compile(r"```[^\n`]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+
+
+def react(policy: Policy) -> tuple[Step, ...]:
+    """Reason and act until there is an answer (AGF-58)."""
+    config, space = policy.config.fields, policy.space
+    said = {key: plain(node) for key, node in config.items()}
+    model = config.get("model")
+    if not isinstance(model, Scalar):
+        return ()
+    choice: Literal["auto", "required", "none"] = said.get("tool_choice") or "auto"
+    bound = policy.span("max_steps")
+    answer = Answer(policy.gives)
+    session = Session(
+        model=Name(f"{said['provider']}:{model.text}" if said.get("provider") else model.text, model.span),
+        prompt=Prompt(config.get("user_prompt_template"), model.span),
+        instructions=str(said.get("instructions", "")),
+        tools=() if choice == "none" else tuple(space.tools.values()),
+        tool_choice=choice,
+        settings={key: said[key] for key in SETTINGS if said.get(key) is not None},
+        schema=answer.asked,
+        read=answer.read,
+        steps=policy.number("max_steps", STEPS),
+        over=lambda limit: Diagnostic(
+            "policy.max-steps",
+            f"the model still asked for tools in step {limit}, the last one that max_steps allows",
+            bound,
+            "raise max_steps, or say in the instructions when to answer",
+        ),
+        permit=_permit(space.permits) if space.permits else None,
+    )
+    for agent in space.agents.values():
+        message = f"the model is not offered agent {agent.alias.text!r}: an agf.react calls tools"
+        hint = "run the agents in an agf.sequential, or register a tool that calls it"
+        policy.problems.warn("policy.not-offered", message, agent.alias.span, hint)
+    word, span = policy.id.text, policy.id.span
+    return (session_steps(session, id="react", word=word, label=model.text, span=span, target=RESULT),)
+
+
+def _permit(permits: Mapping[str, Permit]) -> Callable[[str, Mapping[str, Value]], str | None]:
+    def permit(tool: str, given: Mapping[str, Value]) -> str | None:
+        return permits[tool]({}, given) if tool in permits else None
+
+    return permit
+
+
+class Prompt:
+    """The first message: the template with the fields of the input in it, or the input itself as text."""
+
+    __slots__ = ("evaluate", "span", "template")
+
+    evaluate: Callable[[Frame], Value]
+
+    def __init__(self, template: object, otherwise: Span) -> None:
+        self.template = template if isinstance(template, Scalar) else None
+        self.span = self.template.span if self.template else otherwise
+        self.evaluate = self._filled if self.template else lambda frame: as_prompt(frame[PARENT]["input"])
+
+    def _filled(self, frame: Frame) -> str:
+        assert self.template is not None
+        given = frame[PARENT]["input"]
+        parts, end = [], 0
+        for found in _PLACEHOLDER.finditer(self.template.text):
+            parts += [self.template.text[end : found.start()], self._field(found, given)]
+            end = found.end()
+        return "".join((*parts, self.template.text[end:]))
+
+    def _field(self, found: re.Match[str], given: Value) -> str:
+        assert self.template is not None
+        value = given
+        for name in found[1].split("."):
+            if type(value) is not dict or name not in value:
+                hint = suggest(name, value, "its fields") if type(value) is dict else None
+                span = self.template.locate(*found.span(1))
+                message = f"the input has no field {found[1]!r} to put into the prompt"
+                raise StepError(Diagnostic("policy.unresolved-path", message, span, hint))
+            value = value[name]
+        return value if isinstance(value, str) else as_prompt(value)
+
+    def reads(self) -> tuple[Ref, ...]:
+        return (Ref((PARENT, "input"), self.span),)
+
+
+class Answer:
+    """What a model's answer comes to under ``interface.output`` (AMB-31).
+
+    Its JSON; plain text only where a text is asked for, or an object with exactly one property, a text. An interface
+    that says nothing takes both: text that is a JSON object or list is that.
+    """
+
+    def __init__(self, interface: Interface) -> None:
+        self.interface = interface
+        self.schema: Mapping[str, Any] = interface.schema or {}
+        self.is_text = self.schema.get("type") == "string"
+        self.alone = _one_text(self.schema)
+
+    @property
+    def asked(self) -> Mapping[str, Any] | None:
+        """What the model is asked for: nothing special where a text will do."""
+        return None if self.is_text or not self.schema else self.schema
+
+    def read(self, answer: Value) -> Value:
+        """Raises StepError where it does not conform; the model is then asked again."""
+        value = answer
+        if isinstance(answer, str) and not self.is_text:
+            value = self._parsed(answer)
+        self.interface.check(value)
+        return value
+
+    def _parsed(self, text: str) -> Value:
+        fenced = _FENCE.fullmatch(text.strip())
+        try:
+            value = isolate(json.loads(fenced[1] if fenced else text))
+        except (ValueError, RecursionError, TooDeep):
+            value = None
+        if not self.schema:
+            return value if isinstance(value, (dict, list)) and is_json(value) else text
+        if isinstance(value, dict) or self.alone is None:
+            return text if value is None and text.strip() != "null" else value
+        return {self.alone: text}
+
+
+def _one_text(schema: Mapping[str, Any]) -> str | None:
+    """The name of an object's one property, where that is a text."""
+    properties = schema.get("properties")
+    if schema.get("type") != "object" or not isinstance(properties, Mapping) or len(properties) != 1:
+        return None
+    name, told = next(iter(properties.items()))
+    return name if isinstance(told, Mapping) and told.get("type") == "string" else None

@@ -1,0 +1,199 @@
+"""Where a policy's values are: what its agents are given, where what they gave is kept, its beginning and its end.
+
+The frame is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, as paths read it; an alias means its
+latest run (AMB-4). What no path may read stands under names that no alias can have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NoReturn
+
+from ...flow.frame import GONE, Ended, Frame, Given, Outcome, Ran, Ref
+from ...flow.misfits import told
+from ...flow.schemas import Misfit, judge
+from ...flow.values import Value, is_json, type_name
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from .delivery import Delivery
+from .path import ELEMENT, PARENT
+
+FIRST: Final = "first()"
+"""The output of whichever agent was the first to come to its end."""
+SIDE: Final = "side by side()"
+"""The outputs of a parallel policy's agents by alias."""
+OUTPUT: Final = "output()"
+"""The policy's own output."""
+HIDDEN: Final = "parent()"
+"""An agent whose alias is ``parent``: it runs, and no path can read it (AMB-23)."""
+
+
+def place_of(alias: str) -> str:
+    """Where in the frame what an agent was given and gave is kept."""
+    return HIDDEN if alias == PARENT else alias
+
+
+def output_of(alias: str) -> tuple[str, ...]:
+    return (place_of(alias), "output")
+
+
+def kept_at(frame: Frame, place: tuple[str, ...]) -> Value:
+    value: Value = frame
+    for name in place:
+        value = value[name]
+    return value
+
+
+class Handed:
+    """What an agent is given: what its mapping delivers, or without one the parent's whole input (AMB-3)."""
+
+    __slots__ = ("delivery",)
+
+    def __init__(self, delivery: Delivery | None) -> None:
+        self.delivery = delivery
+
+    @property
+    def names(self) -> tuple[tuple[str, Span | None], ...]:
+        return self.delivery.names if self.delivery else ()
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
+        given = self.delivery.build(frame, wanted) if self.delivery else frame[PARENT]["input"]
+        return {"prompt": as_prompt(given), "input": given, "alone": "input"}
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self.delivery.reads() if self.delivery else (Ref((PARENT, "input")),)
+
+
+class Whole:
+    """The parent's whole input: what a vendor's policy is given."""
+
+    __slots__ = ()
+    names: tuple[tuple[str, Span | None], ...] = ()
+
+    def build(self, frame: Frame, wanted: object = None) -> Value:
+        return frame[PARENT]["input"]
+
+    def reads(self) -> tuple[Ref, ...]:
+        return (Ref((PARENT, "input")),)
+
+
+def as_prompt(given: Value) -> str:
+    """An input as a text to ask with: the text that it is, or that its one field is, else JSON.
+
+    >>> as_prompt({"question": "why?"}), as_prompt({"a": 1})
+    ('why?', '{"a":1}')
+    """
+    alone = next(iter(given.values())) if type(given) is dict and len(given) == 1 else given
+    if isinstance(alone, str):
+        return alone
+    return json.dumps(given, ensure_ascii=False, separators=(",", ":"), default=lambda value: f"<{type_name(value)}>")
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keeps what an agent was given and gave."""
+
+    alias: str
+    first: bool = False
+    """Whether it is the first step, whose output is the policy's where that is asked for, also if the agent runs
+    again."""
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        kept = {**frame, place_of(self.alias): {"input": outcome.given, "output": outcome.value}}
+        if self.first:
+            kept[FIRST] = outcome.value
+        return kept
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref((place_of(self.alias),)), *([Ref((FIRST,))] if self.first else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Keeps a value under a name of the frame: an element of a batch, the output."""
+
+    name: str
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return {**frame, self.name: outcome.value}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref((self.name,)),)
+
+
+RESULT, EACH = Bind(OUTPUT), Bind(ELEMENT)
+
+
+class Beside:
+    """The frame after agents that ran side by side."""
+
+    __slots__ = ()
+
+    def join(self, frame: Frame, ran: Ran) -> Frame:
+        assert ran.names is not None, "branches have names"
+        outputs = {alias: value for alias, value in zip(ran.names, ran.values, strict=True) if value is not GONE}
+        return {**frame, SIDE: outputs, FIRST: ran.values[ran.order[0]]}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref((SIDE,)),)
+
+
+class Interface:
+    """What a policy takes or gives: a JSON Schema that a value must conform to, before the first step and at the end
+    (AMB-32)."""
+
+    __slots__ = ("_judge", "schema", "span", "word")
+
+    def __init__(self, word: Literal["input", "output"], schema: Mapping[str, Any] | None, span: Span | None) -> None:
+        self.word, self.schema, self.span = word, schema, span
+        self._judge: Callable[[Value], list[Misfit]] | None = None
+
+    def check(self, value: Value) -> None:
+        """Raises StepError ``policy.invalid-input`` or ``policy.invalid-output``."""
+        if not self.schema:
+            return
+        if not is_json(value):  # what is opaque travels, but where an interface asks for JSON it is none (decision A1)
+            self._refuse(f"is not JSON: it is or holds {type_name(_odd(value))}")
+        if self._judge is None:  # made when it is first needed: that costs an import
+            self._judge = judge(self.schema)
+        if misfits := self._judge(value):
+            self._refuse(f"does not conform to interface.{self.word}: {told(misfits)}")
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise StepError(Diagnostic(CODES[self.word], f"the {self.word} {why}", self.span))
+
+
+CODES: Mapping[str, str] = {"input": "policy.invalid-input", "output": "policy.invalid-output"}
+
+
+def start(interface: Interface) -> Callable[[Given], Frame]:
+    """The frame of the first step. No default of the schema is filled in."""
+
+    def begin(given: Given) -> Frame:
+        interface.check(given.input)
+        return {PARENT: {"input": given.input}}
+
+    return begin
+
+
+def end(interface: Interface) -> Callable[[Frame], Ended]:
+    def finish(frame: Frame) -> Ended:
+        interface.check(frame[OUTPUT])
+        return Ended(frame[OUTPUT], kept(frame))
+
+    return finish
+
+
+def kept(frame: Frame) -> dict[str, Value]:
+    """The outputs there are, by alias."""
+    ran = {name: told for name, told in frame.items() if name not in (PARENT, FIRST, SIDE, OUTPUT, ELEMENT)}
+    outputs = {PARENT if name == HIDDEN else name: told["output"] for name, told in ran.items()}
+    return {**outputs, **frame.get(SIDE, {})}
+
+
+def _odd(value: Value) -> Value:
+    """What of a value is not JSON."""
+    inside = value.values() if type(value) is dict else value if type(value) is list else ()
+    return next((_odd(part) for part in inside if not is_json(part)), value)
