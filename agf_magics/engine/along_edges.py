@@ -48,7 +48,12 @@ async def _round(
     run: Performer, step: Walk, ready: list[str], visits: Counter[str], frame: Frame, inside: Scope, index: Index
 ) -> list[tuple[str, Outcome]]:
     """Run the nodes of a round, at most ``width`` at once; their outcomes in the order of their names."""
+    earlier = run.journal.earlier if run.journal is not None else None
     names = iter(sorted(ready))
+    if earlier is not None:  # what ended the round is known before anything in it starts
+        ended = {name: earlier.has_failed((*inside.before, step.nodes[name].id, *index, visits[name] - 1))
+                 for name in ready}  # fmt: skip
+        names = iter(sorted(ready, key=lambda name: (not ended[name], name)))
     found: dict[str, Outcome] = {}
 
     async def worker() -> None:

@@ -38,12 +38,17 @@ class _Drain:
         """Ended and not stored yet."""
         self.ended: dict[Node, Outcome] = {}
         self.ends: asyncio.Queue[tuple[Node, Outcome]] = asyncio.Queue()
+        self.entered: dict[Node, Frame] | None = None
+        """Nodes that are ready, with what they see, while it is found out what an earlier session did; else None."""
 
     async def run_all(self) -> None:
         failure: BaseException | None = None
+        taken_up = await self.take_up()
         try:
             async with asyncio.TaskGroup() as group:
-                self.ask(self.agenda.nodes, group)
+                for node, frame in taken_up.items():
+                    group.create_task(self.one(node, frame))
+                self.ask(() if taken_up else self.agenda.nodes, group)
                 while self.running:
                     self.hold(*await self.ends.get())
                     while not self.ends.empty():
@@ -57,6 +62,26 @@ class _Drain:
             self.skip(node, Skip("what it reads never came"))
         self.frame = self.agenda.close(self.frame, self.ended)
         self.performer.reach(self.scope, self.frame)
+
+    async def take_up(self) -> dict[Node, Frame]:
+        """Store what an earlier session stored, in its order, before anything new is started: so every node sees what
+        it saw or would have seen. Gives the nodes that are ready now, with what they see."""
+        journal = self.performer.journal
+        if journal is None or journal.earlier is None:
+            return {}
+        nodes = tuple(self.agenda.nodes)
+        ats = [((*self.scope.before, node.step, *self.at(node)), self.scope.tries) for node in nodes]
+        entered = self.entered = {}
+        self.ask(nodes, None)
+        for i in journal.earlier.order("stored", ats):
+            frame = entered.pop(nodes[i], None)
+            if frame is not None:
+                outcome = await self.outcome(nodes[i], frame)
+                del self.running[nodes[i]]
+                self.end(nodes[i], outcome)
+                self.ask(self.agenda.feeds(nodes[i]), None)
+        self.entered = None
+        return entered
 
     def hold(self, node: Node, outcome: Outcome) -> None:
         del self.running[node]
@@ -73,7 +98,7 @@ class _Drain:
             self.end(node, self.held.pop(node))
             self.ask(self.agenda.feeds(node), group)
 
-    def ask(self, nodes: Iterable[Node], group: asyncio.TaskGroup) -> None:
+    def ask(self, nodes: Iterable[Node], group: asyncio.TaskGroup | None) -> None:
         """Start what is ready among ``nodes``; what will never be is skipped, and those it feeds are asked in turn."""
         asked = dict.fromkeys(nodes)
         while asked:
@@ -88,19 +113,25 @@ class _Drain:
             elif said == "go":
                 del self.waiting[node]
                 self.running[node] = None
-                group.create_task(self.one(node, self.agenda.enter(node, self.frame)))
+                frame = self.agenda.enter(node, self.frame)
+                if self.entered is not None:
+                    self.entered[node] = frame
+                elif group is not None:
+                    group.create_task(self.one(node, frame))
 
     async def one(self, node: Node, frame: Frame) -> None:
+        self.ends.put_nowait((node, await self.outcome(node, frame)))
+
+    async def outcome(self, node: Node, frame: Frame) -> Outcome:
         step = self.steps[node.step]
         try:
             value, _ = await self.performer.step(step, frame, self.inside, self.at(node))
             fired = not getattr(step, "awaited", True)
-            outcome = Outcome(value, status="fired" if fired else "finished")
+            return Outcome(value, status="fired" if fired else "finished")
         except StepError as error:
             if not swallowed(error):
                 raise
-            outcome = Outcome(None, None, error, "failed")
-        self.ends.put_nowait((node, outcome))
+            return Outcome(None, None, error, "failed")
 
     def skip(self, node: Node, said: Skip) -> None:
         del self.waiting[node]
@@ -109,6 +140,9 @@ class _Drain:
         self.end(node, Outcome(said.why, status="skipped"))
 
     def end(self, node: Node, outcome: Outcome) -> None:
+        journal = self.performer.journal
+        if journal is not None and outcome.status != "skipped":
+            journal.mark("stored", (*self.scope.before, node.step, *self.at(node)), self.scope.tries)
         self.frame = self.agenda.store(node, self.frame, outcome)
         self.ended[node] = outcome
         self.performer.reach(self.scope, self.frame)

@@ -60,6 +60,14 @@ class StepFinished(NamedTuple):
     value: Value = None
 
 
+class StepKept(NamedTuple):
+    """A call that is not made: the outcome that it had in an earlier session of the run ``run`` stands for it."""
+
+    at: At
+    when: float
+    run: str
+
+
 class StepFailed(NamedTuple):
     at: At
     when: float
@@ -155,6 +163,6 @@ class RunEnded(NamedTuple):
 
 
 Event = (
-    RunStarted | StepStarted | StepFinished | StepFailed | StepCancelled | StepLeft | StepRetried | StepSkipped
-    | ElementDropped | FannedOut | EdgeTaken | Asked | Answered | FiredEnded | Warned | RunEnded
+    RunStarted | StepStarted | StepFinished | StepKept | StepFailed | StepCancelled | StepLeft | StepRetried
+    | StepSkipped | ElementDropped | FannedOut | EdgeTaken | Asked | Answered | FiredEnded | Warned | RunEnded
 )  # fmt: skip

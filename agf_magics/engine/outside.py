@@ -15,9 +15,10 @@ from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import events as ev
 from .calls import TimedOut
-from .journal import Journal, error_from, value_of
+from .journal import Journal
 from .limits import Grant, granted
 from .perform import Index, Performer, Scope, clock
+from .records import error_from, value_of
 
 Outer = Tool | Agent | Transform | Policy
 """What is called outside: a function of somebody's."""

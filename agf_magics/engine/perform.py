@@ -17,6 +17,7 @@ from ..flow.values import Value
 from ..text.diagnostics import StepError
 from . import events as ev
 from .host import TURN, Host, StillRunning
+from .journal import Journal
 from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from .link import Linked
 
@@ -38,6 +39,8 @@ class Scope(NamedTuple):
     """How many flows and agents are open inside each other."""
     meters: tuple[Meter, ...] = ()
     """What the open definitions allow themselves, the outermost first."""
+    tries: str = ""
+    """Which attempts of what is around it, where they are not the first: see `journal.again`."""
 
 
 Index = tuple[int, ...]
@@ -69,6 +72,7 @@ class Performer:
         emit: Callable[[ev.Event], None],
         budget: Budget,
         dry: bool = False,
+        journal: Journal | None = None,
     ) -> None:
         self.shapes = shapes
         self.host = host
@@ -76,6 +80,8 @@ class Performer:
         self.budget = budget
         self.dry = dry
         """Tools and agents are not called: values made from their schemas answer."""
+        self.journal = journal
+        """None: nothing is kept."""
         self.reached: Frame | None = None
         """What the outermost flow's last finished step left."""
         self.calls = 0
@@ -124,6 +130,8 @@ class Performer:
             emit(ev.StepFailed(at, clock(), error))
             if step.rescue is None or not swallowed(error):
                 raise
+            if self.journal is not None:
+                self.journal.mark("rescued", at, scope.tries)
             value = step.rescue(error)  # type: ignore[arg-type]  # what is swallowed is a StepError
             if step.target is not None:
                 frame = step.target.store(frame, Outcome(value, None, error, "failed"))  # type: ignore[arg-type]

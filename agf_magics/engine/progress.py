@@ -6,107 +6,21 @@ counters, never a row per element: 100,000 elements cost one row and the failure
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..flow.steps import Each, Flow, Fold, Repeat, Step, Walk, children
+from ..flow.steps import Flow
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic
 from . import events as ev
+from .rows import Key, Row, Tree
 
-Key = tuple[str, ...]
-"""Which row: an `At` without its indices."""
+__all__ = ["Key", "Progress", "Row"]
 
 FAILURES_KEPT = 50
 """Failed elements listed by name; the rest is a count."""
 
-
 EDGES_KEPT = 1_000
-
-
-class Row:
-    """One step of the tree: how often it started and how that ended."""
-
-    __slots__ = (
-        "cancelled",
-        "depth",
-        "dropped",
-        "ended",
-        "error",
-        "excused",
-        "failed",
-        "fatal",
-        "finished",
-        "key",
-        "label",
-        "left",
-        "many",
-        "retried",
-        "skipped",
-        "started",
-        "value",
-        "when",
-        "width",
-        "within",
-        "word",
-    )  # fmt: skip
-
-    def __init__(self, key: Key, depth: int, word: str, label: str, many: bool) -> None:
-        self.key = key
-        self.depth = depth
-        self.word = word
-        self.label = label
-        self.many = many
-        """Whether it stands in a fan-out or a fold and may run more than once."""
-        self.started = self.finished = self.failed = self.cancelled = 0
-        self.left = self.skipped = self.dropped = self.retried = 0
-        self.excused = False
-        """Whether it stands in an element that was dropped or tried again: its failures are the element's."""
-        self.within: tuple[Row, ...] | None = None
-        self.fatal = False
-        """Whether the run ended by its failure."""
-        self.width: int | None = None
-        """How many elements its fan-out announced, summed over every time it ran; None before."""
-        self.value: Value = None
-        self.error: BaseException | None = None
-        self.when: float | None = None
-        """The first start and (`ended`) the last end, in seconds of the run's clock."""
-        self.ended: float | None = None
-
-    @property
-    def id(self) -> str:
-        """As an `At` is written: ``steps[1]/steps[0].do``."""
-        return "/".join(self.key)
-
-    @property
-    def running(self) -> int:
-        return self.started - self.finished - self.failed - self.cancelled - self.left
-
-    @property
-    def state(self) -> str:
-        """pending, running, ok, failed, cancelled, skipped, left. A step whose failed attempts were retried or dropped
-        is what it came to in the end."""
-        if self.running:
-            return "running"
-        if self.left:
-            return "left"
-        if self.cancelled:
-            return "cancelled"
-        if self.fatal or (self.failed > self.retried + self.dropped and not self.excused):
-            return "failed"
-        if self.started:
-            return "ok" if self.finished else "failed"
-        return "skipped" if self.skipped else "pending"
-
-    @property
-    def seconds(self) -> float | None:
-        """From its first start to its last end."""
-        return None if self.when is None or self.ended is None else self.ended - self.when
-
-    def __repr__(self) -> str:
-        times = f", {self.finished} of {self.started}" if self.many else ""
-        took = f", {self.seconds:.3f} s" if self.seconds is not None else ""
-        return f"<{self.id} {self.word} {self.label}: {self.state}{times}{took}>"
 
 
 class Progress:
@@ -117,8 +31,10 @@ class Progress:
         self.name = flow.name
         self.status = "pending"
         """pending, running, ok, error, cancelled, waiting."""
-        self.rows: dict[Key, Row] = {}
+        tree = Tree(flow, callees or {})
+        self.rows = tree.rows
         """In the order of the tree."""
+        self._unseen = tree.unseen
         self.failures: list[tuple[ev.At, BaseException]] = []
         """The first FAILURES_KEPT elements that failed for good (dropped ones too), by moment."""
         self.failed = 0
@@ -134,8 +50,6 @@ class Progress:
         self.ended: float | None = None
         self.changes = 0
         """Grows with every event: a view that has seen this number has nothing to draw."""
-        for row in _rows(flow, callees or {}, (), 0, False):
-            self.rows[row.key] = row
 
     def apply(self, event: ev.Event) -> None:
         if self.ended is not None and type(event) not in (
@@ -149,7 +63,10 @@ class Progress:
     def row(self, at: ev.At) -> Row:
         # Two dict look-ups serve a plain step and an element of one fan-out; only deeper moments are searched.
         found = self.rows.get(at) or self.rows.get(at[:-1])  # type: ignore[arg-type]
-        return found or self.rows[tuple(bit for bit in at if type(bit) is str)]
+        if found is None:
+            key = tuple(bit for bit in at if type(bit) is str)
+            found = self.rows.get(key) or self._unseen[key]
+        return found
 
     @property
     def seconds(self) -> float | None:
@@ -169,6 +86,10 @@ def _finished(p: Progress, e: ev.StepFinished) -> None:
     row.ended = e.when
     if not row.many:
         row.value = e.value
+
+
+def _kept(p: Progress, e: ev.StepKept) -> None:
+    p.row(e.at).earlier += 1
 
 
 def _failed(p: Progress, e: ev.StepFailed) -> None:
@@ -197,8 +118,10 @@ def _retried(p: Progress, e: ev.StepRetried) -> None:
 
 
 def _skipped(p: Progress, e: ev.StepSkipped) -> None:
-    for row in _within(p, p.row(e.at)):  # a step that is not run runs none of its own
-        row.skipped += 1
+    row = p.row(e.at)
+    row.why = e.why
+    for inner in _within(p, row):  # a step that is not run runs none of its own
+        inner.skipped += 1
 
 
 def _dropped(p: Progress, e: ev.ElementDropped) -> None:
@@ -280,6 +203,7 @@ def _is_in(key: Key, step: str) -> bool:
 FOLD: dict[type, Callable[[Progress, Any], None]] = {
     ev.StepStarted: _started,
     ev.StepFinished: _finished,
+    ev.StepKept: _kept,
     ev.StepFailed: _failed,
     ev.StepCancelled: _cancelled,
     ev.StepLeft: _left,
@@ -295,19 +219,3 @@ FOLD: dict[type, Callable[[Progress, Any], None]] = {
     ev.RunStarted: _begun,
     ev.RunEnded: _over,
 }
-
-
-def _rows(flow: Flow, callees: Mapping[str, Any], before: Key, depth: int, many: bool) -> Iterator[Row]:
-    def under(step: Step, depth: int, many: bool) -> Iterator[Row]:
-        key = (*before, step.id)
-        yield Row(key, depth, step.word, step.label, many)
-        repeats = many or isinstance(step, (Each, Fold, Repeat, Walk))
-        for child in children(step):
-            collects = isinstance(step, Each) and child is step.collect
-            yield from under(child, depth + 1, many if collects else repeats)
-        callee = callees.get(step.id)
-        if callee is not None and isinstance(getattr(callee, "flow", None), Flow):
-            yield from _rows(callee.flow, callee.callees, key, depth + 1, many)
-
-    for step in flow.body.steps:
-        yield from under(step, depth, many)

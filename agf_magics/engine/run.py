@@ -16,6 +16,7 @@ from .by_need import by_need
 from .host import Host
 from .in_order import choose, compute, fold, repeat, sequence
 from .invoke import in_time, invoke, metered
+from .journal import Journal
 from .limits import Budget, Limits, granted, inside
 from .link import Linked
 from .perform import Performer, Scope, Shape, Unanswered, clock
@@ -53,25 +54,34 @@ async def run(
     emit: Callable[[ev.Event], None],
     limits: Limits,
     dry: bool = False,
+    journal: Journal | None = None,
+    work: str = "",
 ) -> Done:
     """Run ``linked`` to its end and tell ``emit`` of everything that happens; RunEnded is the last of it, always.
 
     A run that a tool or an agent starts may use what that one was granted.
 
+    With a ``journal`` it is kept, and what that has of earlier sessions is not done again; ``work`` is the work order.
+
     Raises StepError when a step failed, CancelledError when the run was cancelled.
     """
     budget = Budget(limits)
-    performer = Performer(SHAPES, host, emit, budget, dry)
+    performer = Performer(SHAPES, host, emit, budget, dry, journal)
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     within = inside.set(True)
     try:
         # asyncio.timeout(None) would cost nothing here, but a run's own deadline must be told from a tool's.
         async with asyncio.timeout(limits.timeout) as deadline:
+            if journal is not None:
+                await journal.begin(emit, linked.flow.name, linked.flow.language, work)
             scope = Scope(linked, grant=granted.get(), meters=metered(linked.flow, 0))
             ended = await in_time(linked.flow, performer.flow(scope, given))
     except asyncio.CancelledError:
-        emit(ev.RunEnded(clock(), "cancelled", stores=_kept(performer, linked)))
+        kept = _kept(performer, linked)
+        if journal is not None:
+            journal.end("cancelled", None, kept, None)
+        emit(ev.RunEnded(clock(), "cancelled", stores=kept))
         raise
     except TimeoutError as error:
         assert deadline.expired(), "only the run's own deadline raises TimeoutError here"
@@ -85,8 +95,13 @@ async def run(
         kept = _kept(performer, linked)
         if isinstance(failure, StepError) and failure.partial is None:
             failure.partial = kept
-        emit(ev.RunEnded(clock(), "waiting" if isinstance(failure, Unanswered) else "error", failure, kept))
+        status = "waiting" if isinstance(failure, Unanswered) else "error"
+        if journal is not None:
+            journal.end(status, None, kept, failure)
+        emit(ev.RunEnded(clock(), status, failure, kept))
         raise failure
+    if journal is not None:
+        journal.end("ok", ended.output, ended.stores, None)
     emit(ev.RunEnded(clock(), "ok", stores=ended.stores))
     return Done(ended, performer.calls, budget.spawned)
 

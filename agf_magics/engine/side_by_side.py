@@ -7,7 +7,7 @@ bytes). Isolation needs no code here: frames are never changed, so what an eleme
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from ..flow.frame import GONE, Frame, Outcome, Ran
 from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
@@ -18,6 +18,7 @@ from . import events as ev
 from .in_order import elements, tell
 from .link import Linked, schema_of
 from .perform import Index, Performer, Scope, clock, swallowed
+from .records import again
 
 
 async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -35,11 +36,16 @@ async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: In
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
     values: list[Value] = [GONE] * len(items)
     store, body = step.element.store, step.body
+    of_body = (*scope.before, body.id, *index)
 
     async def one(i: int, attempt: int) -> None:
-        values[i], _ = await run.step(body, store(frame, Outcome(items[i])), inside, (*index, i), attempt)
+        where = inside if attempt == 1 else _again(inside, (*of_body, i), attempt)
+        values[i], _ = await run.step(body, store(frame, Outcome(items[i])), where, (*index, i), attempt)
 
-    failures = await _pool(run, step, one, len(items), step.limit, lambda i: (*scope.before, body.id, *index, i))
+    earlier = run.journal.earlier if run.journal is not None else None
+    first = earlier.failed_elements(of_body) if earlier is not None else []
+    plan = _Plan(range(len(items)), step.limit, first=[i for i in first if i < len(items)])
+    failures = await _pool(run, step, one, plan, lambda i: (*of_body, i), scope.tries)
     if step.on_error == "finish":
         _fail(failures, [None if value is GONE else value for value in values])
     # A for_each in collect is one inside this one (semantics 10), but nothing runs beside it.
@@ -55,12 +61,22 @@ async def branches(run: Performer, step: Branches, frame: Frame, scope: Scope, i
     run.budget.foresee(sum(sessions(branch, scope.linked) for branch in steps), step.span)
     values: list[Value] = [GONE] * len(steps)
     names, order = tuple(step.branches), list[int]()
+    ats = [(*scope.before, branch.id, *index) for branch in steps]
+    journal = run.journal
 
     async def one(i: int, attempt: int) -> None:
-        values[i], _ = await run.step(steps[i], frame, inside, index, attempt)
+        where = inside if attempt == 1 else _again(inside, ats[i], attempt)
+        values[i], _ = await run.step(steps[i], frame, where, index, attempt)
         order.append(i)
+        if journal is not None:
+            journal.mark("ended", ats[i], scope.tries)
 
-    failures = await _pool(run, step, one, len(steps), len(steps), lambda i: (*scope.before, steps[i].id, *index))
+    plan = _Plan(range(len(steps)), len(steps))
+    if journal is not None and journal.earlier is not None:
+        done = journal.earlier.order("ended", [(at, scope.tries) for at in ats])
+        failed = [i for i, at in enumerate(ats) if i not in done and journal.earlier.has_failed(at)]
+        plan = _Plan(range(len(steps)), len(steps), done, failed)
+    failures = await _pool(run, step, one, plan, ats.__getitem__, scope.tries)
     if step.on_error == "finish":
         _fail(failures, {name: values[i] for i, name in enumerate(names) if values[i] is not GONE})
     return await _collect(run, step, frame, Ran(values, names, failures, order), scope, index)
@@ -103,24 +119,37 @@ def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
     raise first
 
 
+class _Plan:
+    """In which order a pool begins what it runs. One that was kept and is taken up again begins with what had ended:
+    what made the others stop is then known before any of them starts."""
+
+    def __init__(self, numbers: range, width: int, done: list[int] | None = None, first: list[int] | None = None):
+        self.count = len(numbers)
+        self.width = min(width, len(numbers))
+        self.done = done or ()
+        """One after another, in the order in which they ended."""
+        ahead = {*self.done, *(first or ())}
+        self.rest: Iterator[int] = iter([*(first or ()), *(i for i in numbers if i not in ahead)] if ahead else numbers)
+        """Side by side."""
+
+
 async def _pool(
     run: Performer,
     step: Each | Branches,
     one: Callable[[int, int], Awaitable[None]],
-    count: int,
-    width: int,
+    plan: _Plan,
     at: Callable[[int], ev.At],
+    tries: str,
 ) -> dict[int, StepError]:
-    """Run ``one(i, attempt)`` for every i below ``count``, at most ``width`` at once, under the step's on_error.
+    """Run ``one(i, attempt)`` for everything of ``plan`` under the step's on_error.
 
     Gives what failed and did not end it, where somebody asks: not what a pipeline drops.
     """
-    numbers = iter(range(count))
     failures: dict[int, StepError] = {}
     kept = step.gather is not None or step.on_error == "finish"
     failure: BaseException | None = None
 
-    async def worker() -> None:
+    async def worker(numbers: Iterable[int]) -> None:
         nonlocal failure
         for i in numbers:
             if failure is not None:  # P15: after a failure no further element starts
@@ -138,9 +167,14 @@ async def _pool(
                         failures[i] = error  # type: ignore[assignment]  # what is swallowed is a StepError
                     if swallows and attempt <= step.retries:
                         run.emit(ev.StepRetried(at(i), clock(), error))
+                        if run.journal is not None:
+                            made = tries if attempt == 1 else again(tries, at(i), attempt)
+                            run.journal.mark("retried", at(i), made)
                         attempt += 1
                     elif swallows and step.on_error == "continue":
                         run.emit(ev.ElementDropped(at(i), clock(), error))
+                        if run.journal is not None:
+                            run.journal.mark("dropped", at(i), tries)
                         break
                     elif swallows and step.on_error == "finish":
                         break
@@ -148,19 +182,25 @@ async def _pool(
                         failure = failure or error
                         raise
 
-    if min(width, count) <= 1:
-        await worker()
+    if plan.done:
+        await worker(plan.done)
+    if plan.width <= 1:
+        await worker(plan.rest)
         return failures
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(width, count)):
-                group.create_task(worker())
+            for _ in range(plan.width):
+                group.create_task(worker(plan.rest))
     except BaseExceptionGroup as group:
         failure = failure or group.exceptions[0]
     # Raised outside `except`: IPython prints a whole traceback for an error that has a group as its context.
     if failure is not None:
         raise failure
     return failures
+
+
+def _again(scope: Scope, at: ev.At, attempt: int) -> Scope:
+    return scope._replace(tries=again(scope.tries, at, attempt))
 
 
 def sessions(step: Step, linked: Linked) -> int:

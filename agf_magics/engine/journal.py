@@ -1,0 +1,202 @@
+"""What one run did, as it is kept: each call's outcome before the step that made it goes on; and taken up again.
+
+Kept is what cannot be computed again: what user code returned or raised, what a person answered, what was started and
+forgotten, and the order in which things that ran side by side ended. Expressions, choices and joins are computed again
+when a run is taken up: they give the same, from the same outcomes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ..flow.steps import Invoke
+from ..flow.values import Value
+from ..registry import Tool, shown_arguments
+from ..text.diagnostics import Diagnostic, StepError
+from . import events as ev
+from .earlier import Earlier
+from .pickles import Packed, encode, pack, preview, sign, user_key, weigh
+from .records import Record, error_json, row_crc
+from .store import ADD, Store, Trouble, crc
+
+BEGIN = "INSERT INTO runs (num, run, name, language, status, started, owner, work, crc) VALUES (?,?,?,?,?,?,?,?,?)"
+END = "UPDATE runs SET status=?, ended=?, form=?, output=?, shown=?, stores=?, error=?, sign=? WHERE num=? AND owner=?"
+
+
+class Begun(NamedTuple):
+    """A call that goes on: what is known of it before it ends."""
+
+    at: ev.At
+    tries: str
+    kind: str
+    name: str
+    started: float
+    given: str | None
+    whole: bool
+
+
+class Journal:
+    """The journal of one run. What is kept is kept in the order of the calls to it, so a mark is durable before
+    anything that came after it."""
+
+    def __init__(self, store: Store, num: int, run_id: str, most: int, earlier: Earlier | None = None) -> None:
+        self.store = store
+        self.num = num
+        self.run_id = run_id
+        self.most = most
+        """Bytes a value may take."""
+        self.earlier = earlier
+        """What an earlier session of this run did; None: there was none."""
+        self.broken: Trouble | None = None
+        """Why nothing is kept any more."""
+        self.emit: Callable[[ev.Event], None] = lambda event: None
+        self._key: bytes | None = None
+        self._seq = earlier.seq if earlier is not None else 0
+        self._said: set[str] = set()
+
+    async def begin(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
+        """Keep the work order, before the first step; a run that is taken up has one."""
+        self.emit = emit
+        if self.earlier is not None:
+            return
+        row = (self.num, self.run_id, name, language, "running", time.time(), self.store.owner.name, work,
+               crc(self.run_id, work))  # fmt: skip
+        await self._write(BEGIN, lambda: row)
+
+    def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
+        """Keep how it ended; nobody waits for it. Tried where nothing could be kept, too: what was full may have room
+        again, and a run without an end looks interrupted."""
+        self.store.write_later(END, self._ending(status, output, stores, error), self._break)
+
+    # --- calls ---
+
+    def kept(self, at: ev.At, tries: str) -> Record | None:
+        """How this call ended, where it did in an earlier session."""
+        return self.earlier.outcomes.pop((at, tries), None) if self.earlier is not None else None
+
+    def calling(self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any) -> Begun:
+        """A call that is about to be made; ``given`` is written down now, because user code may change it."""
+        if isinstance(callee, Tool):
+            given = shown_arguments(callee, given)
+        size = weigh(given)
+        whole = 0 <= size <= self.most
+        text = encode(given if whole else preview(given))
+        return Begun(at, tries, step.kind, getattr(callee, "name", step.name.text), time.time(), text, whole)
+
+    async def returned(self, call: Begun, value: Value) -> None:
+        """Keep what a call gave, and go on when that is durable."""
+        packed = pack(value, self.most)
+        if packed.form == "again":
+            self._unkept(call, packed)
+        await self._keep("finished", call, packed, None)
+
+    async def raised(self, call: Begun, error: StepError) -> None:
+        """Keep that it failed."""
+        await self._keep("failed", call, Packed("json", None), error_json(error))
+
+    def answered(self, at: ev.At, tries: str) -> Record | None:
+        """What a person answered here, in an earlier session."""
+        return self.earlier.answers.pop((at, tries), None) if self.earlier is not None else None
+
+    async def keep_answer(self, call: Begun, value: Value) -> None:
+        """Keep what a person answered: nobody is asked twice."""
+        await self._keep("answered", call, pack(value, self.most), None)
+
+    async def once(self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any) -> bool:
+        """Whether a call that nobody waits for may be started: never twice. Durable before it starts."""
+        if self.earlier is not None and ("fired", at, tries) in self.earlier.marks:
+            return False
+        await self._keep("fired", self.calling(step, callee, at, tries, given), Packed("json", None), None)
+        return True
+
+    def mark(self, what: str, at: ev.At, tries: str = "") -> None:
+        """Keep that something happened; nobody waits for it."""
+        if self.broken is not None or (self.earlier is not None and (what, at, tries) in self.earlier.marks):
+            return
+        self._seq += 1
+        row = (self.num, self._seq, what, encode(at), tries, "", "", None, None, None, 0, None, None, None, None, None)
+        self.store.write_later(ADD, lambda: (*row, row_crc(row)), self._break)
+
+    async def _keep(self, what: str, call: Begun, packed: Packed, error: str | None) -> None:
+        self._seq += 1
+        seq, ended = self._seq, time.time()
+        if packed.form == "pickle" and self._signing() is None:
+            packed = Packed("again", None, packed.shown, "this user has no key to sign it with")
+            self._unkept(call, packed)
+
+        def row() -> tuple[Any, ...]:
+            at, value = encode(call.at), packed.data
+            signature = self._signature(at, call.tries, value) if packed.form == "pickle" else None
+            parts = (self.num, seq, what, at, call.tries, call.kind, call.name, call.started, ended, call.given,
+                     int(call.whole), packed.form, value, packed.shown, error, signature)  # fmt: skip
+            return (*parts, row_crc(parts))
+
+        await self._write(ADD, row)
+
+    def _signing(self) -> bytes | None:
+        self._key = self._key or user_key()
+        return self._key
+
+    def _signature(self, at: str, tries: str, data: str | bytes | None) -> bytes | None:
+        assert self._key is not None
+        assert data is not None
+        return sign(self._key, self.run_id, at, tries, data)
+
+    def _ending(
+        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
+    ) -> tuple[Any, ...]:
+        packed = pack(output, self.most)
+        signature = None
+        if packed.form == "pickle":
+            key = self._signing()
+            signature = sign(key, self.run_id, "output", "", packed.data or b"") if key is not None else None
+        kept = dict(stores)
+        text = encode(kept if 0 <= weigh(kept) <= self.most else preview(kept))
+        told = error_json(error) if error is not None else None
+        return (status, time.time(), packed.form, packed.data, packed.shown, text, told, signature, self.num,
+                self.store.owner.name)  # fmt: skip
+
+    # --- trouble ---
+
+    async def _write(self, statement: str, row: Any, tell: bool = True) -> None:
+        if self.broken is not None:
+            return
+        try:
+            await self.store.write(statement, row)
+        except Trouble as trouble:
+            self._break(trouble)
+            if tell:
+                self.tell()
+
+    def _break(self, trouble: Trouble) -> None:
+        self.broken = self.broken or trouble
+
+    def tell(self) -> None:
+        """Say, once, that nothing is kept any more."""
+        if self.broken is not None and self.broken.code not in self._said:
+            self._said.add(self.broken.code)
+            self.emit(ev.Warned(time.monotonic(), lost(self.broken)))
+
+    def _unkept(self, call: Begun, packed: Packed) -> None:
+        id = next(str(bit) for bit in reversed(call.at) if isinstance(bit, str))
+        if id not in self._said:
+            self._said.add(id)
+            message = f"what {call.name!r} gave in {id} is not kept: {packed.why}"
+            hint = "a run that is taken up calls it again"
+            self.emit(ev.Warned(time.monotonic(), Diagnostic("journal.unkept", message, None, hint, "warning")))
+
+
+CURES = {
+    "journal.full": "make room; until then this run cannot be taken up from here",
+    "journal.unwritable": "%config AgfMagics.journal says where runs are kept; None: nowhere",
+    "journal.damaged": "move it away: the next run begins a new one",
+    "journal.busy": "another process holds it: is one stopped in the middle?",
+    "journal.newer": "update agf-magics, or move the file away",
+}
+
+
+def lost(trouble: Trouble) -> Diagnostic:
+    """That a run goes on and is not kept."""
+    return Diagnostic(trouble.code, f"this run is not kept: {trouble}", None, CURES[trouble.code], "warning")

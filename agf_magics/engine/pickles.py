@@ -1,0 +1,242 @@
+"""A value as it lies in the journal: JSON as it is, what is opaque as a signed pickle, what is neither not at all.
+
+Pickled is a value where the call that gave it ended, before another step can touch it, and by Python's own pickle: so a
+class of the notebook is looked up by its name when it is read, and is the class that the notebook has now. Only what
+that cannot take (a lambda, a class of a function) goes to cloudpickle, where it is installed. A pickle is code: it is
+read for a resumed run alone, never to list or to show one, and only with the signature of the user who wrote it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import importlib
+import io
+import json
+import os
+import pickle
+import secrets
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ..flow.values import ATOMS, DEEPEST, Value
+
+Form = Literal["json", "pickle", "again"]
+"""``again``: it could not be kept, so whatever gave it must run again."""
+
+TEXT = frozenset({str})
+
+PREVIEWED = 200
+"""Parts of a value with opaque ones in it that are kept to be shown."""
+
+encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
+"""Plain ASCII, NaN and lone surrogates too: what this writes, `json.loads` reads as it was."""
+
+
+class Packed(NamedTuple):
+    """A value in one of three forms."""
+
+    form: Form
+    data: str | bytes | None = None
+    shown: str | None = None
+    """JSON to show where the form is not JSON itself."""
+    why: str | None = None
+    """Why it could not be kept."""
+
+
+class Unreadable(Exception):
+    """A kept value that cannot be had."""
+
+
+def pack(value: Value, most: int) -> Packed:
+    """``value`` as it is kept; ``most``: bytes that it may take."""
+    size = weigh(value)
+    if size > most:
+        return Packed("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
+    if size >= 0:
+        try:
+            text = encode(value)
+        except (ValueError, RecursionError, MemoryError) as error:  # a number of 5,000 digits
+            return Packed("again", None, None, f"{type(error).__name__}: {error}")
+        if len(text) <= most:
+            return Packed("json", text)
+        return Packed("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
+    return _pickled(value, most)
+
+
+def weigh(value: Value, room: int = DEEPEST) -> int:
+    """About how many characters of JSON ``value`` takes; -1 where something in it is opaque.
+
+    Counted before anything is written: a list of a thousand times the same long text is small until it is.
+    """
+    kind = type(value)
+    if kind is str:
+        return len(value) + 2
+    if kind in ATOMS:
+        return 8
+    if kind is list:
+        return _weigh_all(value, value, room)
+    if kind is dict and TEXT.issuperset(map(type, value)):
+        return _weigh_all(value, value.values(), room)
+    return -1
+
+
+def _weigh_all(whole: Any, parts: Any, room: int) -> int:
+    size = 8 * len(whole)
+    if ATOMS.issuperset(map(type, parts)):
+        return size + sum([len(part) for part in parts if type(part) is str])
+    if room <= 0:
+        return -1
+    for part in parts:
+        more = weigh(part, room - 1)
+        if more < 0:
+            return -1
+        size += more
+    return size
+
+
+def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value:
+    """``value`` as JSON to be shown: the first parts of it, what is opaque named by its class."""
+    left = [PREVIEWED] if left is None else left
+    left[0] -= 1
+    kind = type(value)
+    if kind is str:
+        return value if len(value) <= 2_000 else f"{value[:2_000]}… ({len(value):,} characters)"
+    if kind in ATOMS:
+        return value
+    if kind is list and room and left[0] > 0:
+        return [preview(part, room - 1, left) for part in value[: max(left[0], 1)]]
+    if kind is dict and room and left[0] > 0 and TEXT.issuperset(map(type, value)):
+        return {key: preview(value[key], room - 1, left) for key in list(value)[: max(left[0], 1)]}
+    return f"⟨{kind.__name__}{_extent(value, kind)}⟩"
+
+
+def _extent(value: Any, kind: type) -> str:
+    if kind in (list, dict):
+        return f" of {len(value):,}"
+    shape = getattr(value, "shape", None) if kind.__module__.split(".")[0] in ("numpy", "pandas", "polars") else None
+    return " " + " × ".join(f"{n:,}" for n in shape) if type(shape) is tuple and shape else ""
+
+
+class _Bounded(io.BytesIO):
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def write(self, data: Any) -> int:
+        if self.tell() + memoryview(data).nbytes > self.most:
+            raise _TooLarge
+        return super().write(data)
+
+
+class _TooLarge(Exception):
+    pass
+
+
+def _pickled(value: Value, most: int) -> Packed:
+    shown = encode(preview(value))
+    why = ""
+    for pickler in _picklers():
+        file = _Bounded(most)
+        try:
+            pickler(file, protocol=5).dump(value)
+            return Packed("pickle", file.getvalue(), shown)
+        except _TooLarge:
+            return Packed("again", None, shown, f"it has more than {_bytes(most)}")
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # somebody's __reduce__
+            why = why or f"{type(error).__name__}: {_said(error)}"
+    return Packed("again", None, shown, f"it cannot be pickled ({why})")
+
+
+def _picklers() -> list[Any]:
+    found: list[Any] = [pickle.Pickler]
+    try:
+        return [*found, importlib.import_module("cloudpickle").Pickler]
+    except ImportError:
+        return found
+
+
+def unpack(form: str, data: str | bytes | None) -> Value:
+    """The value. Raises Unreadable; a pickle's signature is the caller's to check first."""
+    try:
+        if form == "json" and data is not None:
+            return json.loads(data)
+        if form == "pickle" and isinstance(data, bytes):
+            return pickle.loads(data)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise Unreadable(f"{type(error).__name__}: {_said(error)}") from None
+    raise Unreadable("it was not kept")
+
+
+# --- signatures -------------------------------------------------------------------------------------------------------
+
+
+def sign(key: bytes, *parts: str | bytes) -> bytes:
+    """A signature over ``parts``, each with its length."""
+    made = hmac.new(key, digestmod=hashlib.sha256)
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        made.update(len(raw).to_bytes(8, "big"))
+        made.update(raw)
+    return made.digest()
+
+
+def is_signed(key: bytes | None, signature: bytes | None, *parts: str | bytes) -> bool:
+    return key is not None and signature is not None and hmac.compare_digest(sign(key, *parts), signature)
+
+
+def key_file() -> Path:
+    """Where this user's key lies: outside of every project."""
+    home = Path.home()
+    if sys.platform == "win32":
+        folder = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    else:
+        folder = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return folder / "agf-magics" / "journal.key"
+
+
+def user_key() -> bytes | None:
+    """This user's key, made when there is none; None where it can be neither read nor written."""
+    try:
+        return _key(key_file())
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return None
+
+
+@cache
+def _key(path: Path) -> bytes:
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(file, "wb") as writer:
+            writer.write(secrets.token_bytes(32))
+        try:
+            os.link(made, path)  # whoever is first, it is written whole
+        except FileExistsError:
+            pass
+        finally:
+            made.unlink()
+    found = path.read_bytes()
+    if len(found) != 32:
+        raise OSError(f"{path} is no key")
+    return found
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)[:300]
+    except BaseException:
+        return "(its text cannot be had)"
+
+
+def _bytes(number: int) -> str:
+    return f"{number / 1e6:g} MB" if number >= 100_000 else f"{number:,} bytes"
