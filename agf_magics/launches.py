@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .define import load
-from .engine.limits import ANYTHING, Grant, granted, refuse_inside
+from .engine.limits import ANYTHING, OFFERED, Grant, granted, refuse_inside
 from .flow.steps import Flow
 from .flow.values import Value, is_json, type_name
 from .launch import Run, begin, live
@@ -22,8 +22,6 @@ from .text.source import Source
 
 Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""
-
-PREFIX = "pipeline__"
 
 
 def run_pipeline(name: str, input: Mapping[str, Any] | None = None) -> Envelope:
@@ -73,7 +71,7 @@ def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> d
         "run_result": run_result,
     }
     for flow in registry.flows.values():
-        offered[f"{PREFIX}{flow.name}"] = _as_tool(flow, mine)
+        offered[f"{OFFERED}{flow.name}"] = _as_tool(flow, mine)
     may = mine.grant.tools
     return {name: function for name, function in offered.items() if may is None or name in may}
 
@@ -154,7 +152,7 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
         taken = [inspect.Parameter("input", kind, default=None, annotation=Mapping[str, Any] | None)]
     call.__signature__ = inspect.Signature(taken, return_annotation=Envelope)  # type: ignore[attr-defined]
     call.__annotations__ = {**{one.name: one.annotation for one in taken}, "return": Envelope}
-    call.__name__ = call.__qualname__ = f"{PREFIX}{flow.name}"
+    call.__name__ = call.__qualname__ = f"{OFFERED}{flow.name}"
     call.__doc__ = flow.description or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
     return call
 

@@ -15,6 +15,9 @@ from ..text.source import Span
 LAUNCHES = frozenset({"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"})
 """Never among a step's tools: inside a run nesting is `call` (decision A13)."""
 
+OFFERED = "pipeline__"
+"""Before a registered flow's name, what an agent outside a run is offered it as."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:

@@ -16,7 +16,7 @@ from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import Value, isolate
 from ..registry import USER, Agent, Policy, Registry, Tool, Transform
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
-from .limits import LAUNCHES
+from .limits import LAUNCHES, OFFERED
 
 MOST_STEPS = 100_000
 """Steps of a flow with all it calls, each call counted: ten small flows that call each other come to billions."""
@@ -172,12 +172,12 @@ class _Linker:
 
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         name = step.name.text
-        if name in LAUNCHES:
-            self.found.error(
-                "flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, "nest with a call step"
-            )
-            return None
         tool = self.registry.tools.get(name)
+        called = name.removeprefix(OFFERED)
+        if name in LAUNCHES or (tool is None and called != name and called in self.registry.flows):
+            hint = "nest with a call step" + (f": call: {{pipeline: {called}}}" if called != name else "")
+            self.found.error("flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint)
+            return None
         if tool is None and name in self.registry.flows:
             return self.called(step, around)
         if tool is None and step.file is not None:

@@ -1,0 +1,67 @@
+"""The static gate of inline definitions: what keeps a definition that somebody has just written from being started.
+
+The rows are the rule. Each is launched by ``alice``; ``bob`` is registered too, and so are the tools and the flows that
+a row names.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.engine.limits import Grant, granted
+from agf_magics.launch import live, prepare
+from agf_magics.launches import launch_tools
+from agf_magics.text.diagnostics import DefinitionError, Diagnostic
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_gate.json"
+ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
+
+
+class House:
+    """What is registered for a row, and what of it was called."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self.registry = agf.Registry()
+        self.called: list[str] = []
+        for name in row.get("tools", ["echo"]):
+            agf.tool(self._counted(name), name=name, registry=self.registry)
+        for name in ("alice", "bob"):
+            agf.agent(self._counted(name), name=name, registry=self.registry)
+        for text in row.get("library", []):
+            agf.define(text, registry=self.registry)
+
+    def _counted(self, name: str) -> Any:
+        def call(**given: Any) -> dict[str, bool]:
+            self.called.append(name)
+            return {"ok": True}
+
+        return call
+
+    def refused(self, text: str) -> tuple[Diagnostic, ...]:
+        """What the gate says, as errors."""
+        mine = granted.set(Grant("alice"))
+        try:
+            prepare(agf.load(text, registry=self.registry), registry=self.registry, inline=True)
+        except DefinitionError as error:
+            return error.diagnostics
+        finally:
+            granted.reset(mine)
+        return ()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_gate(row: dict[str, Any]) -> None:
+    house, before = House(row), set(live)
+    found = [{"code": d.code, "at": d.span.text if d.span else None} for d in house.refused(row["text"])]
+    assert found == row["errors"]
+    answer = launch_tools(identity="alice", registry=house.registry)["run_pipeline_inline"](row["text"])
+    assert (answer["status"] == "ok") is not bool(row["errors"]), answer
+    if row["errors"]:
+        assert set(live) == before
+        assert house.called == []
+        assert all(f"[{error['code']}]" in answer["data"]["error"] for error in row["errors"])
