@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from ..engine.progress import Progress
 from ..flow.steps import Flow
 from . import look
+from .boxes import Arrow, Box, Frame, Scene, way
 from .plain import line
-from .scene import Arrow, Box, Frame, Scene, scene
-from .tally import Corner, corner, tallies
+from .scene import scene
+from .tally import Corner, corner, paths, taken, tallies
 
 States = Mapping[str, Corner]
 """By the ids of the boxes."""
@@ -25,6 +26,9 @@ STYLES = {
     "below": ["style=invis", "weight=8"],
     "right": ["style=invis"],
     "again": ["dir=back", "weight=1"],
+    "back": ["dir=back", "weight=1"],
+    "exit": ["style=dashed", "weight=1"],
+    "wire": ["style=dashed", f'color="{look.DATA}"', f'fontcolor="{look.DATA}"', "weight=2"],
     "data": ["style=dashed", f'color="{look.DATA}"', f'fontcolor="{look.DATA}"'],
 }
 
@@ -45,7 +49,8 @@ def dot(flow: Flow, progress: Progress | None = None) -> str:
 def states(progress: Progress) -> States:
     """What stands in the corners of the boxes of a run."""
     counted = tallies(progress)
-    return {key[0]: corner(row, counted.get(key)) for key, row in progress.rows.items() if len(key) == 1}
+    found = {key[0]: corner(row, counted.get(key)) for key, row in progress.rows.items() if len(key) == 1}
+    return found | {way(*edge): taken(numbers) for edge, numbers in paths(progress).items()}
 
 
 def scene_dot(drawn: Scene, shown: States) -> str:
@@ -74,7 +79,7 @@ def _part(part: Box | Frame, boxes: Places, frames: Places, shown: States, inden
 
 def _box(box: Box, shown: Corner | None) -> str:
     kind = look.kind(box.word)
-    corner = f"   {shown.words}" if shown else ""
+    corner = f"   {shown.words}" if shown and not box.small else ""
     lines = [text for text in (box.kicker + corner, box.name, box.note) if text]
     facts = [
         f"label={_quoted(*lines)}",
@@ -91,7 +96,7 @@ def _box(box: Box, shown: Corner | None) -> str:
 def _arrow(arrow: Arrow, place: int, boxes: Places, frames: Places) -> str:
     tail, head, end = boxes[arrow.tail], boxes[arrow.head], "ltail"
     facts = [f"id=e{place}", *STYLES[arrow.line]]
-    if arrow.line == "again":  # written downwards and drawn upwards, or graphviz turns the frame upside down
+    if arrow.line in ("again", "back"):  # written downwards and drawn upwards, or graphviz turns all upside down
         tail, head, end = head, tail, "lhead"
     elif arrow.line == "data":
         facts.append("constraint=false" if tail >= head else f"weight={8 if head == tail + 1 else 0}")

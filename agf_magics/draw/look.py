@@ -21,17 +21,31 @@ class Kind(NamedTuple):
     """Of a frame: thin on the page."""
 
 
+_TOOL, _PLAIN = Kind("⚙", "#d6e6fb", "#1d4f91", "#4a90e2"), Kind("•", "#e6e6e6", "#3f3f3f", "#8a8a8a")
+_AGENT = Kind("✦", "#e8dcfb", "#5b2c91", "#9a6ae0")
+_VALUE = Kind("ƒ", "#dcf0d6", "#2d6a23", "#5fb04c")
+_CALL = _PLAIN._replace(glyph="↗")
+_EACH = Kind("⟳", "#fdeec4", "#7a5a00", "#e0a500")
+_BESIDE = Kind("∥", "#d3eef2", "#12606c", "#1fa5bb")
+_AGAIN = Kind("↻", "#ffe2cf", "#8a3d0c", "#f0822f")
+_CHOICE = Kind("?", "#ffdce5", "#8f1d3f", "#e5527f")
+_PERSON = Kind("☺", "#fff3b0", "#6b5300", "#d9b300")
+
+# A word means one thing in every language that has it; a colour is what it does, whatever it is called.
 KINDS = {
-    "tool": Kind("⚙", "#d6e6fb", "#1d4f91", "#4a90e2"),
+    **dict.fromkeys(("tool", "tool_call", "python", "vendor"), _TOOL),
     "shell": Kind("❯", "#d9dfe8", "#33475f", "#64788f"),
-    "agent": Kind("✦", "#e8dcfb", "#5b2c91", "#9a6ae0"),
-    "transform": Kind("ƒ", "#dcf0d6", "#2d6a23", "#5fb04c"),
-    "call": Kind("↗", "#e6e6e6", "#3f3f3f", "#8a8a8a"),
-    "for_each": Kind("⟳", "#fdeec4", "#7a5a00", "#e0a500"),
-    "parallel": Kind("∥", "#d3eef2", "#12606c", "#1fa5bb"),
-    "fold": Kind("Σ", "#ffe2cf", "#8a3d0c", "#f0822f"),
-    "match": Kind("?", "#ffdce5", "#8f1d3f", "#e5527f"),
-    "input": Kind("→", "#ececec", "#3f3f3f", "#8a8a8a"),
+    **dict.fromkeys(("agent", "llm", "model", "react"), _AGENT),
+    **dict.fromkeys(("transform", "output_from", "passthrough", "custom_transform", "latent", "output"), _VALUE),
+    **dict.fromkeys(("call", "subgraph", "delegate"), _CALL),
+    **dict.fromkeys(("for_each", "batch", "map", "tools"), _EACH),
+    "parallel": _BESIDE,
+    **dict.fromkeys(("plan", "graph", "sequential"), Kind("◇", "#dfe4ea", "#3d4a5c", "#7b8794")),
+    "fold": _AGAIN._replace(glyph="Σ"),
+    **dict.fromkeys(("loop", "ticks"), _AGAIN),
+    **dict.fromkeys(("match", "conditional", "router"), _CHOICE),
+    **dict.fromkeys(("interrupt", "question"), _PERSON),
+    "input": _PLAIN._replace(glyph="→", fill="#ececec"),
 }
 OTHER = Kind("•", "#e9e9e9", "#3f3f3f", "#8a8a8a")
 
@@ -55,6 +69,9 @@ STATES = {
     "error": State("✗", "failed", "#d64545", "#a31919"),
     "cancelled": State("■", "cancelled", "#a56c00", "#7d5200"),
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
+    "kept": State("!", "failed, kept", "#a56c00", "#7d5200"),
+    "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4"),
+    "taken": State("", "taken", "#27894f", "#17683a", 2.4),
     "left": State("◌", "left running", "#a56c00", "#7d5200"),
 }
 

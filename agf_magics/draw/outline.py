@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..engine.progress import Key, Progress
-from ..flow.steps import Branches, Choose, Flow, Step, children
+from ..flow.steps import END, Branches, Choose, Flow, Sequence, Step, Walk, children, every, outermost
 from ..flow.wiring import wires
 from . import look
+from .boxes import how
+from .edges import said_of
 from .plain import cells, counted, line, padded
-from .scene import how
-from .tally import Tally, tallies, times, words
+from .tally import Tally, paths, taken, tallies, times, words
 
 
 def outline(flow: Flow, progress: Progress | None = None) -> str:
-    """Every step on a line: its state if it runs, its kind and label, what it reads and writes, its id."""
-    named = list(_named(flow.body, 1))
-    about = f"{line(flow.name, 80)} · {flow.language} · {counted(len(flow.body.steps), 'step')}"
+    """Every step on a line: its state if it runs, its kind and label, what it reads and writes, its id; a graph's edges
+    below."""
+    shown = outermost(flow)
+    named = [found for step in shown for found in _named(step, _whole(flow), 1)]
+    about = f"{line(flow.name, 80)} · {flow.language} · {counted(len(shown), 'step')}"
     reads, tallied = _reads(flow), tallies(progress) if progress else {}
     rows = []
     for depth, part, step in named:
@@ -30,15 +33,35 @@ def outline(flow: Flow, progress: Progress | None = None) -> str:
     for what, data, id, state in rows:
         columns = (padded(what, widths[0]), padded(data, widths[1]), padded(id, widths[2]), state)
         lines.append("  ".join(column for column in columns if column).rstrip())
-    return "\n".join(lines)
+    return "\n".join([*lines, *_edges(flow, progress)])
 
 
-def _named(step: Step, depth: int) -> Iterator[tuple[int, str, Step]]:
-    """Every step under ``step`` with its depth and what part of ``step`` it is."""
+def _whole(flow: Flow) -> Step:
+    """What holds the steps that are shown: the plan or the graph, where that is all."""
+    return flow.body if outermost(flow) is flow.body.steps else flow.body.steps[0]
+
+
+def _named(step: Step, parent: Step, depth: int) -> Iterator[tuple[int, str, Step]]:
+    """``step`` and every step under it with its depth and what part of its parent it is."""
+    if not isinstance(step, Sequence):
+        part = _part(parent, step)
+        yield depth, f"{line(part, 40)}: " if part else "", step
+        depth += 1
     for child in children(step):
-        part = _part(step, child)
-        yield depth, f"{line(part, 24)}: " if part else "", child
-        yield from _named(child, depth + 1)
+        yield from _named(child, step, depth)
+
+
+def _edges(flow: Flow, progress: Progress | None) -> Iterator[str]:
+    """A graph's edges, with their conditions and when they were taken."""
+    numbers = paths(progress) if progress else {}
+    for walk in (step for step in every(flow.body) if isinstance(step, Walk)):
+        yield "  edges:"
+        for edge in walk.edges:
+            way = f"    {line(edge.source, 40)} → {line(edge.target, 40)}"
+            when = numbers.get((walk.id, edge.source, edge.target))
+            yield "  ".join([way, *filter(None, (said_of(edge), f"({taken(when).words})" if when else ""))])
+        for name, limit in walk.limits.items():
+            yield f"    {line(name, 40)} → {line(walk.exits.get(name, END), 40)}  after {limit:,} times"
 
 
 def _part(step: Step, child: Step) -> str:
@@ -46,7 +69,7 @@ def _part(step: Step, child: Step) -> str:
         case Branches(branches=parts) | Choose(cases=parts):
             named = next((name for name, part in parts.items() if part is child), None)
             if named is not None:
-                return named
+                return step.said.get(named, named) if isinstance(step, Choose) else named
             return "otherwise" if isinstance(step, Choose) else "collect"
     return "collect" if getattr(step, "collect", None) is child else ""
 
@@ -71,6 +94,5 @@ def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) 
     if row is None:
         return ""
     tally = counted.get(row.key)
-    return (
-        f"{words(row)}: {tally}" if tally else f"{words(row)}: {times(row)}" if row.many and row.started else words(row)
-    )
+    said = str(tally) if tally else times(row) if (row.many and row.started) or row.times > 1 else ""
+    return f"{words(row)}: {said}" if said else words(row)

@@ -167,7 +167,7 @@ def _state(shown: look.State, text: str) -> str:
 def _elements(row: Row, tally: Tally | None) -> str:
     if tally is not None:
         return str(tally)
-    return times(row) if row.many else f"{row.retried:,} retried" if row.retried else ""
+    return times(row)
 
 
 def _seconds(row: Row, now: float) -> float | None:

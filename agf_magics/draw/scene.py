@@ -1,110 +1,28 @@
-"""What is drawn of a flow: boxes, frames around them, arrows between them. No state and no place yet.
+"""What is drawn of a flow: its steps as boxes and frames, what follows what, what flows where.
 
-Every step is one box. A step with steps under it is a frame whose head is that box, so an arrow into a step always ends
-at a box, and what its head says (source, limit, policy, counters) has a place of its own that no edge crosses. An arrow
-leaves a frame at its border (the whole of it is done), and what flows to steps in a frame ends at its head: which of
-them reads it stands in the outline, and no line runs past their siblings.
+An arrow leaves a frame at its border (the whole of it is done), and what flows to steps in a frame ends at its head:
+which of them reads it stands in the outline, and no line runs past their siblings. A plan's calls and a graph's nodes
+are placed by their wires and edges alone; where such a step is the whole flow it needs no frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from ..flow.steps import Branches, Choose, Each, Flow, Fold, Sequence, Step
+from ..flow.steps import Branches, Choose, Dag, Each, Flow, Fold, Repeat, Sequence, Step, Walk, every
 from ..flow.wiring import Wire, wires
 from . import look
+from .boxes import INPUT, LABEL, LONGEST, POINTS_NAME, Arrow, Box, Frame, Scene, box, within
+from .edges import Drawn, walked
 from .plain import line
-
-Line = Literal["control", "data", "again", "below", "right"]
-"""``again``: back to the next element; ``below`` and ``right`` are not drawn, they keep a box where it belongs."""
-HIDDEN = frozenset({"below", "right"})
-
-INPUT = "input"
-"""The id of the box for the run's input; no step's id, which always has a bracket or a dot."""
-
-POINTS_WORD = 10.0
-POINTS_NAME = 12.5
-CORNER = 92.0
-"""Room for a state in the corner of a box, with or without one: the layout must not change while a run goes on."""
-LONGEST = 230.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
-    id: str
-    word: str
-    kicker: str
-    """The small first line: the kind, and what part of its frame it is."""
-    name: str
-    """The bold second line."""
-    note: str = ""
-    """A small third one: how a fan-out runs."""
-    head: bool = False
-    many: bool = False
-    """Stands in a fan-out or a fold: drawn as a stack."""
-    step: Step | None = None
-
-    @property
-    def width(self) -> float:
-        corner = CORNER if self.step is not None else 0.0
-        lines = (
-            look.width(self.kicker, POINTS_WORD) + corner,
-            look.width(self.name, POINTS_NAME, bold=True),
-            look.width(self.note, POINTS_WORD),
-        )
-        return round(max(72.0, *lines) + 24)
-
-    @property
-    def height(self) -> float:
-        return 60.0 if self.note else 44.0
-
-    @property
-    def stack(self) -> float:
-        """What its stack takes more, to the right and above."""
-        return 6.0 if self.many else 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    id: str
-    word: str
-    parts: tuple[Box | Frame, ...]
-
-
-class Arrow(NamedTuple):
-    tail: str
-    head: str
-    line: Line = "control"
-    label: str = ""
-    leaves: str | None = None
-    """The frame at whose border it begins."""
-    carries: str = ""
-    """What flows along a control arrow, from the very step before to the next."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    name: str
-    parts: tuple[Box | Frame, ...]
-    arrows: tuple[Arrow, ...]
-
-    @property
-    def boxes(self) -> Iterator[Box]:
-        yield from _boxes(self.parts)
-
-    @property
-    def frames(self) -> Iterator[Frame]:
-        """Outer ones first."""
-        yield from _frames(self.parts)
 
 
 def scene(flow: Flow) -> Scene:
     """What is drawn of ``flow``."""
     drawing = _Drawing()
-    placed = drawing.sequence(flow.body, False)
+    placed = drawing.body(flow)
     parts = placed.parts
     wanted: dict[tuple[str, str], list[str]] = {}
     for source, dest, wire in drawing.flows(flow):
@@ -137,11 +55,27 @@ class _Drawing:
         """Of each frame, inner ones first: the boxes in it."""
         self.shown: set[Wire] = set()
         """What is seen without an arrow of its own: what a branch gives, what a fold hands to its next element."""
+        self.judged: dict[str, set[str]] = {}
+        """Of each loop, the boxes in it: what its condition reads of them is seen in its head."""
+        self.wired: set[str] = set()
+        """Steps of a Dag: where they stand is told by what flows, and by nothing else."""
+        self.shared: set[str] = set()
+        """Steps in a Walk: what they read is the state, which all of them share."""
+
+    def body(self, flow: Flow) -> _Placed:
+        match flow.body.steps:
+            case (Dag() | Walk() as only,):
+                inner, exits = self.free(only, False, None)
+                return _Placed(inner, next(within(inner)).id, exits)
+        return self.sequence(flow.body, False)
 
     def data(self, source: str, dest: str, names: str) -> None:
         tail, leaves = self.ends.get(source, (source, None))
         if leaves is not None and dest in self.inside[leaves]:  # what a frame hands to the steps in it: its element
             tail, leaves = source, None
+        if dest in self.wired and (source in self.wired or source == INPUT):
+            self.arrows.append(Arrow(tail, dest, "wire", names, leaves))
+            return
         for place, arrow in enumerate(self.arrows):
             if (arrow.tail, arrow.head, arrow.line) == (tail, dest, "control"):
                 self.arrows[place] = arrow._replace(carries=names, label="")
@@ -151,20 +85,22 @@ class _Drawing:
     def flows(self, flow: Flow) -> Iterator[tuple[str, str, str]]:
         """Source, destination and name of what flows. What flows into a frame ends at its head."""
         for wire in wires(flow):
-            if wire not in self.shown:
+            if wire.source in self.judged.get(wire.dest, ()):
+                continue
+            if wire not in self.shown and wire.dest not in self.shared:
                 source = wire.source or INPUT
                 # Outer frames first: they are made after the ones in them.
                 into = (frame for frame, ids in reversed(self.inside.items()) if wire.dest in ids and source not in ids)
                 yield source, next(into, wire.dest), wire.name
 
-    def step(self, step: Step, many: bool, part: str = "") -> _Placed:
+    def step(self, step: Step, many: bool, part: str = "", note: str = "") -> _Placed:
         match step:
             case Sequence():
                 return self.sequence(step, many)
-            case Branches() | Each() | Fold() | Choose():
-                placed = self.framed(step, many, part)
+            case Branches() | Each() | Fold() | Choose() | Repeat() | Dag() | Walk():
+                placed = self.framed(step, box(step, many, part, head=True, note=note), many)
             case _:
-                placed = _Placed((_box(step, many, part),), step.id, (step.id,))
+                placed = _Placed((box(step, many, part, note=note),), step.id, (step.id,))
         self.ends[step.id] = (placed.exits[len(placed.exits) // 2], placed.leaves)
         return placed
 
@@ -175,45 +111,80 @@ class _Drawing:
         parts = tuple(part for one in placed for part in one.parts)
         return _Placed(parts, placed[0].entry, placed[-1].exits, placed[-1].leaves)
 
-    def framed(self, step: Branches | Each | Fold | Choose, many: bool, part: str) -> _Placed:
-        head = _box(step, many, part, head=True)
+    def framed(self, step: Step, head: Box, many: bool) -> _Placed:
         match step:
             case Branches(branches=branches):
-                inner, exits = self.side_by_side(head, dict(branches), many, step.collect)
+                inner, exits = self.side_by_side(head, [*branches.items()], many, step.collect)
             case Choose(cases=cases, default=default):
-                labelled = {**{f"= {label}": case for label, case in cases.items()}}
-                inner, exits = self.side_by_side(head, labelled | ({"otherwise": default} if default else {}), many)
-            case Each(body=body, collect=collect):
-                one = self.step(body, True)
-                last = self.step(collect, many, "collect")
-                self.arrows.append(Arrow(head.id, one.entry, label="each"))
-                self.join(one, last.entry)
-                inner, exits = (*one.parts, *last.parts), last.exits
-            case Fold(body=body, acc=acc):
-                one = self.step(body, True)
-                self.arrows.append(Arrow(head.id, one.entry, label="each"))
-                names = [ref.path[-1] for ref in acc.writes()]
-                inner_ids = self.inside.get(body.id, {body.id})
-                self.shown |= {Wire(source, id, n) for source in (step.id, body.id) for id in inner_ids for n in names}
-                again = ", ".join(names)
-                self.arrows.append(Arrow(one.exits[0], head.id, "again", line(again, 24), one.leaves))
-                inner, exits = one.parts, one.exits
+                told = [(step.said.get(label, f"= {label}"), case) for label, case in cases.items()]
+                inner, exits = self.side_by_side(head, [*told, *([("otherwise", default)] if default else [])], many)
+            case Each():
+                inner, exits = self.each(step, head, many)
+            case Fold() | Repeat():
+                inner, exits = self.again(step, head)
+            case _:
+                assert isinstance(step, (Dag, Walk)), "every other step is a box"
+                inner, exits = self.free(step, many, head)
         frame = Frame(id=step.id, word=step.word, parts=(head, *inner))
-        self.inside[frame.id] = frozenset(box.id for box in _boxes(frame.parts))
+        self.inside[frame.id] = frozenset(found.id for found in within(frame.parts))
         return _Placed((frame,), head.id, exits, frame.id)
 
+    def each(self, step: Each, head: Box, many: bool) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
+        one = self.step(step.body, True)
+        self.arrows.append(Arrow(head.id, one.entry, label="each"))
+        if step.collect is None:
+            return one.parts, one.exits
+        last = self.step(step.collect, many, "collect")
+        self.join(one, last.entry)
+        return (*one.parts, *last.parts), last.exits
+
+    def again(self, step: Fold | Repeat, head: Box) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
+        one = self.step(step.body, True)
+        inside = {found.id for found in within(one.parts)}
+        label = ""
+        if isinstance(step, Fold):
+            names = [ref.path[-1] for ref in step.acc.writes()]
+            self.shown |= {Wire(source, id, n) for source in (step.id, step.body.id) for id in inside for n in names}
+            label = line(", ".join(names), 24)
+        else:
+            self.judged[step.id] = inside
+        self.arrows.append(Arrow(head.id, one.entry, label="each" if isinstance(step, Fold) else ""))
+        self.arrows.append(Arrow(one.exits[len(one.exits) // 2], head.id, "again", label, one.leaves))
+        return one.parts, one.exits
+
+    def free(self, step: Dag | Walk, many: bool, head: Box | None) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
+        """Steps that are placed by what flows or leads between them. Without ``head`` they are the whole flow."""
+        if isinstance(step, Walk):
+            self.shared |= {inner.id for node in step.nodes.values() for inner in every(node)}
+
+            def drawn(name: str, note: str) -> Drawn:
+                node = step.nodes[name]
+                placed = self.step(node, many, note=note)
+                return Drawn(placed.parts, placed.entry, *self.ends.get(node.id, (placed.exits[-1], placed.leaves)))
+
+            parts, arrows, exits = walked(step, head, drawn)
+            self.arrows += arrows
+            return parts, exits
+        placed = {inner.id: self.step(inner, many) for inner in step.steps}
+        self.wired |= {inner.entry for inner in placed.values()}
+        fed = {dest for _, dest, _ in step.feeds if dest in placed}
+        self.arrows += [Arrow(head.id, one.entry) for id, one in placed.items() if id not in fed] if head else []
+        feeding = {source for source, _, _ in step.feeds}
+        last = tuple(exit for id, one in placed.items() if id not in feeding for exit in one.exits)
+        return tuple(part for one in placed.values() for part in one.parts), last
+
     def side_by_side(
-        self, head: Box, steps: dict[str, Step], many: bool, collect: Step | None = None
+        self, head: Box, steps: list[tuple[str, Step]], many: bool, collect: Step | None = None
     ) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
-        placed = [self.step(step, many) for step in steps.values()]
-        for label, one in zip(steps, placed, strict=True):
-            self.arrows.append(Arrow(head.id, one.entry, label=line(label, 24)))
+        placed = [self.step(step, many) for _, step in steps]
+        for (label, _), one in zip(steps, placed, strict=True):
+            self.arrows.append(Arrow(head.id, one.entry, label=line(label, LABEL)))
         self.arrows += [Arrow(a.entry, b.entry, "right") for a, b in pairwise(placed)]
         parts = tuple(part for one in placed for part in one.parts)
         if collect is None:
             return parts, tuple(one.exits[0] for one in placed)
         last = self.step(collect, many, "collect")
-        for (label, step), one in zip(steps.items(), placed, strict=True):
+        for (label, step), one in zip(steps, placed, strict=True):
             self.join(one, last.entry)
             self.shown.add(Wire(step.id, collect.id, label))
         return (*parts, *last.parts), last.exits
@@ -222,36 +193,3 @@ class _Drawing:
         seen = before.exits[len(before.exits) // 2]
         self.arrows.append(Arrow(seen, entry, leaves=before.leaves))
         self.arrows += [Arrow(other, entry, "below") for other in before.exits if other != seen]
-
-
-def _box(step: Step, many: bool, part: str, head: bool = False) -> Box:
-    kicker = f"{look.kind(step.word).glyph} {line(step.word, 24)}{f' · {part}' if part else ''}"
-    name = look.fitted(line(step.label, 60), POINTS_NAME, LONGEST)
-    return Box(id=step.id, word=step.word, kicker=kicker, name=name, note=how(step), head=head, many=many, step=step)
-
-
-def how(step: Step) -> str:
-    """How a fan-out runs: ``4 at once · on error: retry(2)``."""
-    bits = []
-    if isinstance(step, Each):
-        bits.append(f"{step.limit} at once")
-    if isinstance(step, Fold) and step.most is not None:
-        bits.append(f"at most {step.most:,}")
-    if isinstance(step, (Each, Branches)) and (step.retries or step.on_error != "abort"):
-        bits.append(f"on error: {f'retry({step.retries})' if step.retries else step.on_error}")
-    return " · ".join(bits)
-
-
-def _boxes(parts: tuple[Box | Frame, ...]) -> Iterator[Box]:
-    for part in parts:
-        if isinstance(part, Box):
-            yield part
-        else:
-            yield from _boxes(part.parts)
-
-
-def _frames(parts: tuple[Box | Frame, ...]) -> Iterator[Frame]:
-    for part in parts:
-        if isinstance(part, Frame):
-            yield part
-            yield from _frames(part.parts)

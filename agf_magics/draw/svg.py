@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from . import look
+from .boxes import HIDDEN, POINTS_NAME, POINTS_WORD, Arrow, Box, Frame, Scene
 from .dot import States
 from .layout import Layout, Point, Route
+from .numbers import around
+from .numbers import placed as area
 from .plain import html, line
-from .scene import HIDDEN, POINTS_NAME, POINTS_WORD, Arrow, Box, Frame, Scene
 from .tally import Corner
 
 EDGE = 6.0
@@ -36,12 +38,13 @@ def paint(drawn: Scene, placed: Layout, states: States) -> str:
         out.append(_frame(frame, *placed.frames[f"cluster_{place}"]))
     seen = list(_routed(drawn, placed))
     # Data below control, both below the boxes: a line that must pass a box passes behind it.
-    for arrow, route in sorted(seen, key=lambda pair: pair[0].line != "data"):
-        out += _arrow(arrow, route)
+    for arrow, route in sorted(seen, key=lambda pair: pair[0].line not in ("data", "wire")):
+        out += _arrow(arrow, route, states.get(arrow.way))
     for place, box in enumerate(drawn.boxes):
         out += _box(box, placed.boxes[f"n{place}"], states.get(box.id))
     for arrow, route in seen:
         out += _label(arrow, route)
+    out += _path(drawn, placed, seen, states)
     return "\n".join([*out, "</svg>", ""])
 
 
@@ -61,21 +64,23 @@ def _frame(frame: Frame, corner: Point, far: Point) -> str:
     )
 
 
-def _arrow(arrow: Arrow, route: Route) -> Iterator[str]:
+def _arrow(arrow: Arrow, route: Route, taken: Corner | None) -> Iterator[str]:
     if arrow.carries:
         yield from _line(route, -BESIDE, look.LINE, "")
         yield from _line(route, BESIDE, look.DATA, DASHED)
-    elif arrow.line == "data":
+    elif arrow.line in ("data", "wire"):
         yield from _line(route, 0, look.DATA, DASHED)
+    elif taken:
+        yield from _line(route, 0, taken.look.color, "", taken.look.ring)
     else:
-        yield from _line(route, 0, look.LINE, "")
+        yield from _line(route, 0, look.LINE, DASHED if arrow.line == "exit" else "")
 
 
-def _line(route: Route, aside: float, color: str, dashes: str) -> Iterator[str]:
+def _line(route: Route, aside: float, color: str, dashes: str, thick: float = 1.3) -> Iterator[str]:
     first, *rest = (Point(p.x + aside, p.y) for p in route.points)
     tip = Point(route.tip.x + aside, route.tip.y)
     path = f"M{first.x:.1f} {first.y:.1f}C" + " ".join(f"{p.x:.1f} {p.y:.1f}" for p in rest)
-    yield f'<path d="{path}" fill="none" stroke="{color}" stroke-width="1.3"{dashes}/>'
+    yield f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{thick:g}"{dashes}/>'
     base = min(first, rest[-1], key=lambda p: _far(p, tip))
     length = _far(base, tip) ** 0.5 or 1.0
     dx, dy = 3.2 * (tip.x - base.x) / length, 3.2 * (tip.y - base.y) / length
@@ -114,12 +119,37 @@ def _label(arrow: Arrow, route: Route) -> Iterator[str]:
     if arrow.carries or arrow.line == "again":  # beside the line, wherever graphviz saw its middle
         x, anchor = max(p.x for p in route.points) + BESIDE + 5, "start"
         y = (route.points[0].y + route.points[-1].y) / 2
-    data = arrow.carries or arrow.line == "data"
+    data = arrow.carries or arrow.line in ("data", "wire")
     color = f'fill="{look.DATA}"' if data else f'fill="{look.LINE}" font-style="italic"'
     yield f'<text x="{x:.1f}" y="{y + 3.4:.1f}" text-anchor="{anchor}" {color}>{html(text)}</text>'
 
 
+def _path(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]], states: States) -> Iterator[str]:
+    """When each edge was taken."""
+    steps = [(arrow, route, states[arrow.way]) for arrow, route in seen if arrow.way in states]
+    full = [around(placed.boxes[f"n{n}"], box.width, box.height) for n, box in enumerate(drawn.boxes)] if steps else []
+    for arrow, route in seen if steps else ():
+        text, place = _labelled(arrow, route)
+        full += [around(place, look.width(text, POINTS_WORD), 12)] if text else []
+    for _, route, taken in steps:
+        found = area(taken.words, route, full)
+        full.append(found)
+        middle = (found.left + found.right) / 2
+        yield (
+            f'<rect x="{found.left:.1f}" y="{found.top:.1f}" width="{found.right - found.left:.1f}" height="15" '
+            f'rx="7.5" fill="{taken.look.color}"/>'
+        )
+        yield _text(middle, found.bottom - 4, taken.words, 'fill="#ffffff" font-weight="bold" text-anchor="middle"')
+
+
+def _labelled(arrow: Arrow, route: Route) -> tuple[str, Point]:
+    return arrow.label or arrow.carries, route.label or Point(0, 0)
+
+
 def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:
+    if box.small:
+        yield from _small(box, middle)
+        return
     kind = look.kind(box.word)
     x, y = middle.x - (box.width + box.stack) / 2, middle.y - (box.height - box.stack) / 2
     ring, thick = (corner.look.color, corner.look.ring) if corner else (kind.ink, 1.1)
@@ -131,11 +161,21 @@ def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:
     yield _text(x + 12, y + 17, box.kicker, f'fill="{kind.ink}"')
     yield _text(x + 12, y + 34, box.name, f'fill="{look.TEXT}" font-weight="bold" font-size="{POINTS_NAME:g}"')
     if box.note:
-        yield _text(x + 12, y + 49, box.note, 'fill="#4a4a4a"')
+        yield _text(x + 12, y + (49 if box.name else 33), box.note, 'fill="#4a4a4a"')
     if corner:
         weight = f'fill="{corner.look.ink}" font-weight="bold" text-anchor="end"'
         yield _text(x + box.width - 11, y + 17, corner.words, weight)
         yield from _bar(x + 12, y + box.height - 4.5, box.width - 24, corner)
+    yield "</g>"
+
+
+def _small(box: Box, middle: Point) -> Iterator[str]:
+    kind, x, y = look.kind(box.word), middle.x - box.width / 2, middle.y - box.height / 2
+    yield (
+        f'<g><title>{html(box.kicker)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" '
+        f'height="{box.height:.1f}" rx="13" fill="{kind.fill}" stroke="{kind.ink}" stroke-width="1.1"/>'
+    )
+    yield _text(middle.x, middle.y + 3.5, box.kicker, f'fill="{kind.ink}" font-weight="bold" text-anchor="middle"')
     yield "</g>"
 
 

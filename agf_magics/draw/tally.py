@@ -1,7 +1,6 @@
 """What a row of a run comes to: its elements counted, its state in words.
 
-A fan-out's own row says when it started and ended; how many elements are done stands in the rows under it. All of them
-but ``collect`` are elements, and ``collect`` is the last (a fold has none): `flow.steps.children` says so.
+A fan-out's own row says when it started and ended; how many elements are done stands in the rows under it.
 """
 
 from __future__ import annotations
@@ -11,6 +10,9 @@ from typing import NamedTuple
 
 from ..engine.progress import Key, Progress, Row
 from .look import State, state
+from .plain import line
+
+MOST_NUMBERS = 4
 
 
 class Tally(NamedTuple):
@@ -48,18 +50,7 @@ class Corner(NamedTuple):
 def tallies(progress: Progress) -> Mapping[Key, Tally]:
     """The fan-outs that have announced their elements."""
     rows = list(progress.rows.values())
-    found: dict[Key, Tally] = {}
-    for place, row in enumerate(rows):
-        if row.width is None:
-            continue
-        parts = []
-        for other in rows[place + 1 :]:
-            if other.depth <= row.depth:
-                break
-            if other.depth == row.depth + 1:
-                parts.append(other)
-        found[row.key] = _tally(row.width, parts[:-1] or parts)
-    return found
+    return {row.key: _tally(row.width, row.elements) for row in rows if row.width is not None}
 
 
 def words(row: Row) -> str:
@@ -79,12 +70,38 @@ def corner(row: Row, tally: Tally | None) -> Corner:
         share = (tally.ok / total, tally.failed / total)
         return Corner(f"{look.mark} {_short(tally.ok)}/{_short(tally.total)}", look, share)
     if row.many and row.started:
-        return Corner(f"{look.mark} {_short(row.finished)}/{_short(row.started - row.retried)}", look)
+        return Corner(f"{look.mark} {_short(row.finished)}/{_short(row.times)}", look)
+    if row.times > 1:
+        return Corner(f"{look.mark} {_short(row.times)}×", look)
     return Corner(f"{look.mark} {look.word.split()[0]}", look)
 
 
+def paths(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
+    """The edges that were taken by the walks of the outermost flow: walk, source, target, and after which rounds; what
+    leads from START is 1."""
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for at, source, target in list(progress.taken):
+        match at:
+            case (str(walk), int(rounds)):
+                found.setdefault((walk, source, target), []).append(rounds + 1)
+    return found
+
+
+def taken(numbers: list[int]) -> Corner:
+    """What stands on an edge that was taken: ``1, 4``."""
+    few = ", ".join(f"{number:,}" for number in numbers[:MOST_NUMBERS])
+    return Corner(f"{few}, … {len(numbers):,}×" if len(numbers) > MOST_NUMBERS else few, state("taken"))
+
+
 def times(row: Row) -> str:
-    """How often a row ran that may run more than once: ``812 ok, 3 failed, 8 running``."""
+    """How often a row ran that may run more than once: ``812 ok, 3 failed, 8 running``; why it did not, where nothing
+    else says so. Empty for one that ran once, as most do.
+    """
+    if not row.many:
+        if row.again and row.state == "skipped":
+            return line(row.why, 100)
+        if row.times <= 1:
+            return f"{row.retried:,} retried" if row.retried else ""
     lost = row.failed - row.retried
     parts = [(row.finished, "ok"), (lost, "failed"), (row.running, "running"), (row.retried, "retried"),
              (row.cancelled, "cancelled"), (row.skipped, "skipped")]  # fmt: skip
@@ -95,7 +112,7 @@ def _left(row: Row) -> str:
     return f", {row.left:,} left running" if row.left and row.state != "left" else ""
 
 
-def _tally(total: int, parts: list[Row]) -> Tally:
+def _tally(total: int, parts: tuple[Row, ...]) -> Tally:
     ok = sum(row.finished for row in parts)
     failed = sum(max(0, row.failed - row.retried) for row in parts)
     return Tally(total, ok, failed, sum(row.running for row in parts), sum(row.cancelled for row in parts))

@@ -330,6 +330,14 @@ def children(step: Step) -> tuple[Step, ...]:
     return ()
 
 
+def outermost(flow: Flow) -> tuple[Step, ...]:
+    """The steps a reader counts: of a flow that is one plan or one graph its calls or nodes."""
+    match flow.body.steps:
+        case (Dag() | Walk() as whole,):
+            return children(whole)
+    return flow.body.steps
+
+
 def every(step: Step) -> Iterator[Step]:
     """``step`` and every step under it, in the order they are written."""
     yield step

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from agf_magics.draw import layout as layouts
 from agf_magics.draw import look
+from agf_magics.draw.boxes import INPUT, Box, Frame, Scene
 from agf_magics.draw.diagram import MOST_BOXES, Diagram
 from agf_magics.draw.dot import dot, scene_dot
 from agf_magics.draw.layout import HOW_TO, NoPicture, layout
-from agf_magics.draw.scene import INPUT, Box, Frame, Scene, scene
+from agf_magics.draw.scene import scene
 from agf_magics.flow.steps import every
 from tests.draw.flows import DIGEST, REVIEW, failed, halfway, load, long, told
 

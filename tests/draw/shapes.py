@@ -1,0 +1,254 @@
+"""Flows of every shape, built by hand: what is drawn of a shape does not depend on the language it was written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agf_magics.flow.frame import Ended, Frame, Outcome, Ref
+from agf_magics.flow.steps import (
+    END,
+    START,
+    Branches,
+    CalleeKind,
+    Choose,
+    Compute,
+    Dag,
+    Each,
+    Edge,
+    Flow,
+    Invoke,
+    Name,
+    Repeat,
+    Sequence,
+    Step,
+    Walk,
+)
+from agf_magics.flow.values import Value
+from agf_magics.text.source import Source, Span
+
+
+@dataclass(frozen=True)
+class Text:
+    """An expression that is only looked at."""
+
+    span: Span
+    refs: tuple[Ref, ...] = ()
+
+    def evaluate(self, frame: Frame) -> Value:
+        return None
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self.refs
+
+
+def text(written: str, *paths: str) -> Text:
+    source = Source("<shapes>", written)
+    return Text(source.span(), tuple(Ref(tuple(path.split("."))) for path in paths))
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Arguments by paths: what a policy's input_mapping is."""
+
+    fields: Mapping[str, str]
+
+    @property
+    def names(self) -> tuple[tuple[str, Span | None], ...]:
+        return tuple((name, None) for name in self.fields)
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        return {}
+
+    def reads(self) -> tuple[Ref, ...]:
+        return tuple(Ref(tuple(path.split(".")), into=name) for name, path in self.fields.items())
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where a step's outcome is kept."""
+
+    path: str
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return {**frame, self.path: outcome.value}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref(tuple(self.path.split("."))),)
+
+
+def call(id: str, word: str, kind: CalleeKind = "agent", /, **fields: str) -> Invoke:
+    """A step named by the last part of its id, which keeps what it gives under that name."""
+    label = id.rpartition(".")[2]
+    return Invoke(id=id, word=word, label=label, kind=kind, name=Name(label), args=Mapped(fields), target=Kept(label))
+
+
+def flow(*steps: Step, name: str = "shapes", language: str = "policy") -> Flow:
+    return Flow(
+        name=name,
+        language=language,
+        source=Source("<shapes>", ""),
+        body=Sequence(id="body", word="", steps=steps),
+        start=lambda given: {},
+        end=lambda frame: Ended(None, {}),
+    )
+
+
+def inner(id: str, *steps: Step) -> Sequence:
+    return Sequence(id=id, word="steps", steps=steps)
+
+
+LOOP = flow(
+    Repeat(
+        id="loop",
+        word="loop",
+        label="writer, checker",
+        body=inner(
+            "loop.steps",
+            call("loop.steps.writer", "agent", topic="parent.input.topic"),
+            call("loop.steps.checker", "agent", draft="writer.output.text"),
+        ),
+        until=text("checker.output.score >= 0.8", "checker.output.score"),
+        limit=5,
+    ),
+    Compute(id="output_from", word="output_from", label="writer", value=text("writer", "writer")),
+    name="until_good",
+)
+
+TASTES = flow(
+    Branches(
+        id="parallel",
+        word="parallel",
+        label="food, film",
+        branches={
+            "food": call("parallel.food", "agent", mood="parent.input.mood"),
+            "film": call("parallel.film", "agent", mood="parent.input.mood"),
+        },
+        on_error="finish",
+    ),
+    name="tastes",
+)
+
+BATCH = flow(
+    Each(
+        id="batch",
+        word="batch",
+        label="items.[].value",
+        over=text("parent.input.items.[].value", "parent.input.items"),
+        element=Kept("item"),
+        body=call("batch.agent", "agent", item="item"),
+        limit=8,
+        most=100,
+        ahead=True,
+    ),
+    name="each_item",
+)
+
+ROUTES = flow(
+    Choose(
+        id="conditional",
+        word="conditional",
+        label="2 routes",
+        pick=text("", "parent.input.language"),
+        labels=lambda value: (str(value),),
+        cases={
+            "0": call("conditional.cjk", "agent", text="parent.input.text"),
+            "1": call("conditional.english", "agent"),
+        },
+        default=call("conditional.generic", "agent"),
+        said={"0": 'language in ["zh", "ja", "ko"]', "1": 'language = "en"'},
+    ),
+    name="translate",
+)
+
+REACT = flow(
+    Repeat(
+        id="react",
+        word="react",
+        label="gpt-x",
+        body=inner(
+            "react.step",
+            call("react.step.model", "model", "model"),
+            Each(
+                id="react.step.tools",
+                word="tools",
+                over=text("calls", "calls"),
+                element=Kept("call"),
+                body=call("react.step.tools.call", "tool", "tool"),
+                limit=4,
+            ),
+        ),
+        until=text("the model calls no tool"),
+        limit=10,
+        session=True,
+    ),
+    name="helper",
+)
+
+
+def plan(
+    *calls: Step, feeds: tuple[tuple[str, str, str], ...], open: Callable[[Frame], Any] = lambda frame: None
+) -> Flow:
+    return flow(Dag(id="calls", word="plan", steps=calls, open=open, feeds=feeds), name="report", language="plan")
+
+
+PLAN = plan(
+    call("calls.load", "tool", "tool"),
+    call("calls.clean", "tool", "tool"),
+    call("calls.mean", "tool", "tool"),
+    call("calls.count", "tool", "tool"),
+    call("calls.notify", "tool", "tool"),
+    feeds=(
+        ("", "calls.load", "†input.path"),
+        ("calls.load", "calls.clean", "†state.rows"),
+        ("", "calls.clean", "†input.drop"),
+        ("calls.clean", "calls.mean", "†state.clean"),
+        ("calls.clean", "calls.count", "†state.clean"),
+    ),
+)
+
+BACKWARDS = plan(
+    call("calls.last", "tool", "tool"),
+    call("calls.first", "tool", "tool"),
+    feeds=(("calls.first", "calls.last", "†state.rows"),),
+)
+
+
+def node(name: str, word: str) -> Step:
+    return call(f"nodes.{name}", word, "tool")
+
+
+def when(source: str, target: str, condition: str) -> Edge:
+    return Edge(source, target, text(condition), label=condition)
+
+
+GRAPH = flow(
+    Walk(
+        id="graph",
+        word="graph",
+        nodes={
+            "draft": node("draft", "llm"),
+            "critique": node("critique", "llm"),
+            "refine": node("refine", "passthrough"),
+            "publish": node("publish", "tool"),
+            "ask": node("ask", "interrupt"),
+        },
+        edges=(
+            Edge(START, "draft"),
+            Edge("draft", "critique"),
+            when("critique", "refine", "critique.score < 0.8"),
+            when("critique", "ask", "critique.score < 0.9 and editor != null"),
+            Edge("critique", "publish", otherwise=True),
+            Edge("refine", "critique"),
+            Edge("ask", "publish"),
+            Edge("publish", END),
+        ),
+        join=lambda frame, outcomes: frame,
+        limits={"refine": 3},
+        exits={"refine": "publish"},
+        rounds=50,
+    ),
+    name="article",
+    language="graph",
+)

@@ -1,0 +1,244 @@
+"""Every shape as a picture, an outline and a tree of progress: what repeats, what flows, which way was taken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from agf_magics.draw.boxes import INPUT, Box, Frame
+from agf_magics.draw.diagram import Diagram
+from agf_magics.draw.dot import scene_dot
+from agf_magics.draw.layout import layout
+from agf_magics.draw.page import progress_html, progress_text
+from agf_magics.draw.scene import scene
+from agf_magics.engine import events as ev
+from agf_magics.engine.progress import Progress
+from agf_magics.flow.steps import END, START, Edge, Flow, Walk
+from agf_magics.text.diagnostics import Diagnostic, StepError
+from tests.draw import shapes
+from tests.draw.flows import told
+from tests.draw.test_picture import SVG, arrows, covers, places
+
+FLOWS = {name: flow for name, flow in vars(shapes).items() if isinstance(flow, Flow)}
+every_flow = pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
+
+
+def tree(parts: Iterable[Box | Frame]) -> list[object]:
+    return [part.id if isinstance(part, Box) else tree(part.parts) for part in parts]
+
+
+@every_flow
+def test_graphviz_places_every_shape_and_nothing_stands_on_another(flow: Flow) -> None:
+    drawn = scene(flow)
+    placed = layout(scene_dot(drawn, {}))
+    assert (len(placed.boxes), len(placed.routes)) == (len(list(drawn.boxes)), len(drawn.arrows))
+    root = ElementTree.fromstring(Diagram(flow).svg())
+    boxes = [covers([item for item in group if item.tag == SVG + "rect"][-1]) for group in root.iter(SVG + "g")]
+    for a in boxes:
+        assert not [b for b in boxes if a is not b and b[0] < a[2] and a[0] < b[2] and b[1] < a[3] and a[1] < b[3]]
+
+
+def test_a_loop_says_when_it_ends_and_goes_back_to_its_head() -> None:
+    drawn = scene(shapes.LOOP)
+    steps = ["loop.steps.writer", "loop.steps.checker"]
+    assert tree(drawn.parts) == [INPUT, ["loop", *steps], "output_from"]
+    head = next(box for box in drawn.boxes if box.head)
+    assert head.note == "until checker.output.score >= 0.8 · at most 5 times"
+    assert arrows(drawn, "again") == {("loop.steps.checker", "loop", "")}
+
+
+def test_a_mapping_is_a_data_edge_with_the_names_of_both_fields() -> None:
+    drawn = scene(shapes.LOOP)
+    assert ("loop.steps.writer", "loop.steps.checker", "text → draft") in arrows(drawn, "control")
+    assert arrows(drawn, "data") == {(INPUT, "loop", "topic"), ("loop.steps.writer", "output_from", "writer")}
+
+
+def test_branches_and_elements_need_no_step_that_collects() -> None:
+    assert tree(scene(shapes.TASTES).parts) == [INPUT, ["parallel", "parallel.food", "parallel.film"]]
+    batch = scene(shapes.BATCH)
+    assert tree(batch.parts)[1] == ["batch", "batch.agent"]
+    assert next(box.note for box in batch.boxes if box.head) == "8 at once · the first 100"
+
+
+def test_the_way_to_a_route_is_its_condition_and_equal_conditions_are_two_ways() -> None:
+    (choose,) = shapes.ROUTES.body.steps
+    drawn = arrows(scene(shapes.ROUTES), "control")
+    assert ("conditional", "conditional.cjk", 'language in ["zh", "ja", "ko"]') in drawn
+    assert ("conditional", "conditional.generic", "otherwise") in drawn
+    same = replace(choose, said={"0": "x", "1": "x"})  # type: ignore[call-arg]
+    twice = replace(shapes.ROUTES, body=replace(shapes.ROUTES.body, steps=(same,)))
+    assert {(head, label) for _, head, label in arrows(scene(twice), "control") if label == "x"} == {
+        ("conditional.cjk", "x"),
+        ("conditional.english", "x"),
+    }
+
+
+def test_a_plan_is_its_calls_and_wires_without_a_frame_and_without_an_order() -> None:
+    drawn = scene(shapes.PLAN)
+    assert not list(drawn.frames)
+    assert {arrow.line for arrow in drawn.arrows} == {"wire"}
+    assert arrows(drawn, "wire") == {
+        (INPUT, "calls.load", "†input.path"),
+        ("calls.load", "calls.clean", "†state.rows"),
+        (INPUT, "calls.clean", "†input.drop"),
+        ("calls.clean", "calls.mean", "†state.clean"),
+        ("calls.clean", "calls.count", "†state.clean"),
+    }
+
+
+def test_in_a_plan_what_is_read_stands_above_who_reads_it_whatever_the_order_of_the_text() -> None:
+    drawn = scene(shapes.BACKWARDS)
+    placed = layout(scene_dot(drawn, {}))
+    height = {box.id: placed.boxes[f"n{place}"].y for place, box in enumerate(drawn.boxes)}
+    assert height["calls.first"] < height["calls.last"]
+
+
+def test_a_graph_is_its_nodes_and_edges_with_conditions_limits_and_ways_back() -> None:
+    drawn = scene(shapes.GRAPH)
+    assert tree(drawn.parts)[0] == f"graph {START}"
+    assert tree(drawn.parts)[-1] == f"graph {END}"
+    assert ("nodes.critique", "nodes.refine", "critique.score < 0.8") in arrows(drawn, "control")
+    assert ("nodes.critique", "nodes.publish", "else") in arrows(drawn, "control")
+    assert arrows(drawn, "back") == {("nodes.refine", "nodes.critique", "")}
+    assert arrows(drawn, "exit") == {("nodes.refine", "nodes.publish", "limit reached")}
+    assert next(box.note for box in drawn.boxes if box.id == "nodes.refine") == "at most 3 times"
+    assert not arrows(drawn, "data"), "the state belongs to all nodes"
+
+
+def test_a_long_graph_is_drawn_without_recursion() -> None:
+    (walk,) = shapes.GRAPH.body.steps
+    assert isinstance(walk, Walk)
+    names = [f"n{place}" for place in range(3_000)]
+    edges = [Edge(START, "n0"), *(Edge(a, b) for a, b in pairwise(names)), Edge(names[-1], "n0")]
+    nodes = {name: shapes.node(name, "tool") for name in names}
+    far = replace(walk, nodes=nodes, edges=tuple(edges), limits={}, exits={})
+    drawn = scene(replace(shapes.GRAPH, body=replace(shapes.GRAPH.body, steps=(far,))))
+    assert arrows(drawn, "back") == {("nodes.n2999", "nodes.n0", "")}
+
+
+class Clock:
+    """A run of GRAPH told by hand: `node` and `edges` take half a second and a round."""
+
+    def __init__(self) -> None:
+        self.now, self.round = 0.0, 0
+        self.events: list[ev.Event] = [ev.RunStarted("article", 0.0), ev.StepStarted(("graph",), 0.0)]
+
+    def edges(self, *ways: tuple[str, str]) -> None:
+        self.events += [ev.EdgeTaken(("graph", self.round), self.now, *way) for way in ways]
+        self.round += 1
+
+    def node(self, name: str, visit: int, value: object = None) -> None:
+        at = (f"nodes.{name}", visit)
+        self.events.append(ev.StepStarted(at, self.now))
+        self.now += 0.5
+        self.events.append(ev.StepFinished(at, self.now, value))
+
+
+def walked() -> Progress:
+    clock = Clock()
+    clock.edges((START, "draft"))
+    clock.node("draft", 0)
+    clock.edges(("draft", "critique"))
+    for visit in range(2):
+        clock.node("critique", visit, {"score": visit})
+        clock.edges(("critique", "refine"))
+        clock.node("refine", visit)
+        clock.edges(("refine", "critique"))
+    clock.node("critique", 2, {"score": 2})
+    clock.edges(("critique", "publish"))
+    return told(shapes.GRAPH, clock.events)
+
+
+def test_the_path_that_was_taken_is_numbered_and_moves_nothing() -> None:
+    run = Diagram(shapes.GRAPH, walked())
+    texts = [item.text for item in ElementTree.fromstring(run.svg()).iter(SVG + "text")]
+    assert {"1", "2", "3, 5", "4, 6", "7"} <= set(texts)
+    assert "8" not in texts
+    still = places(Diagram(shapes.GRAPH).svg())
+    marks = [place for place in places(run.svg()) if place[3:4] == ("15",)]
+    assert len(marks) == 5
+    assert [place for place in places(run.svg()) if place[3:4] != ("15",)] == still
+    assert "critique → refine  critique.score < 0.8  (3, 5)" in run.outline()
+
+
+def test_a_number_stands_on_no_box_no_label_and_no_other_number() -> None:
+    root = ElementTree.fromstring(Diagram(shapes.GRAPH, walked()).svg())
+    marks = [covers(item) for item in root if item.tag == SVG + "rect"]
+    others = [covers([item for item in group if item.tag == SVG + "rect"][-1]) for group in root.iter(SVG + "g")]
+    others += [covers(item) for item in root if item.tag == SVG + "text" and item.get("font-style")]
+    for a in marks:
+        for b in [*others, *(mark for mark in marks if mark is not a)]:
+            assert not (b[0] < a[2] and a[0] < b[2] and b[1] < a[3] and a[1] < b[3])
+
+
+def test_a_path_of_many_rounds_is_counted() -> None:
+    clock = Clock()
+    for _ in range(250):
+        clock.edges(("critique", "refine"))
+        clock.edges(("refine", "critique"))
+    progress = told(shapes.GRAPH, clock.events)
+    texts = [
+        item.text or "" for item in ElementTree.fromstring(Diagram(shapes.GRAPH, progress).svg()).iter(SVG + "text")
+    ]
+    assert [text for text in texts if text.endswith("×")] == ["1, 3, 5, 7, … 250×", "2, 4, 6, 8, … 250×"]
+
+
+def test_the_nodes_of_a_graph_are_the_rows_of_its_run_and_a_visit_keeps_the_last_value() -> None:
+    progress = walked()
+    assert [row.id for row in progress.rows.values()] == [
+        f"nodes.{n}" for n in ("draft", "critique", "refine", "publish", "ask")
+    ]
+    row = progress.rows[("nodes.critique",)]
+    assert (row.times, row.value, row.state) == (3, {"score": 2}, "ok")
+    text = progress_text(progress, now=3.0)
+    assert re.search(r"critique +3 ok", text)
+    assert "3 of 5 steps" in text
+    assert "nodes.draft</code></td><td" in progress_html(progress, now=3.0)
+
+
+def test_the_steps_of_a_loop_stand_under_it_and_have_no_row_together() -> None:
+    progress = Progress(shapes.LOOP)
+    assert [(row.id, row.depth) for row in progress.rows.values()] == [
+        ("loop", 0),
+        ("loop.steps.writer", 1),
+        ("loop.steps.checker", 1),
+        ("output_from", 0),
+    ]
+    events = [ev.StepStarted(("loop",), 0.0), ev.StepStarted(("loop.steps", 0), 0.0)]
+    for i in range(2):
+        events.append(ev.StepStarted(("loop.steps.writer", i), 0.0))
+        events.append(ev.StepFinished(("loop.steps.writer", i), 1.0, f"draft {i}"))  # type: ignore[arg-type]
+    for event in events:
+        progress.apply(event)
+    writer = progress.rows[("loop.steps.writer",)]
+    assert (writer.times, writer.value) == (2, "draft 1")
+
+
+def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> None:
+    step = replace(shapes.node("draft", "tool"), rescue=lambda error: None)
+    flow = shapes.flow(step)
+    error = StepError(Diagnostic("step.tool-failed", "no"))
+    events = [
+        ev.RunStarted("shapes", 0.0),
+        ev.StepStarted(("nodes.draft",), 0.0),
+        ev.StepFailed(("nodes.draft",), 1.0, error),
+    ]
+    progress = told(flow, events)
+    assert progress.rows[("nodes.draft",)].state == "kept"
+    assert "! failed, kept" in progress_text(progress, now=1.0)
+    assert "! failed" in Diagram(flow, progress).svg()
+    error.at = ("nodes.draft",)
+    progress.apply(ev.RunEnded(1.0, "error", error))
+    assert progress.rows[("nodes.draft",)].state == "failed"
+
+
+def test_what_a_plan_never_ran_says_why() -> None:
+    why = "†state.rows never came"
+    progress = told(shapes.PLAN, [ev.RunStarted("report", 0.0), ev.StepSkipped(("calls.clean",), 0.0, why)])
+    assert why in progress_text(progress, now=0.0)
+    assert why in progress_html(progress, now=0.0)
