@@ -1,0 +1,133 @@
+"""A call is equal to an earlier one only if what it does is: what changes a function's digest, and what does not."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pandas
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.registry.fingerprint import content, fingerprint
+
+CELL = """
+import math
+FACTOR = 2
+TABLE = {"a": [1, 2]}
+
+class Scale:
+    by = 10
+    def of(self, x):
+        return x * self.by
+
+def inner(x):
+    return x + FACTOR
+
+def outer(x, more=1):
+    "What it does."
+    return [inner(x) + more + math.floor(TABLE["a"][0]) for _ in range(2)] and Scale().of(x)
+"""
+
+
+def cell(text: str, name: str = "outer") -> Callable[..., Any]:
+    """A function as a cell of a notebook defines it."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, "<cell>", "exec"), names)
+    found: Callable[..., Any] = names[name]
+    return found
+
+
+def test_the_same_cell_run_again_or_moved_is_the_same_function() -> None:
+    assert fingerprint(cell(CELL)) == fingerprint(cell(CELL)) == fingerprint(cell("\n\n\n# moved\n" + CELL))
+    assert fingerprint(cell(CELL)) is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("FACTOR = 2", "FACTOR = 3"),
+        ("[1, 2]", "[1, 3]"),
+        ("by = 10", "by = 11"),
+        ("x * self.by", "x + self.by"),
+        ("more=1", "more=2"),
+        ("x + FACTOR", "x - FACTOR"),
+        ("math.floor", "math.ceil"),
+        ("import math", "import cmath as math"),
+    ],
+)
+def test_whatever_it_is_made_of_changes_it(old: str, new: str) -> None:
+    assert old in CELL
+    assert fingerprint(cell(CELL)) != fingerprint(cell(CELL.replace(old, new, 1)))
+
+
+def test_what_it_does_not_name_does_not_change_it() -> None:
+    assert fingerprint(cell(CELL)) == fingerprint(cell(CELL + "\nOTHER = 1\ndef another(): pass\n"))
+
+
+def test_what_it_closes_over_changes_it() -> None:
+    def adding(n: Any) -> Callable[[int], Any]:
+        return lambda x: x + n
+
+    assert fingerprint(adding(1)) == fingerprint(adding(1)) != fingerprint(adding(2))
+    assert fingerprint(adding(1)) != fingerprint(adding(1.0)) != fingerprint(adding(True))
+
+
+def test_a_partial_and_a_bound_method_are_what_they_hold() -> None:
+    class Counter:
+        def __init__(self, start: int) -> None:
+            self.start = start
+
+        def count(self, x: int) -> int:
+            return self.start + x
+
+    first, same, other = Counter(1), Counter(1), Counter(2)
+    assert fingerprint(first.count) == fingerprint(same.count) != fingerprint(other.count)
+    assert fingerprint(functools.partial(pow, exp=2)) == fingerprint(functools.partial(pow, exp=2))
+    assert fingerprint(functools.partial(pow, exp=2)) != fingerprint(functools.partial(pow, exp=3))
+
+
+def test_functions_that_call_each_other_have_an_end() -> None:
+    text = "def odd(n): return n and even(n - 1)\ndef even(n): return not n or odd(n - 1)\n"
+    assert fingerprint(cell(text, "odd")) == fingerprint(cell(text, "odd")) != fingerprint(cell(text, "even"))
+
+
+def test_what_is_installed_counts_by_its_version() -> None:
+    assert fingerprint(math.floor) == fingerprint(math.floor) != fingerprint(math.ceil)
+    assert fingerprint(pandas.concat) is not None
+
+
+@pytest.mark.parametrize("thing", [threading.Lock(), iter([1]), open, object(), datetime.datetime.now])
+def test_what_nobody_can_tell_has_no_digest(thing: Any) -> None:
+    def names_it() -> Any:
+        return thing
+
+    told = fingerprint(names_it)
+    assert told is None or thing in (open, datetime.datetime.now)
+
+
+def test_arrays_and_tables_are_their_contents() -> None:
+    table = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    assert content(table) == content(table.copy()) != content(table.assign(a=[1, 3]))
+    assert content(table) != content(table.rename(columns={"a": "c"}))
+    array = numpy.arange(6)
+    assert content(array) == content(array.copy()) != content(array.reshape(2, 3))
+    assert content(numpy.array([object()])) is None
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(VALUES, VALUES)
+def test_equal_digests_are_equal_values(a: Any, b: Any) -> None:
+    assert (content(a) == content(b)) == (repr(a) == repr(b))
