@@ -172,7 +172,11 @@ def parse_path(text: Text | str, where: Where) -> Path:
         if wrong := _wrong_part(text.text, parts, index):
             message, hint = wrong
             # What is empty has no letter to point at: the dot beside it is.
-            start, end = (part.start, part.end) if part.name else (max(0, part.start - 1), max(1, part.start))
+            start, end = (
+                (part.start, part.end)
+                if part.name
+                else (max(0, part.start - 1), min(max(1, part.start), len(text.text)))
+            )
             fixed = _meant(text.text)
             raise _refused(
                 "policy.path-syntax", message, text.locate(start, end), f"did you mean {fixed}?" if fixed else hint
@@ -229,7 +233,7 @@ def out_of_order(path: Path) -> Diagnostic:
         message, hint = "the parent has no output while its policy runs", "read parent.input, or what a step before has"
         return Diagnostic("policy.dependency-order", message, path.part_span(1), hint)
     message = f"{path.source!r} has not run where this is read"
-    hint = "a path reads steps that come before; nothing is carried over to the next round of a loop"
+    hint = "a path reads what ran before it, also in a loop: a round does not see the one before"
     return Diagnostic("policy.dependency-order", message, path.source_span, hint)
 
 

@@ -1,0 +1,214 @@
+"""Path expressions: what they are, what they give, and what an agent gets of it. The rows are the language."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path as File
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.flow.frame import Frame
+from agf_magics.languages.policy import batch_inputs, parse_path, resolve_path
+from agf_magics.languages.policy.delivery import Delivery
+from agf_magics.languages.policy.path import ABSENT, DIRECTIONS, ELEMENT, Path, Where, source_problem
+from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
+from agf_magics.text.source import Source
+
+VECTORS = File(__file__).parents[1] / "vectors"
+
+
+def rows(name: str) -> Any:
+    found = json.loads((VECTORS / name).read_text("utf-8"))["rows"]
+    return pytest.mark.parametrize("row", found, ids=[row["id"] for row in found])
+
+
+def told(what: Callable[[], object], row: dict[str, Any]) -> bool:
+    """Whether the row is an error; then it was told."""
+    if "error" not in row:
+        return False
+    with pytest.raises(AgfError) as caught:
+        what()
+    (found,) = caught.value.diagnostics
+    assert {"code": found.code, "at": found.span.text if found.span else None} == row["error"]
+    return True
+
+
+@rows("path_grammar.json")
+def test_a_text_is_a_path_or_is_told_why_not(row: dict[str, Any]) -> None:
+    def read() -> Path:
+        path = parse_path(row["text"], row["where"])
+        if problem := source_problem(path, row.get("agents", [path.source]), row.get("ran", [path.source])):
+            raise DefinitionError(problem)
+        return path
+
+    if told(read, row):
+        return
+    path = read()
+    elements = {} if path.elements is None else {"elements": list(path.elements)}
+    assert row["ok"] == {"source": path.source, "direction": path.direction, "fields": list(path.fields), **elements}
+    assert str(path) == row["text"]
+
+
+@rows("path_resolution.json")
+def test_what_a_path_gives(row: dict[str, Any]) -> None:
+    given_ = partial(resolve_path, row["path"], row["context"], row.get("schema"), row.get("field"))
+    if not told(given_, row):
+        value, wanted = given_(), ABSENT if "absent" in row else row["value"]
+        assert value == wanted
+        assert type(value) is type(wanted)
+
+
+@rows("path_batch.json")
+def test_what_each_call_of_a_batch_is_given(row: dict[str, Any]) -> None:
+    context = {"parent": {"input": row["input"]}}
+    given_ = partial(batch_inputs, row["mapping"], context, row.get("most", 0), row.get("schema"))
+    assert told(given_, row) or given_() == row["inputs"]
+
+
+# --- laws ---
+
+NAMES = st.from_regex("[a-zA-Z_][a-zA-Z0-9_]{0,6}", fullmatch=True)
+PATHS = st.builds(
+    lambda source, direction, fields: ".".join((source, direction, *fields)),
+    NAMES,
+    st.sampled_from(DIRECTIONS),
+    st.lists(NAMES, min_size=1, max_size=5),
+)
+WHERES = st.sampled_from(get_args(Where))
+PIECES = st.sampled_from(["parent", "a", "input", "output", "x", ".", "..", ".[]", "[]", " ", "-", "\n", "1", "é", "'"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 2.0]) | st.text("ab", max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+TYPES = ("string", "number", "integer", "boolean", "array", "object")
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(TYPES) | st.lists(st.sampled_from(TYPES), min_size=1, max_size=2, unique=True),
+        "enum": st.lists(VALUES, min_size=1, max_size=3),
+        "minimum": st.integers(-1, 1),
+        "maxLength": st.integers(0, 2),
+        "items": st.sampled_from([{"type": "string"}, {"$ref": "#/$defs/small"}]),
+    },
+)
+SCHEMAS = st.builds(
+    lambda properties, required: {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "$defs": {"small": {"type": "integer", "maximum": 1}},
+    },
+    st.dictionaries(st.sampled_from("fgh"), FIELDS, max_size=3),
+    st.lists(st.sampled_from("fgh"), max_size=3, unique=True),
+)
+SOURCES = st.sampled_from(["parent.input.a", "parent.input.b.c", "one.output.a", "one.input.c"])
+
+
+@given(PATHS, WHERES)
+def test_a_path_prints_back_to_itself(text: str, where: Where) -> None:
+    path = parse_path(text, where)
+    assert str(path) == text
+    assert ".".join((path.source, path.direction, *path.fields)) == text
+
+
+@given(st.lists(PIECES, max_size=9).map("".join), WHERES)
+def test_any_text_is_a_path_or_is_told_in_one_finding_inside_of_it(text: str, where: Where) -> None:
+    try:
+        assert str(parse_path(text, where)) == text
+    except DefinitionError as error:
+        found = error.diagnostics
+    else:
+        return
+    assert [(each.span is not None, bool(each.hint)) for each in found] == [(True, True)]
+    assert found[0].span
+    assert 0 <= found[0].span.start <= found[0].span.end <= len(text)
+
+
+@given(SCHEMAS, st.dictionaries(st.sampled_from("fgh"), SOURCES, max_size=3), st.tuples(VALUES, VALUES, VALUES))
+def test_what_is_delivered_under_a_schema_conforms_to_it(
+    schema: dict[str, Any], mapping: dict[str, str], values: tuple[Any, Any, Any]
+) -> None:
+    frame: Frame = {"parent": {"input": values[0]}, "one": {"input": values[1], "output": values[2]}}
+    delivery = Delivery("one", {name: parse_path(text, "policy_step") for name, text in mapping.items()})
+    try:
+        given_ = delivery.build(frame, schema)
+    except StepError:
+        return
+    # Null is handed to an optional field whatever its type (AMB-6).
+    assert all(given_[name] is not None for name in schema["required"])
+    jsonschema.Draft202012Validator(schema).validate({n: v for n, v in given_.items() if v is not None})
+
+
+# --- what data cannot say ---
+
+
+def test_a_path_of_a_hundred_thousand_names_is_read_without_recursion() -> None:
+    path = parse_path("parent.input" + ".a" * 100_000, "policy_step")
+    assert path.find({"parent": {"input": {"a": {}}}}) is ABSENT
+
+
+def test_a_path_in_quotes_is_pointed_at_inside_of_them() -> None:
+    source = Source("test", 'x: "parent.inptu.n"')
+    with pytest.raises(DefinitionError) as caught:
+        parse_path(source.span(4, 18), "policy_step")
+    assert caught.value.diagnostic.span == source.span(11, 16)
+
+
+def test_where_an_element_is_bound_a_path_reads_that_element_alone() -> None:
+    path = parse_path("parent.input.items.[].v", "batch")
+    frame: Frame = {"parent": {"input": {"items": [{"v": 1}, {"v": 2}]}}}
+    assert path.over(frame) == [{"v": 1}, {"v": 2}]
+    assert path.evaluate(frame) == [1, 2]
+    assert path.evaluate({**frame, ELEMENT: {"v": 2}}) == 2
+
+
+def test_an_agent_that_takes_no_object_takes_no_mapping() -> None:
+    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
+    with pytest.raises(StepError, match="one takes text, and a mapping gives an object"):
+        delivery.build({"parent": {"input": {"a": 1}}}, {"type": "string"})
+
+
+def test_a_required_field_that_nothing_maps_is_missing_unless_it_has_a_default() -> None:
+    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
+    frame: Frame = {"parent": {"input": {"a": 1}}}
+    wanted = {"properties": {"g": {"default": [0]}}, "required": ["g"]}
+    assert delivery.build(frame, wanted) == {"f": 1, "g": [0]}
+    with pytest.raises(StepError) as caught:
+        delivery.build(frame, {"properties": {"g": {}}, "required": ["g"]})
+    assert caught.value.code == "policy.missing-value"
+
+
+def test_a_default_is_handed_out_as_a_copy() -> None:
+    wanted = {"properties": {"f": {"default": []}}}
+    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
+    delivery.build({"parent": {"input": {}}}, wanted)["f"].append(1)
+    assert delivery.build({"parent": {"input": {}}}, wanted) == {"f": []}
+
+
+def test_what_is_opaque_is_passed_where_no_type_is_asked_for_and_is_of_none() -> None:
+    thing = object()
+    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
+    frame: Frame = {"parent": {"input": {"a": thing}}}
+    assert delivery.build(frame, {"properties": {"f": {}}})["f"] is thing
+    with pytest.raises(StepError, match="'f' of one needs an object, not an opaque object"):
+        delivery.build(frame, {"properties": {"f": {"type": "object"}}})
+
+
+def test_a_schema_that_leads_elsewhere_opens_no_connection_and_is_told() -> None:
+    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
+    with pytest.raises(StepError, match="which is nowhere"):
+        delivery.build({"parent": {"input": {"a": 1}}}, {"properties": {"f": {"$ref": "http://127.0.0.1:1/x.json"}}})
+
+
+def test_a_schema_that_refers_to_itself_without_an_end_is_told() -> None:
+    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
+    circle = {"properties": {"f": {"$ref": "#/properties/f"}}}
+    with pytest.raises(StepError, match="refers to itself without an end"):
+        delivery.build({"parent": {"input": {"a": 1}}}, circle)
