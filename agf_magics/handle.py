@@ -13,6 +13,7 @@ from .draw.plain import counted
 from .engine import host, job
 from .engine import run as engine
 from .engine.events import Event, RunEnded, StepLeft
+from .engine.journal import Journal
 from .engine.limits import Limits
 from .engine.link import Linked
 from .engine.perform import clock
@@ -52,10 +53,16 @@ class Run:
         """Tool calls made (for a dry run: that a real one would make at least)."""
         self.sessions = 0
         """Agent sessions opened."""
+        self.journal: Journal | None = None
+        """Where it is kept; None: nowhere."""
+        self.work = ""
+        """Its work order."""
         self._warnings = warnings
         self._given = given
         self.behind = False
         """Whether it runs in the background: nobody needs to wait for it."""
+        self.origin = ""
+        """Where it was started and where its result is shown, as a person would say it: ``In[6]``."""
         self._job: job.Job[engine.Done] | None = None
         self._stop: Callable[[], object] | None = None
         """Cancels the task that awaits it, and why that was done."""
@@ -77,6 +84,11 @@ class Run:
         return self.progress.status
 
     @property
+    def done(self) -> bool:
+        """Whether it has come to its end, whatever that was."""
+        return self._job.done if self._job is not None else self.progress.ended is not None
+
+    @property
     def stores(self) -> Mapping[str, Value]:
         """What it kept by its end, however it ended; empty before."""
         return self.progress.stores
@@ -85,6 +97,10 @@ class Run:
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What may be wrong with it; what is merely worth knowing was told when it was defined."""
         return (*(found for found in self._warnings if found.severity == "warning"), *self.progress.warnings)
+
+    def warn(self, found: Diagnostic) -> None:
+        """Add to its warnings, before it begins."""
+        self._warnings = (*self._warnings, found)
 
     @property
     def note(self) -> str:
@@ -181,7 +197,16 @@ class Run:
 
     async def _main(self, place: host.Host) -> engine.Done:
         place.asker = self.asker or (current.ask if place.waited else current.ask_behind)
-        return await engine.run(self.linked, self._given, host=place, emit=self._emit, limits=self.limits, dry=self.dry)
+        return await engine.run(
+            self.linked,
+            self._given,
+            host=place,
+            emit=self._emit,
+            limits=self.limits,
+            dry=self.dry,
+            journal=self.journal,
+            work=self.work,
+        )
 
     def _over(self, outcome: tuple[engine.Done] | BaseException) -> None:
         """Its end stands on it before anybody is told."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from ..flow.steps import Flow
-from .plain import counted, line
+from ..engine.progress import Progress
+from ..flow.steps import Flow, outermost
+from .plain import counted, duration, line
 from .values import table_html, table_text
 
 
@@ -28,9 +30,27 @@ class ToolLike(Protocol):
     def secret(self) -> Collection[str]: ...
 
 
+class RunLike(Protocol):
+    """What a listing reads of a run."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def origin(self) -> str:
+        """Where its result is shown."""
+        ...
+
+
 Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 NO_FLOWS = "no flows are registered: define one with %%pipeline"
+NO_RUNS = "no runs: %run_pipeline_async NAME starts one in the background"
 NO_TOOLS = "no tools are registered: put @tool above a function"
 
 
@@ -50,10 +70,33 @@ def tools_text(tools: Iterable[ToolLike]) -> str:
     return _text(_tools(tools), NO_TOOLS)
 
 
+def runs_html(runs: Iterable[RunLike]) -> str:
+    return _html(_runs(runs), "run", NO_RUNS)
+
+
+def runs_text(runs: Iterable[RunLike]) -> str:
+    return _text(_runs(runs), NO_RUNS)
+
+
+def _runs(runs: Iterable[RunLike]) -> Table:
+    columns = ("run", "flow", "status", "took", "shown in")
+    rows = (
+        (line(run.run_id, 80), line(run.name, 60), run.status, _took(run.progress), line(run.origin, 60))
+        for run in runs
+    )
+    return columns, tuple(rows)
+
+
+def _took(progress: Progress) -> str:
+    if progress.when is None:
+        return ""
+    return duration(progress.seconds if progress.seconds is not None else time.monotonic() - progress.when)
+
+
 def _flows(flows: Iterable[Flow]) -> Table:
     columns = ("name", "language", "steps", "inputs", "description")
     rows = (
-        (line(flow.name, 60), flow.language, f"{len(flow.body.steps):,}", _inputs(flow), line(flow.description, 100))
+        (line(flow.name, 60), flow.language, f"{len(outermost(flow)):,}", _inputs(flow), line(flow.description, 100))
         for flow in flows
     )
     return columns, tuple(rows)

@@ -10,6 +10,7 @@ Whatever `load` puts into a shell is taken out by `unload`, in the opposite orde
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,15 @@ from typing import Any
 NAME = "PipelineMagics"
 """Under which the shell keeps what was loaded: there is no other state of the extension."""
 
+PATIENCE = 3.0
+"""Seconds that unloading gives the runs in the background to stop."""
+
 
 def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for a wrong pyproject.toml, and has then loaded nothing."""
     from ..registry import default
     from . import rendering
+    from .background import BackgroundMagics
     from .complete import Known, matcher
     from .config import AgfMagics
     from .magics import PipelineMagics
@@ -31,17 +36,20 @@ def load(shell: Any) -> None:
     before = shell.config.get("AgfMagics")
     config = AgfMagics(shell, Path.cwd())
     magics = PipelineMagics(shell, default(), config)
+    behind = BackgroundMagics(shell, magics)
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
         undo.callback(Widget.forget)
         _put(undo, shell.configurables, config)
-        undo.callback(shell.configurables.remove, magics)  # where Magics puts every one of its kind
-        _register(undo, shell, magics)
+        undo.callback(_leave_none)
+        for each in (magics, behind):
+            undo.callback(shell.configurables.remove, each)  # where Magics puts every one of its kind
+            _register(undo, shell, each)
         tab = matcher(lambda: Known(magics.registry, shell.user_ns, magics.frame))
         _put(undo, shell.Completer.custom_matchers, tab)
         _put(undo, shell.input_transformers_cleanup, magics.with_body, first=True)
         rendering.install(undo, shell, lambda: config.traceback == "full")
-        rendering.formats(undo, shell, magics.is_shown)
+        rendering.formats(undo, shell, lambda run: magics.is_shown(run) or magics.show_again(run))
         magics.undo = undo.pop_all()
 
 
@@ -70,6 +78,18 @@ def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) ->
     undo.callback(lambda: target.remove(thing) if thing in target else None)
 
 
+def _leave_none() -> None:
+    """Cancel what runs in the background; what cannot be stopped is left (unloading waits for nobody)."""
+    from ..launch import live
+
+    behind = [run for run in live.running if run.behind]
+    for run in behind:
+        run.cancel("the extension was unloaded")
+    until = time.monotonic() + PATIENCE
+    for run in behind:
+        run.wait(max(0.0, until - time.monotonic()))
+
+
 def _register(undo: ExitStack, shell: Any, magics: Any) -> None:
     """Register the magics; what had their names before is there again when they are gone."""
     manager = shell.magics_manager
@@ -78,7 +98,7 @@ def _register(undo: ExitStack, shell: Any, magics: Any) -> None:
     for kind, names in magics.magics.items():
         for name in names:
             undo.callback(_restore, manager.magics[kind], name, tables[kind].get(name))
-    undo.callback(manager.registry.pop, NAME, None)
+    undo.callback(manager.registry.pop, type(magics).__name__, None)
 
 
 def _restore(table: dict[str, Any], name: str, before: Any) -> None:

@@ -19,23 +19,30 @@ STRICT = Option("--strict", "refuse what would only be warned about")
 FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT)
 """What only a run has a use for."""
 
-PIPELINE = Command(
-    name="%%pipeline",
-    about="Define a pipeline: one `pipeline:` document in YAML and the `schema:` documents it uses.",
-    operands=(Operand("NAME", "what it is called; else what the document says", "new", required=False),),
-    options=(
-        PICTURE,
-        Option("--run", "run it"),
-        SET,
-        INPUT,
-        OUT,
-        DRY,
-        TIMEOUT,
-        Option("--write", "also write the cell to a file", "file", "FILE"),
-        STRICT,
-        QUIET,
-    ),
-    example="""\
+
+def _defines(name: str, about: str, example: str, *own: Option) -> Command:
+    """A magic whose cell is a definition; ``own``: what its language alone has."""
+    return Command(
+        name=name,
+        about=about,
+        operands=(Operand("NAME", "what it is called; else what the document says", "new", required=False),),
+        options=(
+            PICTURE,
+            Option("--run", "run it"),
+            *FOR_RUNS,
+            *own,
+            Option("--write", "also write the cell to a file", "file", "FILE"),
+            STRICT,
+            QUIET,
+        ),
+        example=example,
+    )
+
+
+PIPELINE = _defines(
+    "%%pipeline",
+    "Define a pipeline: one `pipeline:` document in YAML and the `schema:` documents it uses.",
+    """\
 %%pipeline --draw --run --set 'words=[pear, fig]'
 pipeline: longest
 steps:
@@ -47,6 +54,45 @@ steps:
     output: lengths""",
 )
 
+POLICY = _defines(
+    "%%policy",
+    "Define an agent: an Agent Format document in YAML or JSON, or only its `execution_policy`.",
+    """\
+%%policy article --draw --run --set topic=pears
+id: agf.sequential
+config:
+  steps:
+  - agent: writer
+    input_mapping: {topic: parent.input.topic}
+  - agent: editor
+    input_mapping: {draft: writer.output.draft}""",
+)
+
+PLAN = _defines(
+    "%%plan",
+    "Define a plan: a list of calls in YAML or JSON that are wired by what they read and write.",
+    """\
+%%plan report --draw --run --set 'words=[pear, fig]'
+calls:
+- {_tool: count, values: †input.words, _outputPath: †state.number}
+- {_tool: shout, text: †state.number, _outputPath: †state.headline}
+output: †state.headline""",
+)
+
+GRAPH = _defines(
+    "%%graph",
+    "Define a graph: nodes in YAML and the edges between them, with conditions.",
+    """\
+%%graph countdown --draw --run --set n=3
+state: {n: int}
+nodes:
+  tick: {type: passthrough, output: {n: "{state.n - 1}"}}
+edges:
+- {from: START, to: tick}
+- {from: tick, to: tick, condition: n > 0}
+- {from: tick, to: END, condition: else}""",
+)
+
 RUN_PIPELINE = Command(
     name="%run_pipeline",
     about="Run a registered flow, watch it, and get the run: its output, its stores, its trace.",
@@ -55,6 +101,50 @@ RUN_PIPELINE = Command(
     example="""\
 r = %run_pipeline longest --set words=$fruits
 r.output""",
+)
+
+RUN_PIPELINE_ASYNC = Command(
+    name="%run_pipeline_async",
+    about="Start a registered flow in the background and get its handle: await it, wait, result, cancel.",
+    operands=(Operand("NAME", "a registered flow (%flows lists them)", "flow"),),
+    options=(SET, INPUT, OUT, DRY, TIMEOUT, PICTURE, QUIET),
+    example="""\
+h = %run_pipeline_async longest --set words=$fruits
+await h""",
+)
+
+RUN_PIPELINE_INLINE = Command(
+    name="%%run_pipeline_inline",
+    about="Run a pipeline without registering it, as an agent that wrote it might: it must pass the static gate.",
+    options=(SET, INPUT, OUT, DRY, TIMEOUT, PICTURE, QUIET),
+    example="""\
+%%run_pipeline_inline --set n=3
+pipeline: twice
+steps:
+- transform: {value: ctx.n * 2}""",
+)
+
+RUN_PIPELINE_INLINE_ASYNC = Command(
+    name="%%run_pipeline_inline_async",
+    about="Start a pipeline in the background without registering it; it must pass the static gate.",
+    options=(SET, INPUT, OUT, DRY, TIMEOUT, PICTURE, QUIET),
+    example="""\
+%%run_pipeline_inline_async --out h --set n=3
+pipeline: twice
+steps:
+- transform: {value: ctx.n * 2}""",
+)
+
+RUNS = Command(
+    name="%runs",
+    about="The runs that go on, and those of the background that have ended; one of them; wait for them; cancel one.",
+    operands=(Operand("RUN", "the run's id, or a part of it that no other has", "run", required=False),),
+    options=(
+        Option("--wait", "wait for the run, or for all that go on; an interrupt ends the waiting alone"),
+        Option("--cancel", "cancel a run", "run", "RUN"),
+    ),
+    example="""\
+%runs --wait""",
 )
 
 FLOWS = Command(
@@ -95,11 +185,27 @@ R1 = Command(
 
 DEFINE = Command(
     name="%define",
-    about="Define the pipelines of files; * stands for any part of a name.",
-    operands=(Operand("FILE", "a .yaml file, or a pattern of them", "file", many=True),),
+    about="Define what is in files, in whichever language it is written; * stands for any part of a name.",
+    operands=(Operand("FILE", "a .yaml or .json file, or a pattern of them", "file", many=True),),
     options=(STRICT, QUIET),
     example="""\
 %define flows/*.yaml""",
 )
 
-COMMANDS = {command.name.lstrip("%"): command for command in (PIPELINE, RUN_PIPELINE, FLOWS, TOOLS, DRAW, R1, DEFINE)}
+COMMANDS = {
+    command.name.lstrip("%"): command
+    for command in (
+        PIPELINE,
+        POLICY,
+        RUN_PIPELINE,
+        RUN_PIPELINE_ASYNC,
+        RUN_PIPELINE_INLINE,
+        RUN_PIPELINE_INLINE_ASYNC,
+        RUNS,
+        FLOWS,
+        TOOLS,
+        DRAW,
+        R1,
+        DEFINE,
+    )
+}

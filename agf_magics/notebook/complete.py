@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from ..languages import LANGUAGES
+from ..languages.pipeline import WORDS
+from ..launch import live
 from ..registry import Registry
 from .body import Choice, Offer, expression, offer
 from .commands import COMMANDS
@@ -59,7 +61,10 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
         return _in_line(command, found[3], body, known)
     above = "\n".join([*lines[first + 1 : line], before])
     inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
-    made = offer(above, body[len(above) :], inputs, LANGUAGES[found[2]].words, known.registry)
+    language = LANGUAGES.get(found[2]) or LANGUAGES["pipeline"]  # %%run_pipeline_inline
+    if language.words is None:
+        return None
+    made = offer(above, body[len(above) :], inputs, language.words, known.registry)
     return made if before.endswith(made.fragment) else Offer("")  # a text of several lines is nobody's name
 
 
@@ -99,6 +104,8 @@ def _values(kind: Kind, word: str, said: list[str], body: str, known: Known) -> 
     match kind:
         case "flow":
             return _those(word, "flow", known.registry.flows)
+        case "run":
+            return _those(word, "run", [run.run_id for run in live])
         case "variable":
             mappings = [name for name in _variables(known) if isinstance(known.names[name], Mapping)]
             return _those(word.lstrip("$"), "variable", mappings)
@@ -125,7 +132,7 @@ def _data(path: str, frame: Mapping[str, Any]) -> Iterable[Choice]:
     if isinstance(value, Mapping):
         yield from (Choice(str(name), "name") for name in value)
     if not path:
-        yield from (Choice(f"{name}(", "function") for name in LANGUAGES["pipeline"].words.functions)
+        yield from (Choice(f"{name}(", "function") for name in WORDS.functions)
 
 
 def _variables(known: Known) -> list[str]:

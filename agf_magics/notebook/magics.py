@@ -17,7 +17,8 @@ from .. import launch, settings
 from ..define import Defined, register, source_of
 from ..draw.diagram import Diagram
 from ..draw.layout import NoPicture
-from ..draw.plain import counted, line
+from ..draw.outline import size
+from ..draw.plain import line
 from ..engine.limits import Limits
 from ..flow.steps import Flow
 from ..languages import LANGUAGES
@@ -93,24 +94,18 @@ class PipelineMagics(Magics):
     @cell_magic
     @takes(commands.PIPELINE)
     def pipeline(self, said: Said, body: str) -> Any:
-        asked = self._asked(said)  # first: a cell whose line is wrong defines nothing
-        source = Source(f"{self.cell} %%pipeline", body, first_line=2)
-        flow = self._define(source, said, name=self._name(said), origin=self._cell_id())
-        target = said.word("--write")
-        if target is not None:
-            self._write(target, body)
-        wanted = said.word("--run") or said.word("--draw")
-        if flow is None and wanted is not None:
-            raise _wrong("no-flow", f"this cell has schemas alone: {wanted.text} needs a pipeline", wanted)
-        if flow is None or "--run" not in said:
-            return Diagram(flow) if flow and "--draw" in said else None
-        return self._run(flow, asked)
+        return self._definition("pipeline", said, body)
+
+    @cell_magic
+    @takes(commands.POLICY)
+    def policy(self, said: Said, body: str) -> Any:
+        return self._definition("policy", said, body)
 
     @line_magic
     @needs_local_scope
     @takes(commands.RUN_PIPELINE)
     def run_pipeline(self, said: Said) -> Any:
-        return self._run(self._flow(said.words("NAME")[0]), self._asked(said, runs=True))
+        return self.run(self.flow(said.words("NAME")[0]), self.asked(said, runs=True))
 
     @line_magic
     @takes(commands.FLOWS)
@@ -119,12 +114,12 @@ class PipelineMagics(Magics):
         if target is not None and name is None:
             raise _wrong("missing", "--export needs the NAME of a flow", target, "%flows NAME --export FILE")
         if unwanted is not None:
-            self.registry.flows.remove(self._flow(unwanted).name)
+            self.registry.flows.remove(self.flow(unwanted).name)
             print(f"deleted {unwanted.text}")
         if name is not None and target is not None:
-            self._write(target, self._flow(name).source.text)
+            self._write(target, self.flow(name).source.text)
         elif name is not None:
-            print(self._flow(name).source.text)
+            print(self.flow(name).source.text)
         elif unwanted is None:
             show(registered.flows(self.registry))
 
@@ -136,7 +131,7 @@ class PipelineMagics(Magics):
     @line_magic
     @takes(commands.DRAW)
     def draw(self, said: Said) -> Any:
-        picture, target = Diagram(self._flow(said.words("NAME")[0])), said.word("--save")
+        picture, target = Diagram(self.flow(said.words("NAME")[0])), said.word("--save")
         if target is None:
             return picture
         try:
@@ -164,7 +159,7 @@ class PipelineMagics(Magics):
                 problems.append(_wrong("file", f"there is no file {word.text!r}", word, hint).diagnostic)
             for path in paths:
                 try:
-                    self._define(source_of(Path(path)), said, name=None, origin=path)
+                    self._define(source_of(Path(path)), said, language=None, name=None, origin=path)
                 except DefinitionError as error:
                     problems.extend(error.diagnostics)
         if problems:
@@ -206,16 +201,34 @@ class PipelineMagics(Magics):
         found = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
         return [lines[0].rstrip("\n") + "\n", "\n"] if found and found[1] in self.magics["cell"] else lines
 
-    def _define(self, source: Source, said: Said, *, name: str | None, origin: str | None) -> Flow | None:
+    def _definition(self, language: str, said: Said, body: str) -> Any:
+        """A cell that is a definition: registered, and written, drawn and run as its line says."""
+        asked = self.asked(said)  # first: a cell whose line is wrong defines nothing
+        source = Source(f"{self.cell} %%{language}", body, first_line=2)
+        flow = self._define(source, said, language=language, name=self._name(said), origin=self._cell_id())
+        target = said.word("--write")
+        if target is not None:
+            self._write(target, body)
+        wanted = said.word("--run") or said.word("--draw")
+        if flow is None and wanted is not None:
+            raise _wrong("no-flow", f"this cell has schemas alone: {wanted.text} needs a {language}", wanted)
+        if flow is None or "--run" not in said:
+            return Diagram(flow) if flow and "--draw" in said else None
+        return self.run(flow, asked)
+
+    def _define(
+        self, source: Source, said: Said, *, language: str | None, name: str | None, origin: str | None
+    ) -> Flow | None:
+        """``language``: None is what the text itself says."""
         strict, quiet = "--strict" in said, "--quiet" in said
-        defined = register(source, name=name, strict=strict, registry=self.registry, origin=origin)
+        defined = register(source, language, name=name, strict=strict, registry=self.registry, origin=origin)
         if not quiet:
             print(_summary(defined))
             if defined.findings:
                 print(told(defined.findings))
         return defined.flow
 
-    def _asked(self, said: Said, runs: bool = False) -> Asked:
+    def asked(self, said: Said, runs: bool = False) -> Asked:
         """What the line says about a run. ``runs``: the magic runs without being told to."""
         idle = next((option.flag for option in commands.FOR_RUNS if option.flag in said), None)
         if idle is not None and not runs and "--run" not in said:
@@ -232,28 +245,44 @@ class PipelineMagics(Magics):
             quiet="--quiet" in said,
         )
 
-    def _run(self, flow: Flow, asked: Asked) -> launch.Run | None:
+    def run(self, flow: Flow, asked: Asked, *, behind: bool = False, inline: bool = False) -> launch.Run | None:
+        """Run ``flow`` and show it in this cell. ``behind``: in the background, for which nobody waits. ``inline``:
+        it is not registered and must pass the static gate."""
         drawn = flow if asked.draw else None
-        seen = view.view(self.settings, self.ipython, quiet=asked.quiet, drawn=drawn)
+        seen = view.view(self.settings, self.ipython, quiet=asked.quiet, drawn=drawn, behind=behind)
 
         def begin(enter: Callable[[], None]) -> launch.Run:
             run = launch.begin(
-                flow, asked.given, registry=self.registry, limits=asked.limits, dry=asked.dry, enter=enter
-            )
+                flow, asked.given, registry=self.registry, limits=asked.limits, dry=asked.dry, enter=enter,
+                behind=behind, inline=inline,
+            )  # fmt: skip
+            run.origin = self.cell
             # At once: a run that is interrupted is of interest too.
-            self.last = run
+            self.last = self.last if behind else run
             if asked.out:
                 self.ipython.user_ns[asked.out] = run
             if seen.shows_page:
                 self.shown = run, self.number
             return run
 
-        run = view.watch(begin, seen, self.settings.refresh_hz).result()
+        hz = self.settings.refresh_hz
+        run = view.follow(begin, seen, hz) if behind else view.watch(begin, seen, hz).result()
         return None if asked.out else run
 
-    def _flow(self, word: Word) -> Flow:
+    def show_again(self, run: launch.Run) -> bool:
+        """Show a run of the background that goes on, alive, in this cell too; whether it could be."""
+        if not run.behind or run.done:
+            return False
+        view.follow(lambda _: run, view.view(self.settings, self.ipython, quiet=False, drawn=None, behind=True),
+                    self.settings.refresh_hz)  # fmt: skip
+        return True
+
+    def flow(self, word: Word) -> Flow:
         if word.text not in self.registry.flows:
-            hint = suggest(word.text, self.registry.flows, "registered flows") or "define one first: %%pipeline"
+            hint = (
+                suggest(word.text, self.registry.flows, "registered flows")
+                or "define one first: %%pipeline or %%policy"
+            )
             raise _wrong("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
         return self.registry.flows[word.text]
 
@@ -284,7 +313,7 @@ def _summary(defined: Defined) -> str:
     flow = defined.flow
     if flow is None:
         return f"schema{'s' * (len(defined.schemas) != 1)} {', '.join(line(name, 60) for name in defined.schemas)}"
-    return f"{flow.language} {line(flow.name, 80)}: {counted(len(flow.body.steps), 'step')}"
+    return f"{flow.language} {line(flow.name, 80)}: {size(flow)}"
 
 
 def _wrong(what: str, message: str, word: Word, hint: str | None = None) -> DefinitionError:

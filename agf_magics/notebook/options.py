@@ -18,7 +18,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
 from ..text.source import Source, Span
 from ..text.yamlnodes import Items, Scalar, documents, plain
 
-Kind = Literal["switch", "flow", "pair", "variable", "new", "file", "seconds", "expression"]
+Kind = Literal["switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "expression"]
 """What is written there; completion and reading both go by it. ``new``: a name the magic will bind."""
 
 BLANKS = " \t\r\n"

@@ -84,6 +84,21 @@ def watch(begin: Begin, view: View, hz: float) -> Run:
     return run
 
 
+def follow(begin: Begin, view: View, hz: float) -> Run:
+    """Begin a run in the background and go on showing it in this cell's output, from a thread that ends with it."""
+    run = begin(view.reserve)
+
+    def show() -> None:
+        while not run.wait(1 / hz).done:
+            view.tick(run)
+        view.close(run)
+
+    # In the cell's context, as above: other cells run meanwhile.
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(show,), name="agf-view", daemon=True).start()
+    return run
+
+
 class _Early:
     """An interrupt that comes when a run has begun and nobody waits for it yet, or while its page is being frozen.
 
@@ -244,6 +259,21 @@ class Text:
             print(run.note)
 
 
+class Ending:
+    """For a terminal, of a run in the background: the line of its end, among what else is written by then."""
+
+    shows_page = False
+
+    def reserve(self) -> None:
+        """No output."""
+
+    def tick(self, run: Run) -> None:
+        """No output."""
+
+    def close(self, run: Run) -> None:
+        print(f"{headline(run.progress, now=clock())}  {line(run.run_id, 100)}")
+
+
 class Nothing:
     """Nothing is shown."""
 
@@ -259,14 +289,18 @@ class Nothing:
         """No output."""
 
 
-def view(config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None) -> View:
+def view(config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None, behind: bool = False) -> View:
     """The view that the settings ask for; ``auto``: that suits where we are. ``drawn``: whose picture to show."""
     mode = "off" if quiet else _mode(config.progress, shell)
     if mode in ("widget", "html"):
-        return Widget(config, drawn, _hears_clicks(shell)) if mode == "widget" else Page(config, drawn)
+        # A cell that has ended keeps nobody waiting: the button is heard on every kernel.
+        hears = behind or _hears_clicks(shell)
+        return Widget(config, drawn, hears) if mode == "widget" else Page(config, drawn)
     if drawn is not None:
         show(_first(drawn))
-    return Text() if mode == "text" else Nothing()
+    if mode != "text":
+        return Nothing()
+    return Ending() if behind else Text()
 
 
 def _mode(wanted: str, shell: Any) -> str:
@@ -288,8 +322,9 @@ def _first(flow: Flow) -> Bundle:
 
 
 def _page(run: Run) -> tuple[str, str]:
-    """A run that came to its end with its result; otherwise its steps: the error is the cell's own output."""
-    if run.status == "ok":
+    """A run that came to its end with its result; otherwise its steps: the error is the cell's own output, but for a
+    run in the background, whose cell ended long ago."""
+    if run.status == "ok" or (run.behind and run.done):
         return run_html(run), run_text(run)
     progress, now = run.progress, clock()
     html = steps_html(progress, now=now) + failures_html(progress) + warnings_html(run.warnings)

@@ -1,0 +1,95 @@
+"""Magics for runs that nobody waits for, and for definitions that nobody registered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope
+
+from .. import launch
+from ..define import load
+from ..draw.listing import runs_html, runs_text
+from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.source import Source
+from . import commands
+from .magics import PipelineMagics, takes
+from .options import Said, Word
+from .output import show
+
+
+@magics_class
+class BackgroundMagics(Magics):
+    """Beside `PipelineMagics`, whose notebook it shares."""
+
+    def __init__(self, shell: Any, notebook: PipelineMagics) -> None:
+        super().__init__(shell)
+        self.notebook = notebook
+
+    @property
+    def cell(self) -> str:
+        return self.notebook.cell
+
+    @property
+    def local(self) -> Mapping[str, Any]:
+        return self.notebook.local
+
+    @local.setter
+    def local(self, names: Mapping[str, Any]) -> None:
+        self.notebook.local = names
+
+    @line_magic
+    @needs_local_scope
+    @takes(commands.RUN_PIPELINE_ASYNC)
+    def run_pipeline_async(self, said: Said) -> Any:
+        flow = self.notebook.flow(said.words("NAME")[0])
+        return self.notebook.run(flow, self.notebook.asked(said, runs=True), behind=True)
+
+    @cell_magic
+    @takes(commands.RUN_PIPELINE_INLINE)
+    def run_pipeline_inline(self, said: Said, body: str) -> Any:
+        return self._inline(said, body, behind=False)
+
+    @cell_magic
+    @takes(commands.RUN_PIPELINE_INLINE_ASYNC)
+    def run_pipeline_inline_async(self, said: Said, body: str) -> Any:
+        return self._inline(said, body, behind=True)
+
+    @line_magic
+    @takes(commands.RUNS)
+    def runs(self, said: Said) -> Any:
+        unwanted, word = said.word("--cancel"), said.word("RUN")
+        if unwanted is not None:
+            run = _run(unwanted)
+            run.cancel("%runs --cancel")
+            print(f"cancelling {run.run_id}" if not run.done else f"{run.run_id} has ended: {run.status}")
+        if "--wait" in said:
+            for run in [_run(word)] if word is not None else launch.live.running:
+                run.wait() if run.behind else None
+        if word is not None:
+            return _run(word)
+        if unwanted is None:
+            found = tuple(launch.live)
+            show({"text/html": runs_html(found), "text/plain": runs_text(found)})
+        return None
+
+    def _inline(self, said: Said, body: str, behind: bool) -> Any:
+        asked = self.notebook.asked(said, runs=True)
+        name = "%%run_pipeline_inline_async" if behind else "%%run_pipeline_inline"
+        flow = load(Source(f"{self.cell} {name}", body, first_line=2), registry=self.notebook.registry)
+        return self.notebook.run(flow, asked, behind=behind, inline=True)
+
+
+def _run(word: Word) -> launch.Run:
+    """A run by its id, or by a part that no other has."""
+    known = {run.run_id: run for run in launch.live}
+    exact = known.get(word.text)
+    found = [exact] if exact is not None else [run for id, run in known.items() if word.text in id]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(run.run_id for run in found[:10])
+        message, hint = f"{len(found)} runs have {word.text!r} in their id", f"write more of it: {names}"
+    else:
+        message, hint = f"there is no run {word.text!r}", suggest(word.text, known, "runs") or "no run was started"
+    raise DefinitionError(Diagnostic("magic.unknown-run", message, word.span, hint))
