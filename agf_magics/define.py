@@ -13,7 +13,7 @@ from .flow.rules import check
 from .flow.schemas import Schema
 from .flow.steps import Flow
 from .flow.values import TooDeep, Value, settle, type_name
-from .languages import LANGUAGES, Language
+from .languages import LANGUAGES, Language, told
 from .registry import Registry, default
 from .settings import current
 from .text.diagnostics import DefinitionError, Diagnostic, Diagnostics, in_order, suggest
@@ -31,14 +31,18 @@ class Defined(NamedTuple):
 
 
 def load(
-    text: str | Path | Source, language: str = "pipeline", *, strict: bool = False, registry: Registry | None = None
+    text: str | Path | Source, language: str | None = None, *, strict: bool = False, registry: Registry | None = None
 ) -> Flow:
     """The checked flow of a definition's text, not registered.
 
-    Raises DefinitionError with everything that is wrong. ``strict``: warnings refuse too; names are then looked up in
-    ``registry``.
+    ``language``: None is what the text itself says, else ``pipeline``. Raises DefinitionError with everything that is
+    wrong. ``strict``: warnings refuse too; names are then looked up in ``registry``.
     """
+    text = source_of(text)
+    language = language or told(text.text)
     loaded = read(text, language, strict=strict, registry=registry or default())
+    if loaded.flow is not None and not loaded.flow.name:
+        return replace(loaded.flow, name=language)
     if loaded.flow is None:
         span = source_of(text).span(0, 0)
         hint = "one document with pipeline: and steps:"
@@ -47,7 +51,7 @@ def load(
 
 
 def define(
-    text: str | Path | Source, language: str = "pipeline", *, strict: bool = False, registry: Registry | None = None
+    text: str | Path | Source, language: str | None = None, *, strict: bool = False, registry: Registry | None = None
 ) -> Flow | None:
     """`load`, and register the flow and its schemas under their names. None: the text declares schemas alone."""
     return register(text, language, strict=strict, registry=registry).flow
@@ -55,7 +59,7 @@ def define(
 
 def register(
     text: str | Path | Source,
-    language: str = "pipeline",
+    language: str | None = None,
     *,
     name: str | None = None,
     strict: bool = False,
@@ -64,10 +68,13 @@ def register(
 ) -> Defined:
     """`define`, telling all of it. ``name`` replaces the document's; ``origin`` is where the text stands (a cell's
     id): a name that another origin defined is replaced with a note (decision A2)."""
-    registry = registry or default()
-    loaded = read(text, language, strict=strict, registry=registry)
+    registry, text = registry or default(), source_of(text)
+    loaded = read(text, language or told(text.text), strict=strict, registry=registry)
     notes: list[Diagnostic] = []
     flow = loaded.flow
+    if flow is not None and not (name or flow.name):
+        hint = f"name the cell: %%{flow.language} NAME; or let the document say its own"
+        raise DefinitionError(Diagnostic("define.no-name", f"this {flow.language} has no name", flow.span, hint))
     for schema in loaded.schemas.values():
         if replaced := registry.schemas.define(schema, origin):
             notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -26,12 +27,24 @@ class Language(NamedTuple):
     """
     words: Words | None = None
     """Its keys as a table, where it has one."""
+    begins: str = ""
+    """A regular expression for a line, or the beginning of a JSON text, that only its documents have; empty: none."""
 
 
 LANGUAGES: Mapping[str, Language] = {
     language.name: language
     for language in (
         Language("pipeline", pipeline.load, {"r1": pipeline.parse}, pipeline.WORDS),
-        Language("policy", policy.load, {"path": policy.parse}),
+        Language("policy", policy.load, {"path": policy.parse}, begins=policy.BEGINS),
     )
 }
+
+
+def told(text: str) -> str:
+    """The name of the language that a text is written in, as far as its own lines say; else the pipeline's."""
+    for language in LANGUAGES.values():
+        if language.begins and re.search(
+            rf"^(?:{language.begins})|\A\s*\{{\s*\"?(?:{language.begins})", text, re.MULTILINE
+        ):
+            return language.name
+    return "pipeline"

@@ -8,4 +8,7 @@ from .path import parse_path
 SCHEMA = schema()
 """The JSON Schema of a whole document."""
 
-__all__ = ["SCHEMA", "batch_inputs", "load", "parse", "parse_path", "resolve_path"]
+BEGINS = r"(?:schema_version|execution_policy)\"?\s*:|id\"?\s*:\s*[\"']?(?:agf\.|x-)"
+"""What a document of this language begins a line with: its version, its policy, or a bare policy's id."""
+
+__all__ = ["BEGINS", "SCHEMA", "batch_inputs", "load", "parse", "parse_path", "resolve_path"]

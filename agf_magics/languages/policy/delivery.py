@@ -55,7 +55,7 @@ class Delivery:
         return tuple((name, self.spans.get(name)) for name in self.paths)
 
     def reads(self) -> tuple[Ref, ...]:
-        return tuple(ref for path in self.paths.values() for ref in path.reads())
+        return tuple(ref._replace(into=name) for name, path in self.paths.items() for ref in path.reads())
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
         """``wanted``: the JSON Schema of what the agent takes; None: nobody knows it. Raises StepError."""

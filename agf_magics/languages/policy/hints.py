@@ -47,6 +47,8 @@ def hint_for(misfit: Misfit, node: Node) -> str | None:
     path = misfit.path
     if misfit.keyword == "enum" and isinstance(misfit.found, str):
         return suggest(misfit.found, map(str, misfit.wanted), "values")
+    if path == ("schema_version",):
+        return 'write "1.0.0"'
     if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
         kind = misfit.found if isinstance(misfit.found, str) and misfit.found in KINDS else "object"
         return f"it is a JSON Schema: {{type: {kind}}}"

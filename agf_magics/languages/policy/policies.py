@@ -156,6 +156,7 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
             ),
             labels=lambda label: (label,),
             cases={label: call for label, (_, call) in routes.items()},
+            said={label: label for label in routes},
             default=default,
             target=RESULT,
         ),
