@@ -13,16 +13,18 @@ from typing import Any, NamedTuple
 
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..registry import Tool, shown_arguments
+from ..registry import MASK, Tool, shown_arguments
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .earlier import Earlier
 from .pickles import Packed, encode, pack, preview, sign, user_key, weigh
 from .records import Record, error_json, row_crc
+from .secret import Secrets
+from .reuse import Digests, Reuse
 from .store import ADD, Store, Trouble, crc
 
 BEGIN = "INSERT INTO runs (num, run, name, language, status, started, owner, work, crc) VALUES (?,?,?,?,?,?,?,?,?)"
-END = "UPDATE runs SET status=?, ended=?, form=?, output=?, shown=?, stores=?, error=?, sign=? WHERE num=? AND owner=?"
+END = "UPDATE runs SET status=?, ended=?, form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=? WHERE num=? AND owner=?"
 
 
 class Begun(NamedTuple):
@@ -35,6 +37,7 @@ class Begun(NamedTuple):
     started: float
     given: str | None
     whole: bool
+    digest: str | None = None
 
 
 class Journal:
@@ -47,12 +50,18 @@ class Journal:
         self.run_id = run_id
         self.most = most
         """Bytes a value may take."""
+        self.digests = Digests()
+        self.reuse: Reuse | None = None
+        """What is taken over from another run; None: nothing."""
         self.earlier = earlier
         """What an earlier session of this run did; None: there was none."""
         self.broken: Trouble | None = None
         """Why nothing is kept any more."""
         self.emit: Callable[[ev.Event], None] = lambda event: None
         self._key: bytes | None = None
+        self.secret = Secrets()
+        self.summary: Callable[[], Any] = lambda: None
+        """Gives what is to be kept of the tree at its end, as JSON."""
         self._seq = earlier.seq if earlier is not None else 0
         self._said: set[str] = set()
 
@@ -76,25 +85,30 @@ class Journal:
         """How this call ended, where it did in an earlier session."""
         return self.earlier.outcomes.pop((at, tries), None) if self.earlier is not None else None
 
-    def calling(self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any) -> Begun:
+    def calling(
+        self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any, digest: str | None = None
+    ) -> Begun:
         """A call that is about to be made; ``given`` is written down now, because user code may change it."""
-        if isinstance(callee, Tool):
+        hides = isinstance(callee, Tool) and bool(callee.secret)
+        if isinstance(callee, Tool) and hides:
+            for name in callee.secret:
+                self.secret.learn(given.get(name))
             given = shown_arguments(callee, given)
-        size = weigh(given)
-        whole = 0 <= size <= self.most
-        text = encode(given if whole else preview(given))
-        return Begun(at, tries, step.kind, getattr(callee, "name", step.name.text), time.time(), text, whole)
+        whole = 0 <= weigh(given) <= self.most
+        text = self.secret.masked(encode(given if whole else preview(given)))
+        whole = whole and not hides
+        return Begun(at, tries, step.kind, getattr(callee, "name", step.name.text), time.time(), text, whole, digest)
 
-    async def returned(self, call: Begun, value: Value) -> None:
+    async def returned(self, call: Begun, value: Value, secret: bool = False) -> None:
         """Keep what a call gave, and go on when that is durable."""
-        packed = pack(value, self.most)
+        packed = self.secret.packed(pack(value, self.most), secret)
         if packed.form == "again":
             self._unkept(call, packed)
         await self._keep("finished", call, packed, None)
 
     async def raised(self, call: Begun, error: StepError) -> None:
         """Keep that it failed."""
-        await self._keep("failed", call, Packed("json", None), error_json(error))
+        await self._keep("failed", call, Packed("json", None), self.secret.masked(error_json(error)))
 
     def answered(self, at: ev.At, tries: str) -> Record | None:
         """What a person answered here, in an earlier session."""
@@ -116,7 +130,25 @@ class Journal:
         if self.broken is not None or (self.earlier is not None and (what, at, tries) in self.earlier.marks):
             return
         self._seq += 1
-        row = (self.num, self._seq, what, encode(at), tries, "", "", None, None, None, 0, None, None, None, None, None)
+        row = (
+            self.num,
+            self._seq,
+            what,
+            encode(at),
+            tries,
+            "",
+            "",
+            None,
+            None,
+            None,
+            0,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+        )
         self.store.write_later(ADD, lambda: (*row, row_crc(row)), self._break)
 
     async def _keep(self, what: str, call: Begun, packed: Packed, error: str | None) -> None:
@@ -130,7 +162,7 @@ class Journal:
             at, value = encode(call.at), packed.data
             signature = self._signature(at, call.tries, value) if packed.form == "pickle" else None
             parts = (self.num, seq, what, at, call.tries, call.kind, call.name, call.started, ended, call.given,
-                     int(call.whole), packed.form, value, packed.shown, error, signature)  # fmt: skip
+                     int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip
             return (*parts, row_crc(parts))
 
         await self._write(ADD, row)
@@ -147,15 +179,17 @@ class Journal:
     def _ending(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> tuple[Any, ...]:
-        packed = pack(output, self.most)
+        secret = self.secret
+        packed = secret.packed(pack(output, self.most))
         signature = None
         if packed.form == "pickle":
             key = self._signing()
             signature = sign(key, self.run_id, "output", "", packed.data or b"") if key is not None else None
-        kept = dict(stores)
-        text = encode(kept if 0 <= weigh(kept) <= self.most else preview(kept))
-        told = error_json(error) if error is not None else None
-        return (status, time.time(), packed.form, packed.data, packed.shown, text, told, signature, self.num,
+        kept = {name: MASK if name in secret.names else value for name, value in stores.items()}
+        text = secret.masked(encode(kept if 0 <= weigh(kept) <= self.most else preview(kept)))
+        told = secret.masked(error_json(error)) if error is not None else None
+        tree = secret.masked(encode(self.summary()))
+        return (status, time.time(), packed.form, packed.data, packed.shown, text, told, signature, tree, self.num,
                 self.store.owner.name)  # fmt: skip
 
     # --- trouble ---

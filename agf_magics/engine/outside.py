@@ -58,13 +58,19 @@ async def _kept(
         if kept.error is not None:
             raise error_from(kept.error, (scope.linked.flow.source,))
         return value_of(kept)
-    call = journal.calling(step, callee, at, scope.tries, given)
+    digest = journal.digests.of(step, callee, given, scope.linked.tools, grant)
+    call = journal.calling(step, callee, at, scope.tries, given, digest)
+    taken = journal.reuse.take(digest) if journal.reuse is not None else None
+    if journal.reuse is not None and taken is not None:
+        run.emit(ev.StepKept(at, clock(), journal.reuse.run_id))
+        await journal.returned(call, value_of(taken))
+        return value_of(taken)
     try:
         value = await _outside(run, callee, what, step, given, scope, grant)
     except StepError as error:
         await journal.raised(call, error)
         raise
-    await journal.returned(call, value)
+    await journal.returned(call, value, (id(scope.linked.flow), step.id) in journal.secret.steps)
     return value
 
 

@@ -16,7 +16,7 @@ from .store import Trouble, crc
 SPLIT = "\x1f"
 """Between the attempts around a call."""
 
-COLUMNS = "seq, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign"
+COLUMNS = "seq, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign, digest"
 
 
 class Record(NamedTuple):
@@ -44,6 +44,8 @@ class Record(NamedTuple):
     shown: str | None = None
     error: str | None = None
     sign: bytes | None = None
+    digest: str | None = None
+    """What call it was, for a later run that makes an equal one: see `reuse`."""
     unpickled: tuple[Value] | None = None
     """The value of a pickle, where it was read for a run that is taken up."""
 

@@ -125,17 +125,18 @@ def _set(told: _Telling, things: Any) -> None:
 
 
 def _function(told: _Telling, function: types.FunctionType) -> None:
-    if _installed(told, function.__module__, function.__qualname__):
+    installed = _installed(told, function.__module__, function.__qualname__)
+    for cell in function.__closure__ or ():  # a package's decorator holds the notebook's function
+        try:
+            told.tell(cell.cell_contents)
+        except ValueError:  # not bound yet
+            told.add("empty")
+    if installed:
         return
     told.add("function")
     _code(told, function.__code__)
     told.tell(function.__defaults__)
     told.tell(function.__kwdefaults__)
-    for cell in function.__closure__ or ():
-        try:
-            told.tell(cell.cell_contents)
-        except ValueError:  # not bound yet
-            told.add("empty")
     for name in _names(function.__code__):
         if name in function.__globals__:
             told.add("global", name)

@@ -131,3 +131,13 @@ VALUES = st.recursive(
 @given(VALUES, VALUES)
 def test_equal_digests_are_equal_values(a: Any, b: Any) -> None:
     assert (content(a) == content(b)) == (repr(a) == repr(b))
+
+
+def test_what_a_packages_decorator_holds_changes_it() -> None:
+    import contextlib  # its decorator keeps the function in a closure
+
+    def managed(factor: int) -> Any:
+        return contextlib.contextmanager(cell(CELL.replace("FACTOR = 2", f"FACTOR = {factor}")))
+
+    assert fingerprint(managed(2)) == fingerprint(managed(2)) != fingerprint(managed(3))
+    assert fingerprint(managed(2)) is not None

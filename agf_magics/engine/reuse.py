@@ -1,0 +1,84 @@
+"""Results of an earlier run taken over: a call whose definition, inputs and function are the same is not made again.
+
+By content, never by id: an edited definition has other ids, and what stands after the edit is still the same call. The
+n-th equal call takes the n-th earlier outcome. What cannot be told (an opaque argument without a digest, a function
+that closes over a lock) is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from ..flow.steps import Invoke
+from ..flow.values import Value
+from ..registry import Agent, Policy, Tool, Transform
+from ..registry.fingerprint import content, fingerprint
+from .limits import Grant
+from .pickles import user_key
+from .records import Record
+
+
+class Digests:
+    """The digests of a run's calls; what is called is looked into once."""
+
+    def __init__(self) -> None:
+        self._called: dict[int, tuple[object, str | None]] = {}
+
+    def of(
+        self, step: Invoke, callee: object, given: Mapping[str, Value], tools: Mapping[str, Tool], grant: Grant
+    ) -> str | None:
+        """A digest of this very call; None where there is no telling what it is."""
+        what = self.called(callee)
+        if what is None:
+            return None
+        shown: dict[str, Value] = dict(given)
+        if isinstance(callee, Agent) and "tools" in shown:  # it may call them: then what they do is what it does
+            offered = {name: self.called(tool) for name, tool in tools.items() if grant.allows(name)}
+            if None in offered.values():
+                return None
+            shown["tools"] = offered
+        held = content(shown)
+        if held is None:
+            return None
+        parts = (step.kind, what, held, step.gives.text if step.gives is not None else "")
+        told = hashlib.sha256("\0".join(parts).encode())
+        if isinstance(callee, Tool) and callee.secret:  # else a short secret could be guessed from it
+            told.update(user_key() or b"")
+        return told.hexdigest()
+
+    def called(self, callee: object) -> str | None:
+        """A digest of what is called."""
+        known = self._called.get(id(callee))
+        if known is None:
+            known = self._called[id(callee)] = callee, _called(callee)
+        return known[1]
+
+
+def _called(callee: object) -> str | None:
+    match callee:
+        case Tool(reuse=False):
+            return None
+        case Policy() if "agents" in callee.takes:
+            return None
+        case Tool() | Agent() | Transform() | Policy():
+            return fingerprint(callee.function)
+    found = getattr(callee, "fingerprint", None)
+    return found if isinstance(found, str) else None
+
+
+class Reuse:
+    """What an earlier run gave, to be taken out call by call."""
+
+    def __init__(self, run_id: str, records: Iterable[Record]) -> None:
+        self.run_id = run_id
+        self._left: dict[str, deque[Record]] = {}
+        for record in records:
+            if record.what == "finished" and record.digest and record.form != "again":
+                self._left.setdefault(record.digest, deque()).append(record)
+
+    def take(self, digest: str | None) -> Record | None:
+        """The next outcome of a call that is equal to this one."""
+        left = self._left.get(digest or "")
+        return left.popleft() if left else None
