@@ -23,6 +23,9 @@ from .link import Built, Callee, Choice, Linked, Person, schema_of
 from .loop import later
 from .outside import outside, placed
 from .perform import Index, More, Performer, Scope, clock
+from .requests import request
+from .sessions import Answerer
+from .withheld import revealed
 
 
 def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Awaitable[Value]:
@@ -52,7 +55,7 @@ async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: S
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
     given = _given(step, frame, repr(tool.name))
     try:
-        given = tool.check(given)
+        given = tool.check(revealed(tool, given, run.models.withheld) if tool.secret else given)
     except StepError as error:
         raise placed(error, step, step.args.names) from None
     for meter in scope.meters:
@@ -129,13 +132,14 @@ async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope
     wanted = json_schema(schema, linked.schemas) if schema else None
     if step.permit is not None:
         await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries)
+    kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=_offered(linked, grant), identity=grant.identity)
         value = await outside(run, agent, "agent", step, arguments, scope, grant, index)
         answered = reply(value, schema, linked.schemas)
     except StepError as error:
         raise placed(error, step, ()) from None
-    return More(answered, given.get("input")) if step.keeps else answered
+    return More(answered, kept) if step.keeps else answered
 
 
 async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -145,7 +149,7 @@ async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, sc
     if step.kind == "agent":
         if step.spawns and not _is_session(linked.flow):
             run.budget.spawn(step.span)
-        given = given.get("input", given)
+        given = given if linked.agent is not None else given.get("input", given)
     for meter in scope.meters:
         meter.open(scope.calls + 1)
     at = (*scope.before, step.id, *index)
@@ -153,9 +157,10 @@ async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, sc
         await permitted(run, step, frame, given, at, scope.tries)
     named = [name.text for name in step.tools] if step.tools is not None else None
     meters = (*scope.meters, *metered(linked.flow, scope.calls + 1))
-    inner = scope._replace(
-        linked=linked, before=at, grant=scope.grant.narrow(named), calls=scope.calls + 1, meters=meters
-    )
+    grant = scope.grant.narrow(named)
+    if linked.agent is not None:  # the identity is the agent's; it only ever narrows (decision A12)
+        grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
+    inner = scope._replace(linked=linked, before=at, grant=grant, calls=scope.calls + 1, meters=meters)
     value = (await in_time(linked.flow, run.flow(inner, Given(given, pipe)))).output
     if step.gives is not None:
         _must_conform(value, step, scope.linked)
@@ -257,5 +262,6 @@ CALL: dict[type, Callable[..., Awaitable[Value]]] = {
     Person: _asked,
     Choice: _picked,
     Linked: _called,
+    Answerer: request,
     type(None): _nobody,
 }

@@ -139,7 +139,9 @@ class _Linker:
             return None
         if policy.builder:
             return self.built(policy, step, around)
-        one = ((name, replace(step, kind="agent", name=name)) for name in step.tools or ())
+        # Without a list of its own the registered agents are a definition's (decision B1).
+        named = step.tools if step.tools is not None else tuple(map(Name, self.registry.agents))
+        one = ((name, replace(step, kind="agent", name=name, tools=None)) for name in named)
         agents = ((name.text, self.agent(each, around)) for name, each in one)
         return Built(policy, step.config or {}, {name: agent for name, agent in agents if agent is not None})
 
@@ -147,13 +149,15 @@ class _Linker:
         """The flow whose one step a builder gives."""
         outer, why = self.linking[-1], "it gave no Step"
         try:
-            made = policy.function(config=isolate(dict(step.config or {})))
+            config = isolate(dict(step.config or {}))
+            made = policy.function(**dict.fromkeys(policy.takes, config))
         except Exception as error:  # somebody's code
             made, why = None, f"{type(error).__name__}: {error}"
         if not isinstance(made, Step):
             message = f"policy {policy.name!r} could not be built: {why}"
             self.found.error("flow.policy-failed", message, step.name.span, "a builder takes config and gives a Step")
             return None
+        made = replace(made, target=made.target or step.target)  # what it gives is the policy's output
         body = Sequence(id="built", word=step.word, label=policy.name, span=step.name.span, steps=(made,))
         return self.flow(replace(outer, name=f"{outer.name}/{policy.name}", body=body, refuses=(), caps=None), around)
 
@@ -203,7 +207,7 @@ class _Linker:
                 hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
                 self.found.error("flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint)
         for name, parameter in takes.parameters.items():
-            if name not in given and parameter.default is parameter.empty:
+            if name not in given and parameter.default is parameter.empty and name not in step.offers:
                 message = f"tool {tool.name!r} needs {name!r}"
                 hint = f"it takes {takes.takes}"
                 self.found.error("flow.missing-argument", message, step.name.span, hint)
