@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,13 +25,13 @@ FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
 SWITCH = "%config AgfMagics.allow_import = True"
 
 
-def files(define: Callable[[Path], Flow]) -> Files:
-    """How linking opens what a flow names by a file. ``define`` loads a definition's file."""
-    known: dict[Path, Flow] = {}
+def files(define: Callable[[Path], Flow], known: dict[Path, Flow] | None = None) -> Files:
+    """How linking opens what a flow names by a file. ``define`` loads a definition's file; ``known`` is not read."""
+    known = {} if known is None else known
 
     def held(name: Name, around: Flow) -> Flow | Tool:
         python = FUNCTION.fullmatch(name.text)
-        path = _within(Path(python["path"] if python else name.text), name, around)
+        path = _within(Path(python["path"] if python else name.text), name, around, known)
         if python:
             return _function(path, python["function"], name)
         if path not in known:
@@ -41,7 +41,7 @@ def files(define: Callable[[Path], Flow]) -> Files:
     return held
 
 
-def _within(path: Path, name: Name, around: Flow) -> Path:
+def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Path:
     """Where ``path`` is, looked for beside the definition that names it."""
     source = Path(around.source.name)
     own = source.resolve().parent if source.is_file() else Path.cwd().resolve()
@@ -50,7 +50,7 @@ def _within(path: Path, name: Name, around: Flow) -> Path:
     if not found.is_relative_to(root):
         hint = "a file stands in the notebook's folder, or below it"
         raise _wrong("outside", f"{name.text!r} leaves the folder", name, hint)
-    if not found.is_file():
+    if found not in known and not found.is_file():
         raise _wrong("missing", f"there is no file {name.text!r}", name, "a path is relative to the file that names it")
     return found
 

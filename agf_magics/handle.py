@@ -42,6 +42,7 @@ class Run:
         """A word that can be written in the line of a magic."""
         self.linked = linked
         self.input = given.input
+        self.context = given.context
         self.limits = limits
         self.dry = dry
         self.asker: host.Asker | None = None

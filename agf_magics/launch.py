@@ -20,6 +20,7 @@ from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import TooDeep, Value, settle, type_name
 from .handle import Live, Run, RunCancelled, live
+from .keeping import keep
 from .registry import Registry, default
 from .settings import current
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
@@ -138,6 +139,7 @@ def prepare(
     warnings = all_findings(found_flow.warnings, tuple(problems))
     made = Run(linked, given, limits or current.settings.limits, warnings, dry)
     made.asker = ask
+    keep(made)
     return made
 
 

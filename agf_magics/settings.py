@@ -33,6 +33,14 @@ class Settings:
     """Whether shell steps may start processes."""
     allow_import: bool = False
     """Whether a definition may name functions of Python files, which are then imported."""
+    journal: str | None = ".agf/runs.sqlite"
+    """The file that runs are kept in, relative to the project's folder; None, or an empty text: nowhere."""
+    journal_value: int = 10_000_000
+    """Bytes a value may take in the journal; a step that gives a larger one runs again when its run is taken up."""
+    journal_days: int = 30
+    """Days after which a run that has ended is forgotten; 0: never."""
+    journal_size: int = 1_000_000_000
+    """Bytes the journal may take before the oldest runs that have ended are forgotten; 0: no limit."""
     max_text: int = 1_000_000
     """Characters of a definition."""
     max_depth: int = 100
@@ -45,9 +53,9 @@ class Settings:
     def __post_init__(self) -> None:
         for field in fields(self):
             value, want = getattr(self, field.name), type(field.default)
-            fits = type(value) is want or (want is float and type(value) is int)
-            if not fits or (want is not bool and value < 0):
-                kind = "true or false" if want is bool else "a number, 0 or more"
+            fits = type(value) is want or (want is float and type(value) is int) or (want is str and value is None)
+            if not fits or (want in (int, float) and value < 0):
+                kind = KINDS.get(want, "a number, 0 or more")
                 raise ValueError(f"{field.name} takes {kind}, not {value!r}")
 
     @property
@@ -92,6 +100,9 @@ def _settings(path: Path) -> Settings:
         span = Source(str(path), text).span(where, where + len("[tool.agf-magics]"))
         hint = suggest(strange, names, "settings") if strange else None
         raise DefinitionError(Diagnostic("settings.pyproject", message, span, hint)) from None
+
+
+KINDS = {bool: "true or false", str: "a text"}
 
 
 class Current:

@@ -24,7 +24,8 @@ from .reuse import Digests, Reuse
 from .store import ADD, Store, Trouble, crc
 
 BEGIN = "INSERT INTO runs (num, run, name, language, status, started, owner, work, crc) VALUES (?,?,?,?,?,?,?,?,?)"
-END = "UPDATE runs SET status=?, ended=?, form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=? WHERE num=? AND owner=?"
+END = """UPDATE runs SET status=?, ended=?, form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?
+WHERE num=? AND owner=?"""
 
 
 class Begun(NamedTuple):

@@ -31,7 +31,8 @@ TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
     num INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, name TEXT NOT NULL, language TEXT NOT NULL,
     status TEXT NOT NULL, started REAL NOT NULL, ended REAL, owner TEXT NOT NULL, taken INTEGER NOT NULL DEFAULT 0,
-    work TEXT NOT NULL, crc INTEGER NOT NULL, form TEXT, output BLOB, shown TEXT, stores TEXT, error TEXT, sign BLOB, tree TEXT);
+    work TEXT NOT NULL, crc INTEGER NOT NULL, form TEXT, output BLOB, shown TEXT, stores TEXT, error TEXT, sign BLOB,
+    tree TEXT);
 CREATE TABLE IF NOT EXISTS records (
     run INTEGER NOT NULL, seq INTEGER NOT NULL, what TEXT NOT NULL, at TEXT NOT NULL, tries TEXT NOT NULL,
     kind TEXT NOT NULL, name TEXT NOT NULL, started REAL, ended REAL, given TEXT, whole INTEGER NOT NULL,

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
-from traitlets import Bool, Enum, Float, Int, TraitError
+from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
 
 from .. import settings
@@ -68,6 +68,20 @@ class AgfMagics(Configurable):
     allow_import = Bool(
         DEFAULTS.allow_import, help="Whether a definition may name functions of Python files, which are then imported."
     ).tag(config=True)
+    journal = Unicode(
+        DEFAULTS.journal,
+        allow_none=True,
+        help="The file that runs are kept in, relative to the project's folder; None: nowhere.",
+    ).tag(config=True)
+    journal_value = Int(
+        DEFAULTS.journal_value, min=0, help="Bytes a kept value may take; what is larger is not kept."
+    ).tag(config=True)
+    journal_days = Int(
+        DEFAULTS.journal_days, min=0, help="Days after which a run that has ended is forgotten; 0: never."
+    ).tag(config=True)
+    journal_size = Int(
+        DEFAULTS.journal_size, min=0, help="Bytes the journal may take before old runs are forgotten; 0: no limit."
+    ).tag(config=True)
     max_text = Int(DEFAULTS.max_text, min=1, help="Characters of a definition.").tag(config=True)
     max_depth = Int(DEFAULTS.max_depth, min=1, help="How deep a definition may nest.").tag(config=True)
     max_aliases = Int(DEFAULTS.max_aliases, min=0, help="YAML alias expansions of a definition.").tag(config=True)
@@ -118,6 +132,8 @@ def _takes(trait: Any) -> str:
             return " or ".join(trait.values or ())
         case Bool():
             return "True or False"
+        case Unicode():
+            return "a text, or None"
     limits = (("least", trait.min), ("most", trait.max))
     bounds = [f"at {word} {limit:g}" for word, limit in limits if limit is not None and abs(limit) != float("inf")]
     return ", ".join(["a whole number" if isinstance(trait, Int) else "a number", *bounds])

@@ -101,6 +101,10 @@ class Arguments:
     def reads(self) -> tuple[Ref, ...]:
         return tuple(ref for _, _, expr in self.given for ref in expr.reads())
 
+    def of(self, name: str) -> tuple[Ref, ...]:
+        """What the argument of that name is read from."""
+        return tuple(ref for given, _, expr in self.given if given == name for ref in expr.reads())
+
 
 class Pipe:
     """Hands a step's value to the next one."""

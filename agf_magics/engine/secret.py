@@ -1,0 +1,55 @@
+"""What must not lie on a disk: the values of arguments that a tool takes as secret, wherever else they turn up.
+
+Known before a run begins is which fields of its input and which steps feed such an argument; known when a tool is
+called is the value itself. What is only shown is masked; an outcome that holds a secret is not kept, because a run
+that is taken up must not go on with a masked one: its step runs again.
+"""
+
+from __future__ import annotations
+
+from ..flow.values import Value
+from ..registry import MASK
+from .pickles import Packed, encode
+
+SHORTEST = 6
+"""Letters below which a secret is not looked for in other texts: it would be found everywhere."""
+
+
+class Secrets:
+    """The secrets of one run."""
+
+    def __init__(self) -> None:
+        self.names: frozenset[str] = frozenset()
+        """Inputs and stores that feed secret arguments."""
+        self.steps: frozenset[tuple[int, str]] = frozenset()
+        """The steps that give them, by the identity of their flow and their id."""
+        self._words: set[str] = set()
+
+    def learn(self, value: Value) -> None:
+        """``value`` is a secret."""
+        parts = [value]
+        while parts:
+            part = parts.pop()
+            if isinstance(part, (list, dict)):
+                parts += part.values() if isinstance(part, dict) else part
+            elif isinstance(part, str) and len(part) >= SHORTEST:
+                self._words.add(encode(part)[1:-1])
+            elif isinstance(part, int) and len(str(part)) >= SHORTEST:
+                self._words.add(str(part))
+
+    def masked(self, text: str) -> str:
+        """JSON to show, without them."""
+        if self._words:
+            for word in sorted(self._words, key=len, reverse=True):
+                text = text.replace(word, encode(MASK)[1:-1])
+        return text
+
+    def packed(self, packed: Packed, secret: bool = False) -> Packed:
+        """A kept value, unless one of them is in it, or it is one itself."""
+        if not self._words and not secret:
+            return packed
+        data = packed.data or ""
+        text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+        if not secret and not any(word in text for word in self._words):
+            return packed._replace(shown=self.masked(packed.shown)) if packed.shown is not None else packed
+        return Packed("again", None, encode(MASK), "it is secret")

@@ -1,0 +1,77 @@
+"""Where runs are kept, and that a run which begins is."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from .engine.journal import Journal, lost
+from .engine.limits import granted, inside
+from .engine.store import Store, Trouble
+from .handle import Run
+from .settings import current
+from .summary import summary
+from .work_order import hidden_by, reached, written
+
+PROJECT = ("pyproject.toml", ".git", ".agf")
+"""What the folder of a project has."""
+
+
+def journal_file() -> Path | None:
+    """The file that the settings name, relative to the project that the notebook's folder is in; None: nowhere."""
+    name = current.settings.journal
+    if not name:
+        return None
+    here = Path.cwd()
+    project = next(
+        (folder for folder in (here, *here.parents) if any((folder / mark).exists() for mark in PROJECT)), here
+    )
+    return project / Path(name).expanduser()
+
+
+def keep(run: Run) -> None:
+    """Let ``run`` be kept, from before its first step on.
+
+    Not a dry run, which calls nothing; nor one that a tool starts: that is part of its tool's call, and is made again
+    with it. Where nothing can be kept the run says so and goes on.
+    """
+    if run.dry or inside.get():
+        return
+    store = opened(run)
+    if store is None:
+        return
+    settings, linked = current.settings, run.linked
+    run.journal = Journal(store, secrets.randbits(62), run.run_id, settings.journal_value)
+    run.work = written(linked, run.input, run.context, run.limits, granted.get(), run.run_id, settings.journal_value)
+    watch(run)
+
+
+def watch(run: Run) -> None:
+    """Tell the journal of a run what it must know besides the calls."""
+    assert run.journal is not None
+    names, steps = hidden_by(run.linked)
+    flows = reached(run.linked)
+    run.journal.summary = lambda: summary(run.progress)
+    run.journal.secret.names = names
+    run.journal.secret.steps = frozenset((id(flows[number].flow), step) for number, step in steps)
+    for name in names & set(run.input if isinstance(run.input, dict) else ()):
+        run.journal.secret.learn(run.input[name])
+
+
+def opened(run: Run) -> Store | None:
+    """The journal of this kernel; where it cannot be had, the first run that would need it says why."""
+    path = journal_file()
+    if path is None:
+        return None
+    try:
+        store = Store.at(path)
+    except Trouble as trouble:
+        if (str(path), trouble.code) not in _told:
+            _told.add((str(path), trouble.code))
+            run.warn(lost(trouble))
+        return None
+    return store
+
+
+_told: set[tuple[str, str]] = set()
+"""Which troubles were told: not once a run."""

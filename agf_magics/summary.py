@@ -1,0 +1,44 @@
+"""The tree of a run as it is kept at its end: a row a step, also of the steps that are computed again and not kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .engine.pickles import preview
+from .engine.progress import Progress, Row
+from .text.diagnostics import AgfError, Diagnostic, StepError
+
+COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier")
+OTHERS = ("excused", "fatal", "width", "why", "when", "ended")
+
+
+def summary(progress: Progress) -> list[Any]:
+    """What is known of each row, as JSON."""
+    return [[list(key), *_row(row)] for key, row in progress.rows.items() if row.started or row.skipped]
+
+
+def fill(progress: Progress, found: list[Any]) -> None:
+    """Put into ``progress`` what `summary` took out of it."""
+    for key, counts, others, value, error in found:
+        row = progress.rows.get(tuple(key))
+        if row is None:
+            continue
+        for name, number in zip(COUNTS, counts, strict=True):
+            setattr(row, name, number)
+        for name, one in zip(OTHERS, others, strict=True):
+            setattr(row, name, one)
+        row.value = value
+        row.error = StepError(Diagnostic(*error)) if error is not None else None
+
+
+def _row(row: Row) -> list[Any]:
+    error = row.error
+    told = (error.code, error.diagnostic.message) if isinstance(error, AgfError) else None
+    if error is not None and told is None:
+        told = ("step.failed", type(error).__name__)
+    return [
+        [getattr(row, name) for name in COUNTS],
+        [getattr(row, name) for name in OTHERS],
+        preview(row.value, 3, [40]),
+        list(told) if told is not None else None,
+    ]

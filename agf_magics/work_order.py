@@ -1,0 +1,241 @@
+"""A run's work order: all that is needed to do it, written down before its first step.
+
+The definitions are kept as texts, with the schemas that they use and every definition that they call: whoever takes
+the run up loads those and not what has been edited since. Tools and agents are functions of the kernel and are looked
+up again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .engine.limits import Grant, Limits
+from .engine.link import Choice, Linked
+from .engine.pickles import Unreadable, encode, is_signed, pack, sign, unpack, user_key
+from .flow.frame import Ref
+from .flow.steps import Invoke, every
+from .flow.values import Value
+from .registry import Tool
+from .text.source import Source
+
+FORMAT = 1
+
+
+class Text(NamedTuple):
+    """A definition as it was, and what it called."""
+
+    name: str
+    language: str
+    source: Source
+    file: str | None
+    calls: Mapping[str, tuple[int, ...]]
+    """By the id of a step: the numbers of the definitions it may run."""
+    made: bool
+    """Whether a vendor's builder made it: it has no text of its own."""
+
+
+class Order(NamedTuple):
+    """A work order, read."""
+
+    flows: tuple[Text, ...]
+    """The first one is what is run."""
+    schemas: tuple[tuple[str, Source], ...]
+    """Texts that declare schemas which the definitions use, each with its language."""
+    input: Value
+    """As far as it was kept; to be shown where it was not."""
+    unkept: str
+    """Why the input was not kept whole; empty: it was."""
+    secret: tuple[str, ...]
+    """Fields of the input that were not kept because a tool takes them as secret."""
+    context: Value
+    limits: Limits
+    grant: Grant
+    version: str
+
+
+def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
+    """What feeds secret arguments: names of inputs and stores, and the steps (by the flow's number and their id) that
+    store those.
+
+    Followed as far as one definition's own stores go: what is handed to a called one under another name is not.
+    """
+    inputs: set[str] = set()
+    steps: set[tuple[int, str]] = set()
+    for number, each in enumerate(reached(linked)):
+        paths = set(_secret_paths(each))
+        for step in every(each.flow.body):
+            writes = step.target.writes() if step.target is not None else ()
+            if any(ref.path in paths for ref in writes):
+                steps.add((number, step.id))
+        inputs |= {path[-1] for path in paths}
+    return frozenset(inputs), frozenset(steps)
+
+
+def _secret_paths(linked: Linked) -> Iterator[tuple[str, ...]]:
+    """Where in a frame stands what secret arguments are read from: a name below the stores."""
+    stores = linked.flow.stores
+    for step in every(linked.flow.body):
+        callee = linked.callees.get(step.id)
+        if not isinstance(step, Invoke) or not isinstance(callee, Tool) or not callee.secret:
+            continue
+        of = getattr(step.args, "of", _nothing)
+        for name in callee.secret:
+            for ref in of(name):
+                if ref.path[: len(stores)] == stores and len(ref.path) > len(stores):
+                    yield ref.path[: len(stores) + 1]
+
+
+def _nothing(name: str) -> tuple[Ref, ...]:
+    return ()
+
+
+def reached(linked: Linked) -> list[Linked]:
+    """``linked`` and every flow that it may run, each once."""
+    found, queue = {id(linked): linked}, [linked]
+    while queue:
+        for callee in queue.pop(0).callees.values():
+            for one in flows_of(callee):
+                if id(one) not in found:
+                    found[id(one)] = one
+                    queue.append(one)
+    return list(found.values())
+
+
+def flows_of(callee: object) -> Iterator[Linked]:
+    """The flows that a call may run."""
+    if isinstance(callee, Linked):
+        yield callee
+    elif isinstance(callee, Choice):
+        for one in callee.callees.values():
+            yield from flows_of(one)
+
+
+def written(linked: Linked, input: Value, context: Value, limits: Limits, grant: Grant, run_id: str, most: int) -> str:
+    """The work order as JSON."""
+    flows = reached(linked)
+    numbers = {id(each): number for number, each in enumerate(flows)}
+    inputs, _ = hidden_by(linked)
+    secret = frozenset(inputs & set(input)) if isinstance(input, dict) else frozenset()
+    kept = {name: value for name, value in input.items() if name not in secret} if secret else input
+    order = {
+        "format": FORMAT,
+        "version": _version(),
+        "python": sys.version.split()[0],
+        "folder": str(Path.cwd()),
+        "flows": [_text(each, numbers) for each in flows],
+        "schemas": list(_schemas(flows)),
+        "input": _packed(kept, run_id, "input", most),
+        "secret": sorted(secret),
+        "context": _packed(context, run_id, "context", most),
+        "limits": asdict(limits),
+        "identity": grant.identity,
+        "tools": sorted(grant.tools) if grant.tools is not None else None,
+    }
+    return encode(order)
+
+
+def read(text: str, run_id: str, trust: bool | None = None) -> Order:
+    """``trust``: None unpickles nothing (to be shown); False, what this user signed; True, everything.
+
+    Raises Unreadable.
+    """
+    try:
+        found = json.loads(text)
+        if found["format"] > FORMAT:
+            raise Unreadable(f"it was written by version {found['version']}")
+        sources: dict[tuple[str, str], Source] = {}
+
+        def source(of: list[Any]) -> Source:
+            name, body, first = of
+            return sources.setdefault((name, body), Source(name, body, first))
+
+        flows = tuple(
+            Text(one["name"], one["language"], source(one["source"]), one["file"],
+                 {step: tuple(calls) for step, calls in one["calls"].items()}, one["made"])
+            for one in found["flows"]
+        )  # fmt: skip
+        input, why = _unpacked(found["input"], run_id, "input", trust)
+        context, lost = _unpacked(found["context"], run_id, "context", trust)
+        known = {field.name for field in fields(Limits)}
+        tools = found["tools"]
+        return Order(
+            flows=flows,
+            schemas=tuple((language, source(of)) for language, of in found["schemas"]),
+            input=input,
+            unkept=why or lost,
+            secret=tuple(found["secret"]),
+            context=context,
+            limits=Limits(**{name: most for name, most in found["limits"].items() if name in known}),
+            grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
+            version=found["version"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unreadable(f"its work order is damaged: {error!r}") from None
+
+
+def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
+    flow = linked.flow
+    calls = {
+        step: [numbers[id(one)] for one in flows_of(callee)]
+        for step, callee in linked.callees.items()
+        if any(True for _ in flows_of(callee))
+    }
+    return {
+        "name": flow.name,
+        "language": flow.language,
+        "source": _source(flow.source),
+        "file": flow.file,
+        "calls": calls,
+        "made": flow.body.id == "built",
+    }
+
+
+def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
+    """The texts of the schemas that no definition here declares itself."""
+    told = {each.flow.source for each in flows}
+    for each in flows:
+        for schema in each.schemas.values():
+            if schema.span is not None and schema.span.source not in told:
+                told.add(schema.span.source)
+                yield ["pipeline", _source(schema.span.source)]
+
+
+def _source(source: Source) -> list[Any]:
+    return [source.name, source.text, source.first_line]
+
+
+def _packed(value: Value, run_id: str, what: str, most: int) -> dict[str, Any]:
+    packed = pack(value, most)
+    if packed.form == "json":
+        return {"json": value}
+    key = user_key()
+    shown = json.loads(packed.shown) if packed.shown is not None else None
+    if packed.form == "again" or key is None or not isinstance(packed.data, bytes):
+        return {"shown": shown, "why": packed.why or "this user has no key to sign it with"}
+    data = base64.b64encode(packed.data).decode("ascii")
+    return {"pickle": data, "shown": shown, "sign": sign(key, run_id, what, packed.data).hex()}
+
+
+def _unpacked(found: Mapping[str, Any], run_id: str, what: str, trust: bool | None) -> tuple[Value, str]:
+    if "json" in found:
+        return found["json"], ""
+    if "pickle" not in found or trust is None:
+        return found["shown"], found.get("why", "")
+    data = base64.b64decode(found["pickle"])
+    if not trust and not is_signed(user_key(), bytes.fromhex(found["sign"]), run_id, what, data):
+        raise Unreadable(f"the signature of its {what} is not yours")
+    return unpack("pickle", data), ""
+
+
+def _version() -> str:
+    try:
+        return version("agf-magics")
+    except PackageNotFoundError:
+        return "?"
