@@ -65,9 +65,9 @@ def install(
         ran = process.run(command, folder(), timeout, success_codes, stopped)
         return Ran(stdout=ran.stdout, stderr=ran.stderr, exit_code=ran.exit_code)
 
-    tool(read, group="file", registry=registry)
-    tool(write, group="file", registry=registry)
-    tool(shell, registry=registry)
+    tool(read, group="file", registry=registry, reuse=False)
+    tool(write, group="file", registry=registry, reuse=False)
+    tool(shell, registry=registry, reuse=False)
 
 
 # os.path asks and answers; a Path raises for a name that is too long.

@@ -38,7 +38,7 @@ class Tool:
     """None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
-    reuse: bool = False
+    reuse: bool = True
     is_async: bool = False
 
     @property
@@ -119,7 +119,7 @@ def tool(
     registry: Registry | None = None,
     timeout: float | None = None,
     where: Where | None = None,
-    reuse: bool = False,
+    reuse: bool = True,
     secret: Names = (),
     group: str | None = None,
 ) -> F | Callable[[F], F]:
@@ -135,8 +135,8 @@ def tool(
         tool(functools.partial(fetch, limit=3), name="fetch_three")
 
     ``timeout``: seconds. ``where``: "loop", "kernel" or "worker"; decided from the flow unless it is said. ``reuse``:
-    an equal call may take an earlier result. ``secret``: arguments never shown or kept. ``group="a"`` names it
-    ``a__b``. A tool of that name is replaced.
+    whether ``--reuse`` may give an equal call an earlier result; say False where a call has an effect or looks at the
+    clock. ``secret``: arguments never shown or kept. ``group="a"`` names it ``a__b``. A tool of that name is replaced.
     """
 
     def register(function: F) -> F:

@@ -77,10 +77,10 @@ def test_without_a_registry_it_goes_into_the_default_one() -> None:
 
 
 def test_what_is_said_of_it_is_kept(registry: Registry) -> None:
-    tool(fetch, registry=registry, timeout=5, where="worker", reuse=True, secret=["name"], group="web")
+    tool(fetch, registry=registry, timeout=5, where="worker", reuse=False, secret=["name"], group="web")
     kept = only(registry)
     assert (kept.name, kept.description) == ("web__fetch", "Fetch it.")
-    assert (kept.timeout, kept.where, kept.reuse, kept.secret) == (5, "worker", True, {"name"})
+    assert (kept.timeout, kept.where, kept.reuse, kept.secret) == (5, "worker", False, {"name"})
     assert not kept.is_async
 
 
