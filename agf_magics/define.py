@@ -38,11 +38,11 @@ def load(
     ``language``: None is what the text itself says, else ``pipeline``. Raises DefinitionError with everything that is
     wrong. ``strict``: warnings refuse too; names are then looked up in ``registry``.
     """
-    text = source_of(text)
+    file, text = file_name(text), source_of(text)
     language = language or told(text.text)
     loaded = read(text, language, strict=strict, registry=registry or default())
     if loaded.flow is not None and not loaded.flow.name:
-        return replace(loaded.flow, name=language)
+        return replace(loaded.flow, name=file or language)
     if loaded.flow is None:
         span = source_of(text).span(0, 0)
         hint = "one document with pipeline: and steps:"
@@ -66,12 +66,14 @@ def register(
     registry: Registry | None = None,
     origin: str | None = None,
 ) -> Defined:
-    """`define`, telling all of it. ``name`` replaces the document's; ``origin`` is where the text stands (a cell's
-    id): a name that another origin defined is replaced with a note (decision A2)."""
-    registry, text = registry or default(), source_of(text)
+    """`define`, telling all of it. ``name`` replaces the document's, and a file's own name stands in for one;
+    ``origin`` is where the text stands (a cell's id): a name that another origin defined is replaced with a note
+    (decision A2)."""
+    registry, file, text = registry or default(), file_name(text), source_of(text)
     loaded = read(text, language or told(text.text), strict=strict, registry=registry)
     notes: list[Diagnostic] = []
     flow = loaded.flow
+    name = name or (file if flow is not None and not flow.name else None)
     if flow is not None and not (name or flow.name):
         hint = f"name the cell: %%{flow.language} NAME; or let the document say its own"
         raise DefinitionError(Diagnostic("define.no-name", f"this {flow.language} has no name", flow.span, hint))
@@ -141,6 +143,11 @@ def source_of(text: str | Path | Source) -> Source:
     if not isinstance(text, str):
         raise TypeError(f"a definition is a text or the Path of a file, not {type_name(text)}")
     return Source("<text>", text)
+
+
+def file_name(text: str | Path | Source) -> str | None:
+    """What a definition that does not say is called after its file: ``team/article.agf.yaml`` is an article."""
+    return text.name.split(".")[0] or None if isinstance(text, Path) else None
 
 
 def language_of(name: str) -> Language:

@@ -144,8 +144,8 @@ def how(step: Step) -> str:
 
 
 def condition(expr: Expr) -> str:
-    """An expression as it is written, on a line: braces and line ends of YAML mean nothing to who reads a picture."""
-    return line(expr.span.text, CONDITION)
+    """An expression as its language shows it (its ``text``), else as it is written."""
+    return line(getattr(expr, "text", None) or expr.span.text, CONDITION)
 
 
 def within(parts: tuple[Box | Frame, ...]) -> Iterator[Box]:

@@ -82,7 +82,8 @@ SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
 
 def kind(word: str) -> Kind:
-    return KINDS.get(word, OTHER)
+    """Of a word, or of one behind the name of who it belongs to: ``agf.loop``."""
+    return KINDS.get(word) or KINDS.get(word.rpartition(".")[2], OTHER)
 
 
 def state(name: str) -> State:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..engine.progress import Key, Progress
-from ..flow.steps import END, Branches, Choose, Flow, Sequence, Step, Walk, children, every, outermost
+from ..flow.steps import END, Branches, Choose, Dag, Flow, Sequence, Step, Walk, children, every, outermost
 from ..flow.wiring import wires
 from . import look
 from .boxes import how
@@ -19,7 +19,7 @@ def outline(flow: Flow, progress: Progress | None = None) -> str:
     below."""
     shown = outermost(flow)
     named = [found for step in shown for found in _named(step, _whole(flow), 1)]
-    about = f"{line(flow.name, 80)} · {flow.language} · {counted(len(shown), 'step')}"
+    about = f"{line(flow.name, 80)} · {flow.language} · {size(flow)}"
     reads, tallied = _reads(flow), tallies(progress) if progress else {}
     rows = []
     for depth, part, step in named:
@@ -34,6 +34,12 @@ def outline(flow: Flow, progress: Progress | None = None) -> str:
         columns = (padded(what, widths[0]), padded(data, widths[1]), padded(id, widths[2]), state)
         lines.append("  ".join(column for column in columns if column).rstrip())
     return "\n".join([*lines, *_edges(flow, progress)])
+
+
+def size(flow: Flow) -> str:
+    """``3 steps``, ``5 nodes``, ``2 calls``."""
+    noun = {Dag: "call", Walk: "node"}.get(type(_whole(flow)), "step")
+    return counted(len(outermost(flow)), noun)
 
 
 def _whole(flow: Flow) -> Step:

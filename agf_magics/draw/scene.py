@@ -28,7 +28,9 @@ def scene(flow: Flow) -> Scene:
     for source, dest, wire in drawing.flows(flow):
         names = wanted.setdefault((source, dest), [])
         names += [] if wire in names else [wire]
-    given = list(dict.fromkeys(name for (source, _), names in wanted.items() if source == INPUT for name in names))
+    given = dict.fromkeys(
+        name.split(" → ")[0] for (source, _), names in wanted.items() if source == INPUT for name in names
+    )
     if given:
         name = look.fitted(line(", ".join(given), 60), POINTS_NAME, LONGEST)
         parts = (Box(id=INPUT, word="input", kicker="→ input", name=name), *parts)

@@ -64,6 +64,19 @@ class AgfMagics(Configurable):
         min=0.0,
         help="Seconds a call of a tool, an agent or a transform may take; 0: no limit.",
     ).tag(config=True)
+    model = Unicode(
+        DEFAULTS.model,
+        allow_none=True,
+        help="The model that answers, whatever a definition names: openai:gpt-4o; empty: the one that it names.",
+    ).tag(config=True)
+    model_base_url = Unicode(
+        DEFAULTS.model_base_url,
+        allow_none=True,
+        help="The address of a server that speaks the OpenAI protocol, for models of openai and those without provider.",
+    ).tag(config=True)
+    model_timeout = Float(
+        DEFAULTS.model_timeout, min=0.0, help="Seconds a model may take for one reply; 0: no limit."
+    ).tag(config=True)
     allow_shell = Bool(DEFAULTS.allow_shell, help="Whether shell steps may start processes.").tag(config=True)
     allow_import = Bool(
         DEFAULTS.allow_import, help="Whether a definition may name functions of Python files, which are then imported."

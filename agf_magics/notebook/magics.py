@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 
 from .. import launch, settings
-from ..define import Defined, register, source_of
+from ..define import Defined, register
 from ..draw.diagram import Diagram
 from ..draw.layout import NoPicture
 from ..draw.outline import size
@@ -159,7 +159,7 @@ class PipelineMagics(Magics):
                 problems.append(_wrong("file", f"there is no file {word.text!r}", word, hint).diagnostic)
             for path in paths:
                 try:
-                    self._define(source_of(Path(path)), said, language=None, name=None, origin=path)
+                    self._define(Path(path), said, language=None, name=None, origin=path)
                 except DefinitionError as error:
                     problems.extend(error.diagnostics)
         if problems:
@@ -217,7 +217,7 @@ class PipelineMagics(Magics):
         return self.run(flow, asked)
 
     def _define(
-        self, source: Source, said: Said, *, language: str | None, name: str | None, origin: str | None
+        self, source: Source | Path, said: Said, *, language: str | None, name: str | None, origin: str | None
     ) -> Flow | None:
         """``language``: None is what the text itself says."""
         strict, quiet = "--strict" in said, "--quiet" in said

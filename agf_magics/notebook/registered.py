@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..draw.listing import flows_html, flows_text, tools_html, tools_text
 from ..draw.plain import counted, line
 from ..draw.values import table_html, table_text
-from ..registry import Agent, Registry
+from ..registry import Agent, ModelAgent, Registry
 from .output import Bundle
 
 AGENT_COLUMNS = ("name", "arguments", "description", "tools", "answers")
@@ -36,13 +36,19 @@ def everything(registry: Registry) -> Bundle:
     }
 
 
-def _agent(agent: Agent, is_default: bool) -> tuple[str, ...]:
+def _agent(agent: Agent | ModelAgent, is_default: bool) -> tuple[str, ...]:
     may = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
     answers = "whenever no identity is named" if is_default else "by its name"
     return (
         line(agent.name, 60),
-        line(", ".join(agent.takes.parameters), 100),
+        line(_takes(agent), 100),
         line(agent.description, 100),
         line(may, 80),
         answers,
     )
+
+
+def _takes(agent: Agent | ModelAgent) -> str:
+    if isinstance(agent, ModelAgent):
+        return f"prompt, for {agent.model.name if agent.model is not None else 'the configured model'}"
+    return ", ".join(agent.takes.parameters)

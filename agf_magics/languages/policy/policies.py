@@ -75,7 +75,7 @@ def loop(policy: Policy) -> tuple[Step, ...]:
     repeat = Repeat(
         id="loop",
         word=policy.id.text,
-        label=f"until {exit_condition.text}" if exit_condition else "",
+        label=", ".join(aliases),
         span=policy.id.span,
         body=body,
         until=_Matches(exit_condition) if exit_condition else None,
@@ -150,6 +150,7 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         Choose(
             id="routes",
             word=policy.id.text,
+            label=f"{len(routes)} route{'s' * (len(routes) != 1)}",
             span=policy.id.span,
             pick=_Route(
                 policy.span("routes"), {label: when for label, (when, _) in routes.items()}, default is not None
@@ -205,6 +206,11 @@ class _Matches:
     def __init__(self, condition: Condition) -> None:
         self.condition, self.span = condition, condition.span
         self.evaluate = lambda frame: condition.evaluate(frame) is not None
+
+    @property
+    def text(self) -> str:
+        """In a line, as it is shown."""
+        return self.condition.text
 
     def reads(self) -> tuple[Ref, ...]:
         return self.condition.reads()
