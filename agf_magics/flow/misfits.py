@@ -111,6 +111,7 @@ SAY: Mapping[str, Callable[[Misfit], str]] = {
     "maxItems": lambda m: f"needs at most {m.wanted} element{'s' * (m.wanted != 1)} and has {len(m.found)}",
     "uniqueItems": lambda m: "has an element twice",
     "additionalProperties": lambda m: f"has fields that nothing knows: {', '.join(map(repr, extra(m)))}",
+    "unusable": lambda m: f"cannot be checked, its schema is wrong: {m.wanted}",
     "$ref": lambda m: f"refers to {m.wanted!r}, which is nowhere" if m.wanted else "refers to itself without an end",
 }
 

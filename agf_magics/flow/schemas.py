@@ -8,6 +8,7 @@ Schema of its own, `judge` asks jsonschema, and `misfits` has the words.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -264,7 +265,8 @@ class Misfit(NamedTuple):
     path: tuple[str | int, ...]
     """Where in the value: ``("items", 0, "id")``."""
     keyword: str
-    """What it fails: ``type``, ``required``; ``$ref`` where the schema itself leads nowhere or round in a circle."""
+    """What it fails: ``type``, ``required``; ``$ref`` where the schema itself leads nowhere or round in a circle,
+    ``unusable`` where it cannot be applied."""
     wanted: Any
     """What the schema says there."""
     found: Value
@@ -306,6 +308,8 @@ def judge(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> C
             return [Misfit((), "$ref", error.ref, value, rule=schema)]
         except RecursionError:
             return [Misfit((), "$ref", None, value, rule=schema)]
+        except (re.error, ArithmeticError) as error:  # its pattern is none; a number beyond all floats
+            return [Misfit((), "unusable", str(error), value, rule=schema)]
 
     return found
 

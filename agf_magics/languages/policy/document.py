@@ -21,8 +21,9 @@ from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
-from .hints import OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for
+from .hints import OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for, schema_hint
 
+WHOLE = "the document"
 MAJOR = "1"
 """Of ``schema_version``: what is understood here (AMB-34)."""
 _PATH_IN_FLOW = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\.\[\](?:\.[A-Za-z0-9_]+)*")
@@ -57,9 +58,8 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
     if root is None:
         return None
     whole = any(name in root.fields for name in _WHOLE)
-    for finding in _findings(root, _check(whole)):
-        problems.add(finding)
-    problems.extend(_unknown(root, schema(), (), None))
+    problems.extend(_once((*_findings(root, _check(whole)), *_tagged(root)), found))
+    problems.extend(_once(_unknown(root, schema(), (), None), problems))
     _check_version(root, problems)
     _check_interface(root, problems)
     return root
@@ -89,15 +89,22 @@ def _whole(node: Node, problems: Diagnostics) -> Fields | None:
     return None
 
 
+def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """What is found where nothing was told before: a slip is told once."""
+    told = {finding.span for finding in before}
+    return (finding for finding in findings if finding.span not in told)
+
+
 def _findings(root: Fields, check: Any) -> Iterator[Diagnostic]:
-    """Each finding of the schema once, at its node."""
-    told = set[tuple[Span, str]]()
     for misfit in check(plain(root)):
-        for finding in _told(root, misfit):
-            assert finding.span is not None
-            if (finding.span, finding.message) not in told:
-                told.add((finding.span, finding.message))
-                yield finding
+        yield from _told(root, misfit)
+
+
+def _tagged(root: Fields) -> Iterator[Diagnostic]:
+    for node in _every(root):
+        if isinstance(node, Scalar) and node.is_expr:
+            hint = "a value is read by a path: in an input_mapping, or in a condition"
+            yield Diagnostic("policy.schema", "a policy has no expressions: !expr means nothing here", node.span, hint)
 
 
 def _told(root: Fields, misfit: Misfit) -> Iterator[Diagnostic]:
@@ -112,7 +119,7 @@ def _told(root: Fields, misfit: Misfit) -> Iterator[Diagnostic]:
 def _leaf(root: Fields, misfit: Misfit) -> Iterator[Diagnostic]:
     node, key = _at(root, misfit.path)
     if isinstance(node, Fields) and misfit.keyword == "required":
-        owner = place(misfit.path) or "the document"
+        owner = place(misfit.path) or WHOLE
         for name in missing(misfit):
             yield _missing(owner, name, node, key, misfit.rule.get("properties", {}))
     elif isinstance(node, Fields) and misfit.keyword == "additionalProperties":
@@ -137,7 +144,7 @@ def _missing(owner: str, name: str, node: Fields, key: Span | None, known: Mappi
     rule = _resolved(known.get(name, {}))
     about = known.get(name, {}).get("description") or rule.get("description")
     hint = f"did you mean {name}?" if slip else f"{name}: {about}" if about else None
-    span = node.keys[slip].span if slip else key or _head(node)
+    span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else _head(node))
     return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
 
 
@@ -168,7 +175,7 @@ def _unknown(node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], i
             _make_whole(node, name, _form(known[name], value))
             yield from _unknown(value, known[name], (*path, name), id)
         elif rule.get("additionalProperties") is not False:
-            where = place(path) or "the document"
+            where = place(path) or WHOLE
             hint = OLD_NAMES.get((name, id if path[-1:] == ("config",) else None)) or suggest(name, known, "its fields")
             message = f"{where} has no field {name!r}: it is ignored"
             yield Diagnostic("policy.unknown-field", message, node.keys[name].span, hint, "warning")
@@ -214,36 +221,39 @@ def _check_version(root: Fields, problems: Diagnostics) -> None:
 
 def _check_interface(root: Fields, problems: Diagnostics) -> None:
     interface = root.fields.get("interface")
-    for way in ("input", "output") if isinstance(interface, Fields) else ():
-        node = interface.fields.get(way) if isinstance(interface, Fields) else None
+    ways = interface.fields if isinstance(interface, Fields) else {}
+    for node in (ways[way] for way in ("input", "output") if way in ways):
         if not isinstance(node, Fields):
             continue
-        told = set[str]()
         for misfit in (leaf for found in schema_misfits(plain(node)) for leaf in leaves(found)):
             at, key = _at(node, misfit.path)
-            # What the document's own schema says of `type` is told once.
-            if misfit.path != ("type",) and not told.intersection(place(misfit.path)):
-                told.add(place(misfit.path))
-                message = f"this is no JSON Schema: {place(misfit.path)} {said(misfit)}"
-                problems.error("policy.interface", message, at.span if at.span.text else key)
-        for reference in _references(node):
-            if not reference.text.startswith("#"):
-                message = f"{reference.text!r} is elsewhere: a schema is read from its document alone"
-                problems.error(
-                    "policy.interface", message, reference.span, "write it out, or under $defs: '#/$defs/NAME'"
-                )
+            message = f"this is no JSON Schema: {place(misfit.path)} {said(misfit)}"
+            span = at.span if at.span.text or not key else key
+            problems.extend(_once([Diagnostic("policy.interface", message, span, schema_hint(misfit))], problems))
+        for one in _every(node):
+            problems.extend(_unusable(one))
 
 
-def _references(node: Node) -> Iterator[Scalar]:
+def _unusable(node: Node) -> Iterator[Diagnostic]:
+    """What JSON Schema itself lets pass and cannot be used."""
+    refers, pattern = (node.fields.get(name) if isinstance(node, Fields) else None for name in ("$ref", "pattern"))
+    if isinstance(refers, Scalar) and not refers.text.startswith("#"):
+        message = f"{refers.text!r} is elsewhere: a schema is read from its document alone"
+        hint = "write it out, or below $defs: $ref: '#/$defs/NAME'"
+        yield Diagnostic("policy.interface", message, refers.span, hint)
+    if isinstance(pattern, Scalar) and isinstance(pattern.value, str):
+        try:
+            re.compile(pattern.text)
+        except (re.error, OverflowError, RecursionError) as error:
+            yield Diagnostic("policy.interface", f"this is no pattern: {error}", pattern.span)
+
+
+def _every(node: Node) -> Iterator[Node]:
+    """A node and all in it, without recursion."""
     waiting = [node]
     for one in waiting:  # grows
-        if isinstance(one, Fields):
-            found = one.fields.get("$ref")
-            if isinstance(found, Scalar) and isinstance(found.value, str):
-                yield found
-            waiting += one.fields.values()
-        elif isinstance(one, Items):
-            waiting += one.items
+        yield one
+        waiting += one.fields.values() if isinstance(one, Fields) else one.items if isinstance(one, Items) else ()
 
 
 def _at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:

@@ -32,6 +32,12 @@ OLD_NAMES: Mapping[tuple[str, str | None], str] = {
 """Fields by name, and by the policy in whose config they stand."""
 
 
+TYPES: Mapping[str, str] = {
+    "text": "string", "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
+    "dict": "object", "map": "object",
+}  # fmt: skip
+"""What other languages call JSON Schema's types."""
+
 SLIPS: Mapping[str, tuple[str, ...]] = {
     "agents": ("steps", "branches"),
     "steps": ("agents",),
@@ -46,7 +52,10 @@ def hint_for(misfit: Misfit, node: Node) -> str | None:
     """The hint for a value that is not of the form it needs."""
     path = misfit.path
     if misfit.keyword == "enum" and isinstance(misfit.found, str):
-        return suggest(misfit.found, map(str, misfit.wanted), "values")
+        meant = TYPES.get(misfit.found) if path[-1:] == ("type",) else None
+        return f"did you mean {meant}?" if meant else suggest(misfit.found, map(str, misfit.wanted))
+    if path[-1:] in (("in",), ("not_in",)) and isinstance(node, Scalar):
+        return f"{path[-1]}: [{node.text}]"
     if path == ("schema_version",):
         return 'write "1.0.0"'
     if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
@@ -63,6 +72,19 @@ def hint_for(misfit: Misfit, node: Node) -> str | None:
     if path[-2:-1] in (("steps",), ("agents",)) and isinstance(misfit.found, str):
         return f"write - agent: {misfit.found}"
     return _of_scalar(misfit, node) if isinstance(node, Scalar) else None
+
+
+def schema_hint(misfit: Misfit) -> str | None:
+    """The hint for what an interface has that is no JSON Schema."""
+    if misfit.path[-1:] == ("required",) and isinstance(misfit.found, bool):
+        return "required stands beside properties: required: [NAME]"
+    if misfit.path[-2:-1] in (("properties",), ("$defs",)) or misfit.path[-1:] == ("items",):
+        kind = TYPES.get(str(misfit.found), misfit.found)
+        return f"{{type: {kind if isinstance(kind, str) and kind in KINDS else 'string'}}}"
+    if misfit.path[-1:] == ("type",) and isinstance(misfit.found, str):
+        meant = TYPES.get(misfit.found)
+        return f"did you mean {meant}?" if meant else suggest(misfit.found, KINDS, "types")
+    return None
 
 
 def _of_scalar(misfit: Misfit, node: Scalar) -> str | None:

@@ -103,9 +103,7 @@ def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ..
     lines = node.fields.get("args_match")
     if lines is None or (isinstance(lines, Fields) and not lines.fields):
         key = node.keys.get("args_match") or next(iter(node.keys.values()), None)
-        near = key and suggest(key.text, ["args_match"]) if lines is None else None
-        hint = f"{near} " if near else ""
-        hint += "it says when: args_match: {PATH: MATCHER}"
+        hint = "it says when: args_match: {PATH: MATCHER}"
         problems.warn("policy.vacuous-condition", "this condition is always true", key.span if key else node.span, hint)
     if not isinstance(lines, Fields):
         return ()

@@ -1,0 +1,142 @@
+"""Agent Format documents: what a text says, or everything that is wrong with it. The rows are the language."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from agf_magics.flow.schemas import judge
+from agf_magics.flow.steps import Definition
+from agf_magics.languages.policy.document import document, schema
+from agf_magics.languages.policy.load import load
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics
+from agf_magics.text.nodes import Fields, Node, Scalar, plain
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import Bounds, documents
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "policy_documents.json"
+ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
+BARE = "id: agf.sequential\nconfig: {steps: [{agent: one}]}\n"
+
+
+def loaded(text: str) -> tuple[Definition, list[Diagnostic]]:
+    problems = Diagnostics()
+    return load(Source("test", text), problems), list(problems)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_documents(row: dict[str, Any]) -> None:
+    definition, problems = loaded(row["text"])
+    found: dict[str, Any] = {"id": row["id"], "text": row["text"]}
+    for severity in ("error", "warning"):
+        told = [{"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity]
+        if told:
+            found[f"{severity}s"] = told
+    if definition.flow is not None:
+        found["ok"] = {"name": definition.flow.name, "policy": definition.flow.body.word}
+    assert found == row
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_whatever_the_schema_refuses_is_told_and_whatever_it_accepts_is_not(row: dict[str, Any]) -> None:
+    nodes = documents(Source("test", row["text"]), Diagnostics(), Bounds())
+    if not nodes or not isinstance(nodes[0], Fields) or "schema_version" not in nodes[0].fields:
+        return  # another form, or none
+    valid = jsonschema.Draft202012Validator(schema()).is_valid(plain(nodes[0]))
+    codes = {error["code"] for error in row.get("errors", ())}
+    assert valid == (not codes & {"policy.schema", "yaml.number"} or row["id"] == "yaml-expr")
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    assert judge(schema())({}) != []
+
+
+# --- every field of it ---
+
+
+RULES: Mapping[str, Mapping[str, Any]] = {"the document": schema(), **schema()["$defs"]}
+
+
+@pytest.mark.parametrize(("name", "rule"), RULES.items(), ids=RULES)
+def test_each_field_says_what_it_is(name: str, rule: Mapping[str, Any]) -> None:
+    for key, field in rule.get("properties", {}).items():
+        behind = schema()["$defs"][field["$ref"].rpartition("/")[2]] if "$ref" in field else {}
+        assert (name, key) == ("SchemaRef", "type") or field.get("description") or behind.get("description"), key
+        assert "pattern" not in field or field["$comment"], "a pattern says in words what it asks for"
+
+
+def policy(id: str, config: Any) -> dict[str, Any]:
+    return {"execution_policy": {"id": id, "config": config}}
+
+
+AT: Mapping[str, Any] = {
+    "the document": lambda key: {"schema_version": "1.0.0", key: {}},
+    "Metadata": lambda key: {"metadata": {key: 1}},
+    "Memory": lambda key: {"execution_policy": {}, "memory": {key: 1}},
+    "Constraints": lambda key: {"execution_policy": {}, "constraints": {key: 1}},
+    "Budget": lambda key: {"execution_policy": {}, "constraints": {"budget": {key: 1}}},
+    "Limits": lambda key: {"execution_policy": {}, "constraints": {"limits": {key: 1}}},
+    "ActionSpace": lambda key: {"execution_policy": {}, "action_space": {key: []}},
+    "LocalAgent": lambda key: {"execution_policy": {}, "action_space": {"local_agents": [{key: 1}]}},
+    "LocalTool": lambda key: {"execution_policy": {}, "action_space": {"local_tools": [{key: 1}]}},
+    "ReactConfig": lambda key: policy("agf.react", {key: 1}),
+    "SequentialConfig": lambda key: policy("agf.sequential", {key: 1}),
+    "ParallelConfig": lambda key: policy("agf.parallel", {key: 1}),
+    "LoopConfig": lambda key: policy("agf.loop", {key: 1}),
+    "BatchConfig": lambda key: policy("agf.batch", {key: 1}),
+    "ConditionalConfig": lambda key: policy("agf.conditional", {key: 1}),
+    "PolicyStep": lambda key: policy("agf.sequential", {"steps": [{key: 1}]}),
+    "ConditionalRoute": lambda key: policy("agf.conditional", {"routes": [{key: 1}]}),
+    "ConditionGroup": lambda key: policy("agf.loop", {"steps": [], "exit_condition": {key: 1}}),
+}
+
+
+@pytest.mark.parametrize("name", AT)
+def test_a_name_that_is_nearly_a_field_gets_that_as_its_hint(name: str) -> None:
+    for key in RULES[name]["properties"]:
+        if len(key) > 2:
+            wrong = key[0] + key[2] + key[1] + key[3:] if key[1] != key[2] else key[:-1]
+            problems = Diagnostics()
+            document(Source("test", json.dumps(AT[name](wrong))), problems, Bounds())
+            hints = [found.hint or "" for found in problems if found.span and found.span.text.strip('"') == wrong]
+            assert any(f"did you mean {key}?" in hint for hint in hints), (wrong, list(problems))
+
+
+# --- what data cannot say ---
+
+
+def test_a_whole_number_written_with_a_point_is_a_whole_number() -> None:
+    problems = Diagnostics()
+    text = "id: agf.loop\nconfig: {steps: [{agent: one}], max_iterations: 5.0}\n"
+    root = document(Source("test", text), problems, Bounds())
+    assert root is not None
+    node: Node = root
+    for key in ("execution_policy", "config", "max_iterations"):
+        assert isinstance(node, Fields)
+        node = node.fields[key]
+    assert isinstance(node, Scalar)
+    assert type(node.value) is int
+    assert list(problems) == []
+
+
+def test_the_three_forms_of_a_policy_are_the_same_policy() -> None:
+    indented = BARE.replace("\n", "\n  ").rstrip()
+    whole = 'schema_version: "1.0.0"\nmetadata: {id: t, name: T, version: "1", description: d}\n'
+    whole += "interface: {input: {}, output: {}}\naction_space: {local_agents: [{alias: one, source: one}]}\n"
+    forms = (BARE, f"execution_policy:\n  {indented}\n", f"{whole}execution_policy:\n  {indented}\n")
+    flows = [loaded(text)[0].flow for text in forms]
+    assert [flow and [step.word for step in flow.body.steps] for flow in flows] == [["agent", "output_from"]] * 3
+
+
+def test_unknown_fields_refuse_under_strict_alone() -> None:
+    problems = Diagnostics()
+    load(Source("test", f"{BARE}note: hello\n"), problems)
+    problems.refuse()
+    with pytest.raises(Exception, match=r"policy\.unknown-field"):
+        problems.refuse(strict=True)
