@@ -15,8 +15,16 @@ from .define import define, evaluate, load
 from .engine.limits import Limits
 from .engine.threads import here
 from .flow.steps import Flow
-from .launch import Run, RunCancelled, arun, find, run
-from .registry import Registry, agent, default, install, policy, tool, transform
+from .launch import Run, RunCancelled, arun, find, run, start
+from .launches import (
+    launch_tools,
+    run_pipeline,
+    run_pipeline_async,
+    run_pipeline_inline,
+    run_pipeline_inline_async,
+    run_result,
+)
+from .registry import ModelAgent, Registry, agent, default, install, model_agent, policy, tool, transform
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 
@@ -32,6 +40,7 @@ install(  # file__read, file__write and shell are there from the start (decision
     allow_shell=lambda: current.settings.allow_shell,
     stopped=lambda: here.call is not None and here.call.stopped,
 )
+registry.configured = lambda: (current.settings.model, current.settings.model_base_url)
 
 
 def draw(flow: Flow | str | Path | Run, *, registry: Registry | None = None) -> Diagram:
@@ -63,6 +72,7 @@ __all__ = [
     "Diagnostic",
     "Flow",
     "Limits",
+    "ModelAgent",
     "Registry",
     "Run",
     "RunCancelled",
@@ -72,10 +82,18 @@ __all__ = [
     "define",
     "draw",
     "evaluate",
+    "launch_tools",
     "load",
+    "model_agent",
     "policy",
     "registry",
     "run",
+    "run_pipeline",
+    "run_pipeline_async",
+    "run_pipeline_inline",
+    "run_pipeline_inline_async",
+    "run_result",
+    "start",
     "tool",
     "transform",
 ]

@@ -29,6 +29,12 @@ class Settings:
     """Seconds a run may take; 0: no limit."""
     step_timeout: float = 0.0
     """Seconds one call of a tool, an agent or a transform may take; 0: no limit."""
+    model: str = ""
+    """The model that answers, whatever a definition names: openai:gpt-4o; empty: the one that it names."""
+    model_base_url: str = ""
+    """The address of a server that speaks the OpenAI protocol, for models of openai and those without a provider."""
+    model_timeout: float = 300.0
+    """Seconds a model may take for one reply; 0: no limit."""
     allow_shell: bool = False
     """Whether shell steps may start processes."""
     allow_import: bool = False
@@ -65,6 +71,7 @@ class Settings:
             spawns=self.max_pipeline_spawns,
             timeout=self.timeout or None,
             step_timeout=self.step_timeout or None,
+            model_timeout=self.model_timeout or None,
         )
 
     @property

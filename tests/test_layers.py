@@ -46,6 +46,7 @@ WHERE = {
     "yaml": ("text.yamlnodes",),
     "jsonschema": ("flow.schemas",), "jsonschema_specifications": ("flow.schemas",),
     "referencing": ("flow.schemas",),
+    "pydantic_ai": ("registry.model_requests",),
     "pydantic": ("registry",), "pydantic_core": ("registry",), "typing_extensions": ("registry",),
     "asyncio": ("engine", "handle", "notebook"), "concurrent": ("engine",), "multiprocessing": (),
     "threading": ("engine", "notebook"), "_thread": ("engine",), "sqlite3": ("engine",),

@@ -53,7 +53,7 @@ async def _nobody(run: Performer, step: Invoke, callee: None, frame: Frame, scop
 async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index) -> Value:
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
-    given = _given(step, frame, repr(tool.name))
+    given = _given(step, frame, repr(tool.name), tool.accepts if step.offers else None)
     try:
         given = tool.check(revealed(tool, given, run.models.withheld) if tool.secret else given)
     except StepError as error:

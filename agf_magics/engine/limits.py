@@ -29,6 +29,8 @@ class Limits:
     """Agent steps of a run, retried ones counted again."""
     timeout: float | None = None
     """Seconds for the whole run."""
+    model_timeout: float | None = 300.0
+    """Seconds that a model may take for one reply."""
     step_timeout: float | None = None
     """Seconds for one call of a tool, an agent, a transform; a shorter time of its own holds as well."""
 

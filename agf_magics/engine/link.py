@@ -14,9 +14,10 @@ from typing import Any
 from ..flow.schemas import Schema, cycle
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import Value, isolate
-from ..registry import USER, Agent, Policy, Registry, Tool, Transform
+from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
 from .limits import LAUNCHES, OFFERED
+from .sessions import Answerer, answerer, meant, session_flow
 
 MOST_STEPS = 100_000
 """Steps of a flow with all it calls, each call counted: ten small flows that call each other come to billions."""
@@ -62,9 +63,11 @@ class Linked:
     """The registry's, with the flow's own document set on top (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
     """Every tool that was registered: what an agent may be offered."""
+    agent: ModelAgent | None = None
+    """Whose session it is, where it answers for an agent that is a model."""
 
 
-Callee = Tool | Agent | Transform | Built | Person | Choice | Linked
+Callee = Tool | Agent | Transform | Built | Person | Choice | Answerer | Linked
 """What a name may mean."""
 
 
@@ -118,11 +121,22 @@ class _Linker:
         return Linked(flow, callees, schemas, dict(self.registry.tools))
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
-        if step.among is None:
+        if step.pick is None:
             return LOOK_UP[step.kind](self, step, around)
-        one = ((name, replace(step, name=name, among=None)) for name in step.among)
+        if step.among is None:
+            return Choice(dict(self.registry.tools))
+        one = ((name, replace(step, name=meant(step, name, self.registry), among=None)) for name in step.among)
         found = ((name.text, LOOK_UP[step.kind](self, each, around)) for name, each in one)
         return Choice({name: callee for name, callee in found if callee is not None})
+
+    def model(self, step: Invoke, around: tuple[str, ...]) -> Answerer:
+        return answerer(step, self.registry, self.found)
+
+    def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
+        """An agent that is a model, as the flow of its session."""
+        outer = self.linking[-1]
+        flow = session_flow(agent, step, outer, {**self.registry.schemas, **outer.schemas})
+        return replace(self.flow(flow, around), agent=agent)
 
     def person(self, step: Invoke, around: tuple[str, ...]) -> Person:
         return Person()
@@ -222,7 +236,7 @@ class _Linker:
             if name in self.registry.agents or name in self.registry.flows:
                 self.instead(step)
             if name in self.registry.agents:
-                return self.registry.agents[name]
+                return self.answers(step, self.registry.agents[name], around)
             if name in self.registry.flows:
                 return self.called(step, around)
             if step.file is not None:
@@ -231,11 +245,15 @@ class _Linker:
             hint = suggest(name, self.registry.agents, "registered agents")
             self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
             return None
-        default = self.registry.default_agent
+        default = self.registry.default_agent or (ANYBODY if self.registry.model is not None else None)
         if default is None:
-            hint = "define one in Python: @agent def answer(prompt: str) -> str: ..."
+            hint = "@agent def answer(prompt: str) -> str: ... defines one; %config AgfMagics.model lets a model answer"
             self.found.error("flow.no-agent", "no agent is registered to answer this step", step.span, hint)
-        return default
+            return None
+        return self.answers(step, default, around)
+
+    def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
+        return self.session(step, agent, around) if isinstance(agent, ModelAgent) else agent
 
     def instead(self, step: Invoke) -> None:
         """What is registered is taken before the file that the definition names."""
@@ -275,7 +293,7 @@ class _Linker:
     def passed(self, step: Invoke, flow: Flow) -> None:
         """A call hands over what its callee surely reads."""
         given = [name for name, _ in step.args.names]
-        for ref in flow.inputs:
+        for ref in flow.inputs if step.pick is None else ():  # who chooses it gives its arguments too
             if ref.certain and ref.path[-1] not in given:
                 near = suggest(ref.path[-1], given)
                 self.found.add(
@@ -313,4 +331,5 @@ LOOK_UP: Mapping[str, Callable[[_Linker, Invoke, tuple[str, ...]], Callee | None
     "transform": _Linker.transform,
     "policy": _Linker.policy,
     "question": _Linker.person,
+    "model": _Linker.model,
 }

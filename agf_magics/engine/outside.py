@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, settle
-from ..registry import Agent, Policy, Tool, Transform, shown_text
+from ..registry import Tool, Where, shown_text
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import events as ev
@@ -20,8 +21,20 @@ from .limits import Grant, granted
 from .perform import Index, Performer, Scope, clock
 from .records import error_from, value_of
 
-Outer = Tool | Agent | Transform | Policy
-"""What is called outside: a function of somebody's."""
+
+class Outer(Protocol):
+    """What is called outside: a function of somebody's, a model."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def function(self) -> Callable[..., Any]: ...
+    @property
+    def where(self) -> Where | None: ...
+    @property
+    def timeout(self) -> float | None: ...
+    @property
+    def is_async(self) -> bool: ...
 
 
 def outside(

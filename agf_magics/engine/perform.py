@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..flow.frame import Ended, Frame, Given, Outcome
 from ..flow.steps import Step
 from ..flow.values import Value
-from ..text.diagnostics import StepError
+from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .host import TURN, Host, StillRunning
 from .journal import Journal
@@ -45,6 +45,18 @@ class Scope(NamedTuple):
 
 Index = tuple[int, ...]
 """The elements and iterations around a step within its flow."""
+
+
+class Models:
+    """What a run knows of the models it has asked."""
+
+    __slots__ = ("told", "withheld")
+
+    def __init__(self) -> None:
+        self.told: set[Diagnostic] = set()
+        """What was said of them already."""
+        self.withheld: dict[str, Value] = {}
+        """The secrets that their replies held, by the marks that stand for them."""
 
 
 class More(NamedTuple):
@@ -84,6 +96,7 @@ class Performer:
         """None: nothing is kept."""
         self.reached: Frame | None = None
         """What the outermost flow's last finished step left."""
+        self.models = Models()
         self.calls = 0
         """Tool calls so far (a dry run's would-be calls)."""
 

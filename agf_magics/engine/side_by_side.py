@@ -23,7 +23,7 @@ from .records import again
 
 async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: Index) -> Value:
     """``body`` once per element, ``limit`` at once; ``collect`` over the survivors in the order of the elements."""
-    inside = scope._replace(depth=scope.depth + 1, beside=scope.beside or step.limit > 1)
+    inside = scope._replace(depth=scope.depth + step.scope, beside=scope.beside or step.limit > 1)
     run.budget.deepen(inside.depth, step.span)
     items = elements(step.over, frame)
     if step.most is not None and len(items) > step.most:

@@ -31,7 +31,7 @@ def react(session: Session, *, id: str, word: str, span: Span, label: str = "", 
         label=label,
         span=span,
         body=Sequence(id=f"{id}.step", word="step", span=span, steps=steps),
-        until=_Get(span, lambda frame: state.of(frame).verdict == "answer"),
+        until=Read(span, lambda frame: state.of(frame).verdict == "answer"),
         limit=session.steps,
         session=True,
         target=_Closed(state, target),
@@ -47,6 +47,7 @@ def _ask(state: _State, id: str, span: Span) -> Step:
         "settings": dict(session.settings or {}),
         "schema": session.schema,
         "descriptions": told,
+        "made": session.made,
     }
     return Invoke(
         id=id,
@@ -64,17 +65,17 @@ def _ask(state: _State, id: str, span: Span) -> Step:
 
 
 def _then(state: _State, id: str, span: Span) -> Step:
-    again = _Get(span, lambda frame: state.of(frame).doubt)
+    again = Read(span, lambda frame: state.of(frame).doubt)
     return Choose(
         id=id,
         word="then",
         span=span,
-        pick=_Get(span, lambda frame: state.of(frame).verdict),
+        pick=Read(span, lambda frame: state.of(frame).verdict),
         labels=lambda verdict: (verdict,),
         cases={
             "tools": _tools(state, f"{id}.tools", span),
             "again": Compute(id=f"{id}.again", word="ask again", span=span, value=again),
-            "answer": Compute(id=f"{id}.answer", word="answer", span=span, value=_Get(span, state.answer)),
+            "answer": Compute(id=f"{id}.answer", word="answer", span=span, value=Read(span, state.answer)),
         },
         target=_Keep(state.went),
     )
@@ -89,7 +90,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         span=span,
         kind="tool",
         name=Name("as the model asks", span),
-        pick=_Get(span, lambda frame: frame[state.call]["tool"]),
+        pick=Read(span, lambda frame: frame[state.call]["tool"]),
         among=None if session.tools is None else tuple(offer.name for offer in session.tools),
         registered=_registered(session),
         args=_Built(state.arguments),
@@ -100,7 +101,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         id=id,
         word="tools",
         span=span,
-        over=_Get(span, lambda frame: list(state.of(frame).calls)),
+        over=Read(span, lambda frame: list(state.of(frame).calls)),
         element=_Keep(lambda frame, call: {**frame, state.call: call}),
         body=call,
         gather=lambda ran: list(ran.values),
@@ -163,7 +164,7 @@ class _State:
         return {name: value for name, value in frame.items() if name not in (self.key, self.call)}
 
 
-class _Get:
+class Read:
     """An Expr of our own."""
 
     __slots__ = ("evaluate", "span")

@@ -2,8 +2,9 @@
 
 What passes is JSON, so that it can be kept and shown. A message is one of ``{"role": "user", "text"}``, ``{"role":
 "model", "text", "calls", "kept"}`` and ``{"role": "tool", "id", "tool", "text", "failed"}``. A reply is ``{"text",
-"calls", "usage"}``, with ``"answer"`` where the model gave its structured answer and ``"kept"`` for what its provider
-wants to see again; a call is ``{"id", "tool", "arguments"}``, with ``"fault"`` where its arguments cannot be read.
+"calls", "usage"}``, with ``"answer"`` where the model gave its structured answer, ``"cut"`` where it reached the most
+tokens it may give, and ``"kept"`` for what its provider wants to see again; a call is ``{"id", "tool", "arguments"}``,
+with ``"fault"`` where its arguments cannot be read; one without a tool's name is the structured answer.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Session:
 
     model: Name
     """``provider:model``; empty text: the one that is configured."""
+    made: Value = None
+    """The very model, where a name is not how it was found; it is then not exchanged for the configured one."""
     prompt: Expr
     """Gives the first message, a text."""
     instructions: str = ""
@@ -110,12 +113,15 @@ class Talk:
         said = {"role": "model", **{name: reply[name] for name in ("text", "calls", "kept") if name in reply}}
         last, messages, calls = self.steps + 1 >= session.steps, (*self.messages, said), reply["calls"]
         talk = replace(self, messages=messages, steps=self.steps + 1, calls=calls, verdict="answer", fault=None)
-        if calls and "answer" not in reply and last:
+        given = next((call for call in calls if call["tool"] == ""), None)
+        if calls and given is None and last:
             return replace(talk, fault=StepError(session.over(session.steps)))
-        if calls and "answer" not in reply:
+        if calls and given is None:
             return replace(talk, verdict="tools")
         try:
-            return replace(talk, answer=session.read(reply.get("answer", reply["text"])))
+            if given is not None and "fault" in given:
+                raise StepError(Diagnostic("model.arguments", f"what the answer is made of {given['fault']}"))
+            return replace(talk, answer=session.read(reply["text"] if given is None else reply["answer"]))
         except StepError as error:
             again = not last and self.asked < ASKED_AGAIN
             return replace(talk, verdict="again" if again else "answer", fault=error)

@@ -72,7 +72,7 @@ class AgfMagics(Configurable):
     model_base_url = Unicode(
         DEFAULTS.model_base_url,
         allow_none=True,
-        help="The address of a server that speaks the OpenAI protocol, for models of openai and those without provider.",
+        help="The address of a server that speaks the OpenAI protocol, for models of openai or without a provider.",
     ).tag(config=True)
     model_timeout = Float(
         DEFAULTS.model_timeout, min=0.0, help="Seconds a model may take for one reply; 0: no limit."

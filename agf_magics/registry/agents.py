@@ -123,7 +123,7 @@ def reply(value: Value, schema: Schema | None, schemas: Mapping[str, Schema]) ->
     """
     if schema is None:
         return value
-    read = _read(value) if isinstance(value, str) else value
+    read = read_json(value) if isinstance(value, str) else value
     faults = conform(schema, read, schemas)
     if not faults:
         return read
@@ -202,7 +202,8 @@ def _make(
     )
 
 
-def _read(text: str) -> Value:
+def read_json(text: str) -> Value:
+    """The JSON that a reply is, or holds in a code fence. Raises StepError ``agent.reply-not-json``."""
     fenced = FENCE.fullmatch(text.strip())
     bare = fenced[1] if fenced else text
     try:

@@ -37,7 +37,7 @@ def name_of(function: Callable[..., Any], what: str, name: str | None, group: st
         name = own or type(function).__name__
     for part, word in ((name, "name"), (group, "group")):
         if part is not None:
-            _checked_name(part, what, word)
+            checked_name(part, what, word)
     _refuse_shape(function, what, name)
     return f"{group}__{name}" if group is not None else name
 
@@ -114,7 +114,7 @@ def checked_names(names: object, option: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _checked_name(name: object, what: str, word: str) -> None:
+def checked_name(name: object, what: str, word: str) -> None:
     if not isinstance(name, str):
         raise TypeError(f"the {word} of {what} is text, not {name!r}")
     if not name or any(c.isspace() or not c.isprintable() for c in name):

@@ -6,16 +6,20 @@ threads, so a cell may register while a run or a listing reads, and nothing is l
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..text.diagnostics import Diagnostic, suggest
 from ..text.source import Span
+from .contexts import Context
+from .models import model_of
 
 if TYPE_CHECKING:
     from ..flow.schemas import Schema
     from ..flow.steps import Flow
     from .agents import Agent
+    from .model_agents import ModelAgent
+    from .models import Model
     from .policies import Policy
     from .tools import Tool
     from .transforms import Transform
@@ -74,20 +78,20 @@ class Shelf(Mapping[str, T]):
         return f"<{self._word}s: {', '.join(self) or 'none'}>"
 
 
-class Agents(Shelf["Agent"]):
+class Agents(Shelf["Agent | ModelAgent"]):
     """Who answers when no identity is named is `default`."""
 
     def __init__(self) -> None:
         super().__init__("agent", "@agent on a function registers one")
         self._chosen: str | None = None
 
-    def add(self, thing: Agent) -> None:
+    def add(self, thing: Agent | ModelAgent) -> None:
         super().add(thing)
         if thing.default:
             self._chosen = thing.name
 
     @property
-    def default(self) -> Agent | None:
+    def default(self) -> Agent | ModelAgent | None:
         """The agent last registered with ``default=True``; where none says so, the one that was registered first."""
         chosen = self._held.get(self._chosen) if self._chosen is not None else None
         if chosen is not None and chosen.default:
@@ -132,6 +136,24 @@ class Definitions(Shelf[T]):
         self._origins.pop(name, None)
 
 
+class Contexts(Shelf[Context]):
+    """By name; one that is asked for is there."""
+
+    def __init__(self) -> None:
+        super().__init__("context", "a plan that runs has one")
+
+    def named(self, name: str) -> Context:
+        return self._held.setdefault(name, Context(name))
+
+    def renew(self, name: str, log: Any = None) -> Context:
+        """A new one in the place of what had its name; the old log stays whole for who has it."""
+        before = self._held.get(name)
+        if before is not None and before.holder:
+            before.hold("")  # which says that it is in use
+        new = self._held[name] = Context(name, log)
+        return new
+
+
 class Registry:
     """Everything a flow may name."""
 
@@ -142,11 +164,35 @@ class Registry:
         self.schemas: Definitions[Schema] = Definitions("schema", "a schema: document registers one")
         self.transforms: Shelf[Transform] = Shelf("transform", "@transform on a function registers one")
         self.policies: Shelf[Policy] = Policies("policy", "@policy on a function registers one")
+        self.contexts = Contexts()
+        self.configured: Callable[[], tuple[Any, str]] = lambda: ("", "")
+        """The model, and the server's address, that the settings say; the process's registry asks them."""
+        self._chosen: tuple[Any, str] | None = None
 
     @property
-    def default_agent(self) -> Agent | None:
+    def default_agent(self) -> Agent | ModelAgent | None:
         """Who answers an agent step that names no identity."""
         return self.agents.default
+
+    def choose(self, model: Any = None, base_url: str = "") -> None:
+        """Let ``model`` answer whatever model a definition names (decision B2), and agent steps that no agent answers.
+
+        A name like ``"openai:gpt-4o"`` or a model object of pydantic-ai; ``base_url``: of a server that speaks the
+        OpenAI protocol. None: what the settings say.
+        """
+        if model is not None:
+            model_of(model)  # a TypeError for what is none
+        self._chosen = None if model is None and not base_url else (model or "", base_url)
+
+    @property
+    def model(self) -> Model | None:
+        """The model that answers whatever a definition names; None: the one it names."""
+        model, base_url = self._chosen or self.configured()
+        return model_of(model, base_url or "") if model else None
+
+    def named(self, name: str) -> Model:
+        """The model that a definition names."""
+        return model_of(name, (self._chosen or self.configured())[1] or "")
 
     def __repr__(self) -> str:
         return f"Registry({self.tools!r}, {self.agents!r}, {self.flows!r}, {self.schemas!r})"

@@ -1,0 +1,137 @@
+"""An agent that is a model, as the flow that its session is: what answers an agent step that way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..flow.frame import Ended, Frame, Outcome, Ref
+from ..flow.misfits import told
+from ..flow.react import Read, react
+from ..flow.schemas import Schema, json_schema, judge
+from ..flow.session import Offer, Session, shown
+from ..flow.steps import Flow, Invoke, Name, Sequence
+from ..flow.values import Value
+from ..registry import Model, ModelAgent, Registry, Tool, read_json, reply
+from ..text.diagnostics import Diagnostic, Diagnostics, StepError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answerer:
+    """A model, with the tools that a session may offer it."""
+
+    model: Model
+    tools: Mapping[str, Tool | Flow]
+    """What each means, by the name that the model calls it."""
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+
+def answerer(step: Invoke, registry: Registry, found: Diagnostics) -> Answerer:
+    """The model that answers ``step``: the one that is configured before the one that is named (decision B2)."""
+    made, chosen = (step.config or {}).get("made"), registry.model
+    named = made if isinstance(made, Model) else registry.named(step.name.text)
+    model = chosen if chosen is not None and made is None else named
+    span = step.name.span or step.span
+    if problem := model.problem():
+        found.add(replace(problem, span=span))
+    if model is not named and step.name.text and model.name != named.name:
+        message = f"{model.name} answers, which is configured, and not {step.name.text!r}"
+        found.add(Diagnostic("model.configured", message, span, severity="note"))
+    if step.tools is None:
+        return Answerer(model, dict(registry.tools))
+    # What is not registered is told at the step that calls it.
+    one = ((name.text, meant(step, name, registry).text) for name in step.tools)
+    known = ((name, registry.tools.get(text) or registry.flows.get(text)) for name, text in one)
+    return Answerer(model, {name: callee for name, callee in known if callee is not None})
+
+
+def meant(step: Invoke, name: Name, registry: Registry) -> Name:
+    """One name of several as it is registered (decision B5)."""
+    known = name.text in registry.tools or name.text in registry.flows
+    return name if known else Name(step.registered.get(name.text, name.text), name.span)
+
+
+def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping[str, Schema]) -> Flow:
+    """The flow that answers ``step``; its input is what an agent function would be given."""
+    span = step.name.span or step.span or around.source.span(0, 0)
+    wanted = schemas.get(step.gives.text) if step.gives is not None else None
+    session = Session(
+        model=Name(agent.model.name if agent.model is not None else "", span),
+        made=agent.model,
+        prompt=Read(span, _prompt),
+        instructions=agent.instructions,
+        tools=None if agent.tools is None else tuple(Offer(Name(tool, span)) for tool in agent.tools),
+        settings=agent.settings,
+        # A model is asked with all fields required (decision P7).
+        schema=json_schema(wanted, schemas, all_required=True) if wanted is not None else agent.gives,
+        read=_reader(agent, step, wanted, schemas),
+        steps=agent.steps,
+    )
+    return Flow(
+        name=f"{agent.name} (a model)",
+        language=around.language,
+        source=around.source,
+        body=Sequence(
+            id="steps",
+            word="steps",
+            span=span,
+            steps=(react(session, id="session", word="session", span=span, label=agent.name, target=_Answer()),),
+        ),
+        start=lambda given: {"given": given.input},
+        end=lambda frame: Ended(frame["answer"], {}),
+        kept=lambda frame: {},
+        span=span,
+    )
+
+
+def _prompt(frame: Frame) -> Value:
+    """The prompt, and where there is none the input as text."""
+    given = frame["given"]
+    return given.get("prompt") or shown(given.get("input"))
+
+
+def _reader(
+    agent: ModelAgent, step: Invoke, wanted: Schema | None, schemas: Mapping[str, Schema]
+) -> Callable[[Value], Value]:
+    misfits = judge(agent.gives) if wanted is None and agent.gives is not None else None
+    span = (step.gives.span if step.gives is not None else None) or step.name.span or step.span
+
+    def conforming(answer: Value) -> Value:
+        if misfits is None:
+            return reply(answer, wanted, schemas)
+        value = read_json(answer) if isinstance(answer, str) else answer
+        if wrong := misfits(value):
+            message = f"the reply is not what {agent.name!r} gives: {told(wrong)}"
+            raise StepError(Diagnostic("agent.reply-schema", message, hint=f"it was: {shown(answer)[:300]}"))
+        return value
+
+    def read(answer: Value) -> Value:
+        try:
+            return conforming(answer)
+        except StepError as error:
+            found = error.diagnostic
+        raise StepError(Diagnostic(found.code, found.message, span, found.hint))
+
+    return read
+
+
+class _Answer:
+    """Keeps the session's value."""
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return {**frame, "answer": outcome.value}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return ()
+
+
+def offered(answerer: Answerer, name: str, told: Mapping[str, str]) -> tuple[str, str, Mapping[str, Any]]:
+    """A tool's name, description and JSON Schema, as a model is told them."""
+    callee = answerer.tools[name]
+    if isinstance(callee, Tool):
+        return name, told.get(name) or callee.description, callee.accepts
+    return name, told.get(name) or callee.description, callee.accepts or {"type": "object"}

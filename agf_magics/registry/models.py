@@ -1,0 +1,183 @@
+"""Models: one request, one reply, whatever the provider. The only place that knows pydantic-ai, which is imported when
+a model is first asked: that takes seconds.
+
+Its direct request is used and not its Agent: a loop that hides the tool calls would hide what a run is made of. Keys
+are the library's business: it finds them in the environment, and nothing of ours holds one (decision A3).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from ..flow.values import Value
+from ..text.diagnostics import Diagnostic, StepError, suggest
+from .model_faults import CHOOSE, INSTALL, KEYS, ModelFault, explained, fault
+
+PROVIDERS = ("openai", "anthropic", "google", "ollama")
+"""Those that the extra brings; the library knows more, each with an extra of its own."""
+
+_GUESSED = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "chatgpt": "openai", "claude": "anthropic",
+            "gemini": "google"}  # fmt: skip
+_OLLAMA = "http://localhost:11434/v1"
+
+
+class Offered(NamedTuple):
+    """A tool as a model is told of it."""
+
+    name: str
+    description: str
+    accepts: Mapping[str, Any]
+    """JSON Schema of its arguments."""
+
+
+class Request(NamedTuple):
+    """What a model is asked."""
+
+    messages: list[Value]
+    """What was said so far, as flow/session.py has it."""
+    instructions: str = ""
+    tools: tuple[Offered, ...] = ()
+    tool_choice: str = "auto"
+    """``auto``, ``required``, ``none``."""
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the answer; None: text."""
+    settings: Mapping[str, Value] = {}
+    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``."""
+    last: bool = False
+    """Whether it must answer now, without tools."""
+
+
+class Model:
+    """A model by its name. It is not looked for before it is asked."""
+
+    def __init__(self, name: str, base_url: str = "", *, made: Any = None) -> None:
+        """``base_url``: that of an OpenAI-compatible server; ``made``: a model object of pydantic-ai."""
+        self.name = name
+        self._base_url = base_url
+        self._made = made
+        self._streams = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be asked at once."""
+        return self._made is not None and "agf_magics.registry.model_requests" in sys.modules
+
+    def problem(self) -> Diagnostic | None:
+        """Why it can surely not be asked, as far as that is known without asking anybody."""
+        try:
+            self._check()
+        except ModelFault as found:
+            return found.diagnostic
+        return None
+
+    def open(self) -> None:
+        """Import the library and make what talks to the provider, once; slow, and for a thread that may wait.
+
+        Raises ModelFault.
+        """
+        from . import model_requests  # noqa: F401 - this is the slow part
+
+        if self._made is None:
+            self._check()
+            self._made = self._make()
+
+    async def ask(self, request: Request) -> dict[str, Value]:
+        """The model's reply to one request, as flow/session.py has it. Raises ModelFault."""
+        from .model_requests import asked
+
+        self.open()
+        try:
+            async with self._made:
+                return await asked(self._made, request)
+        except StepError:
+            raise
+        except Exception as error:  # the library's, the provider's package's, or that of a model somebody wrote
+            wrong = explained(error, self.name, self._address())
+        raise wrong  # out here: the cause would hold the request, and that the key
+
+    def _check(self) -> None:
+        if self._made is not None:
+            return
+        provider, _ = _split(self.name, bool(self._base_url))
+        if find_spec("pydantic_ai") is None:
+            raise fault("not-installed", f"{self.name} cannot be asked: pydantic-ai is not installed", INSTALL)
+        named = KEYS.get(provider, ())
+        if named and not self._base_url and not any(map(os.environ.get, (*named, "OPENAI_BASE_URL"))):
+            hint = f"set {' or '.join(named)} in the environment (os.environ), not in a cell that is kept"
+            raise fault("no-key", f"there is no key for {self.name}", hint)
+
+    def _make(self) -> Any:
+        provider, model = _split(self.name, bool(self._base_url))
+        try:
+            from .model_requests import made
+
+            return made(provider, model, self._base_url or (_ollama() if provider == "ollama" else ""))
+        except StepError:
+            raise
+        except ImportError as error:
+            group = str(error).partition("[")[2].partition("]")[0] or provider
+            found = fault(
+                "not-installed",
+                f"{self.name} needs a package that is not installed",
+                INSTALL if provider in PROVIDERS else f'pip install "pydantic-ai-slim[{group}]"',
+            )
+        except ValueError:
+            found = fault("unknown-provider", f"no provider {provider!r}", _providers(provider))
+        except Exception as error:  # the library's UserError, which says what is missing
+            found = fault("no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}")
+        raise found
+
+    def _address(self) -> str:
+        try:
+            return str(self._made.base_url or "")
+        except Exception:  # a model of somebody's own has none
+            return self._base_url
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}>"
+
+
+def model_of(chosen: Any, base_url: str = "") -> Model:
+    """A model from its name (``"openai:gpt-4o"``) or from a model object of pydantic-ai's.
+
+    ``base_url``: where names of the provider ``openai``, and names without a provider, are asked: any server that
+    speaks its protocol. It is never sent a key of another's.
+    """
+    if isinstance(chosen, Model):
+        return chosen
+    if isinstance(chosen, str):
+        provider = chosen.partition(":")[0] if ":" in chosen else "openai"
+        return Model(chosen, base_url if provider in ("openai", "openai-chat") else "")
+    if not callable(getattr(chosen, "request", None)) or not hasattr(chosen, "model_name"):
+        raise TypeError(
+            f"a model is a name like 'openai:gpt-4o' or a model of pydantic_ai, not {type(chosen).__name__}"
+        )
+    return Model(f"{chosen.system}:{chosen.model_name}", made=chosen)
+
+
+def _split(name: str, served: bool) -> tuple[str, str]:
+    """The provider and its own name for the model. Raises ModelFault."""
+    provider, colon, model = name.partition(":")
+    if not name.strip():
+        raise fault("none", "no model is chosen", CHOOSE)
+    if not colon:
+        provider, model = next((p for start, p in _GUESSED.items() if name.startswith(start)), ""), name
+        if served:
+            return "openai", model
+        if not provider:
+            raise fault("no-provider", f"nobody knows whose model {name!r} is", f"say provider:model. {CHOOSE}")
+    if not provider or not model:
+        raise fault("name", f"{name!r} names no model", f"a model is named provider:model. {_providers(provider)}")
+    return provider, model
+
+
+def _providers(word: str) -> str | None:
+    return suggest(word, PROVIDERS, "providers")
+
+
+def _ollama() -> str:
+    return os.environ.get("OLLAMA_BASE_URL") or _OLLAMA
