@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from collections.abc import Sequence as Listed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...flow.frame import Target
 from ...flow.steps import Invoke, Name
@@ -95,6 +95,10 @@ class Policy:
     def known(self, path: Path, ran: Collection[str]) -> None:
         """Tell what is wrong with whom a path reads (AGF-8, AGF-9), and what its schema does not have (AGF-10)."""
         problem = source_problem(path, self.aliases(), ran)
+        if problem is not None and self.id.text == "agf.loop" and path.source in self.aliases():
+            # AMB-1: the seed's order of steps has no exception for a loop; say where feedback can be had.
+            hint = "a round does not see the one before; a fold of a pipeline carries a value from round to round"
+            problem = replace(problem, hint=hint)
         if problem is None and path.source == PARENT:
             problem = unknown_field(self.takes.schema, path, "interface.input")
         if problem is not None:

@@ -1,0 +1,380 @@
+"""Policies as they are loaded: what each comes to as steps, and what is wrong with it that its rows cannot say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.flow.frame import Given, Outcome, Ran
+from agf_magics.flow.steps import Branches, Choose, Compute, Each, Flow, Invoke, Repeat, Sequence, Step, every
+from agf_magics.flow.wiring import Wire, wires
+from agf_magics.languages import LANGUAGES, told
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import Bounds
+
+HEAD = """schema_version: "1.0.0"
+metadata: {id: t, name: T, version: "1.0.0", description: a test}
+"""
+
+
+def load(text: str) -> tuple[Flow | None, list[Diagnostic]]:
+    problems = Diagnostics()
+    return LANGUAGES["policy"].load(Source("test", text), problems, Bounds()).flow, list(problems)
+
+
+def loaded(text: str) -> Flow:
+    flow, problems = load(text)
+    assert flow is not None, problems
+    return flow
+
+
+def document(policy: str, agents: str = "a b c", head: str = "", interface: str = "{input: {}, output: {}}") -> str:
+    """A whole document around a policy in flow style."""
+    space = "\n".join(f"    - {{alias: {alias}, source: {alias}.agf.yaml}}" for alias in agents.split())
+    space = f"action_space:\n  local_agents:\n{space}\n" if agents else ""
+    return f"{HEAD}interface: {interface}\n{head}{space}execution_policy: {policy}\n"
+
+
+def sequential(*steps: str, more: str = "") -> str:
+    return f"{{id: agf.sequential, config: {{steps: [{', '.join(steps)}]{more}}}}}"
+
+
+def codes(text: str) -> list[tuple[str, str | None]]:
+    return [(found.code, found.span.text if found.span else None) for found in load(text)[1]]
+
+
+def only(flow: Flow, kind: type[Step]) -> Any:
+    (found,) = (step for step in every(flow.body) if type(step) is kind)
+    return found
+
+
+# --- what each policy comes to ---
+
+
+def test_a_sequence_is_its_steps_and_the_step_that_makes_the_output() -> None:
+    flow = loaded(document(sequential("{agent: a}", "{agent: b}")))
+    assert [(step.id, step.word, step.label) for step in every(flow.body)] == [
+        ("policy", "agf.sequential", "t"),
+        ("steps[0]", "agent", "a"),
+        ("steps[1]", "agent", "b"),
+        ("output_from", "output_from", "last"),
+    ]
+    assert (flow.name, flow.language, flow.description) == ("t", "policy", "a test")
+
+
+def test_agents_side_by_side_all_run_to_their_end() -> None:
+    flow = loaded(document("{id: agf.parallel, config: {agents: [{agent: a}, {agent: b}]}}"))
+    step = only(flow, Branches)
+    assert list(step.branches) == ["a", "b"]
+    assert step.on_error == "finish"
+    assert isinstance(step.collect, Compute)
+    assert step.collect.label == "merge"
+
+
+def test_a_loop_is_bounded_and_says_when_its_bound_ended_it() -> None:
+    when = "exit_condition: {args_match: {a.output.n: {gt: 1}}}"
+    flow = loaded(document(f"{{id: agf.loop, config: {{steps: [{{agent: a}}], max_iterations: 3, {when}}}}}"))
+    step = only(flow, Repeat)
+    assert (step.limit, step.label) == (3, "a")
+    assert step.over is not None
+    assert (step.over(3).code, step.over(3).severity) == ("policy.loop-limit", "warning")
+    assert only(loaded(document("{id: agf.loop, config: {steps: [{agent: a}]}}")), Repeat).limit == 10
+
+
+def test_a_number_of_rounds_may_be_written_with_a_point() -> None:
+    flow = loaded(document("{id: agf.loop, config: {steps: [{agent: a}], max_iterations: 5.0}}"))
+    limit = only(flow, Repeat).limit
+    assert (limit, type(limit)) == (5, int)
+
+
+def test_a_batch_builds_every_input_before_its_first_call() -> None:
+    policy = "{id: agf.batch, config: {agent: a, input_mapping: {n: 'parent.input.rows.[].n'}, max_batch_count: 2}}"
+    step = only(loaded(document(policy)), Each)
+    assert (step.ahead, step.on_error, step.limit, step.most) == (True, "finish", 8, 2)
+    assert step.cut(3).message == "3 elements of parent.input.rows left out: max_batch_count is 2"
+    unlimited = document(policy.replace("max_batch_count: 2", "max_batch_count: 0"))
+    assert only(loaded(unlimited), Each).most is None
+
+
+def test_routes_are_cases_under_their_conditions() -> None:
+    when = "{args_match: {parent.input.n: 1}}"
+    routes = f"routes: [{{when: {when}, agent: a}}, {{when: {when}, agent: b}}], default_agent: c"
+    step = only(loaded(document(f"{{id: agf.conditional, config: {{{routes}}}}}")), Choose)
+    assert list(step.cases) == ["parent.input.n = 1", "parent.input.n = 1 (2)"]
+    assert step.default is not None
+    assert step.default.id == "default_agent"
+
+
+def test_a_vendors_policy_is_called_with_its_configuration() -> None:
+    step = only(loaded(document("{id: x-acme.vote, config: {rounds: 2}}", "a b")), Invoke)
+    assert (step.kind, step.name.text, step.config) == ("policy", "x-acme.vote", {"rounds": 2})
+    assert [name.text for name in step.tools] == ["a", "b"]
+
+
+def test_every_step_of_a_policy_keeps_what_its_agent_was_given() -> None:
+    step = loaded(document(sequential("{agent: a}"))).body.steps[0]
+    assert step.target is not None
+    assert step.target.store({"parent": {"input": {}}}, Outcome("out", {"q": 1})) == {
+        "parent": {"input": {}},
+        "a": {"input": {"q": 1}, "output": "out"},
+        "first()": "out",
+    }
+
+
+def test_a_mapping_is_an_edge_with_its_field() -> None:
+    steps = ("{agent: a, input_mapping: {q: parent.input.topic}}", "{agent: b, input_mapping: {d: a.output.draft}}")
+    assert wires(loaded(document(sequential(*steps)))) == (
+        Wire(None, "steps[0]", "topic → q"),
+        Wire("steps[0]", "steps[1]", "draft → d"),
+        Wire("steps[1]", "output_from", "b"),
+    )
+
+
+# --- forms of a document ---
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id: agf.sequential\nconfig: {steps: [{agent: a}]}\n",
+        "execution_policy: {id: agf.sequential, config: {steps: [{agent: a}]}}\n",
+    ],
+)
+def test_a_policy_alone_is_run_with_the_kernels_agents(text: str) -> None:
+    registry = agf.Registry()
+    agf.agent(lambda given: given["n"] + 1, name="a", registry=registry)
+    assert told(text) == "policy"
+    assert agf.run(text, {"n": 1}, registry=registry).output == 2
+
+
+def test_a_policy_alone_cannot_be_registered_without_a_name() -> None:
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.define("id: agf.sequential\nconfig: {steps: [{agent: a}]}\n", registry=agf.Registry())
+    assert caught.value.code == "define.no-name"
+
+
+def test_which_language_a_text_is_in_is_told_from_its_own_lines() -> None:
+    assert told(document(sequential("{agent: a}"))) == "policy"
+    assert told('{"schema_version": "1.0.0"}') == "policy"
+    assert told("pipeline: p\nsteps:\n- transform: {value: \"'id: agf.x'\"}\n") == "pipeline"
+    assert told("pipeline: p\nsteps:\n- tool: {name: t, args: {schema_version: 1}}\n") == "pipeline"
+
+
+# --- what is wrong ---
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    steps = (
+        "{agent: ghost}",
+        "{agent: a, input_mapping: {x: nobody.output.x, y: b.output.y, z: parent.output.z}}",
+        "{agent: b, input_mapping: {x: parent.input, y: 'parent.input.rows.[].y'}}",
+    )
+    assert codes(document(sequential(*steps, more=", output_from: c"))) == [
+        ("policy.unknown-alias", "ghost"),
+        ("policy.unknown-alias", "nobody"),
+        ("policy.dependency-order", "b"),
+        ("policy.dependency-order", "output"),
+        ("policy.path-syntax", "parent.input"),
+        ("policy.iteration-scope", "[]"),
+        ("policy.output-from", "c"),
+    ]
+
+
+def test_a_remote_agent_is_no_step_and_the_hint_says_so() -> None:
+    space = "action_space: {remote_agents: [{alias: far}], local_tools: [{alias: t}], local_agents: []}\n"
+    text = document(sequential("{agent: far}", "{agent: t}"), agents="", head=space)
+    flow, found = load(text)
+    assert flow is None
+    assert [(d.code, d.hint) for d in found if d.severity == "error"] == [
+        ("policy.unknown-alias", "'far' is a remote agent: a policy runs local agents"),
+        ("policy.unknown-alias", "'t' is a tool: only an agf.react's model calls tools"),
+    ]
+
+
+def test_an_alias_that_stands_twice_shows_both_places() -> None:
+    (found,) = (d for d in load(document(sequential("{agent: a}"), agents="a a"))[1])
+    assert (found.code, found.severity) == ("policy.duplicate-alias", "error")
+    assert [(what, span.text) for what, span in found.related] == [("first used here", "a")]
+
+
+def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
+    steps = "{agent: a, input_mapping: {n: b.output.n}}, {agent: b}"
+    (found,) = load(document(f"{{id: agf.loop, config: {{steps: [{steps}]}}}}"))[1]
+    assert found.code == "policy.dependency-order"
+    assert found.hint is not None
+    assert "fold" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("id", "near"),
+    [("agf.sequental", "agf.sequential"), ("AGF.REACT", "agf.react"), ("agf.graph", None), ("foo", None)],
+)
+def test_a_policy_nobody_has_is_named_with_those_there_are(id: str, near: str | None) -> None:
+    (found,) = (d for d in load(document(f"{{id: {id}, config: {{}}}}"))[1] if d.severity == "error")
+    assert found.code == "policy.unsupported-policy"
+    assert repr(id) in found.message
+    assert found.hint is not None
+    assert "agf.conditional" in found.hint
+    assert near is None or found.hint.startswith(f"did you mean {near}?")
+
+
+def test_a_field_that_the_interface_does_not_have_is_warned_about() -> None:
+    rows = "{type: array, items: {properties: {n: {}}}}"
+    takes = f"{{type: object, properties: {{topic: {{type: string}}, rows: {rows}}}}}"
+    interface = f"{{input: {takes}, output: {{}}}}"
+    steps = sequential("{agent: a, input_mapping: {q: parent.input.topik}}")
+    (found,) = load(document(steps, interface=interface))[1]
+    assert (found.code, found.severity, found.span and found.span.text) == (
+        "policy.unknown-field-read",
+        "warning",
+        "topik",
+    )
+    assert found.hint == "did you mean topic? its fields are topic, rows"
+    batch = "{id: agf.batch, config: {agent: a, input_mapping: {q: 'parent.input.rows.[].m'}}}"
+    assert codes(document(batch, interface=interface)) == [("policy.unknown-field-read", "m")]
+    fine = sequential("{agent: a, input_mapping: {q: parent.input.topic}}")
+    assert codes(document(fine, interface=interface)) == []
+
+
+def test_a_loops_condition_may_read_all_its_steps_and_nothing_else() -> None:
+    when = "exit_condition: [{args_match: {b.output.n: 1}}, {args_match: {c.output.n: 1}}]"
+    text = document(f"{{id: agf.loop, config: {{steps: [{{agent: a}}, {{agent: b}}], {when}}}}}")
+    assert codes(text) == [("policy.dependency-order", "c")]
+
+
+def test_an_approvals_condition_reads_the_input_of_the_agent_around_it() -> None:
+    entry = "{alias: a, source: a.yaml, approval: {condition: {args_match: {b.output.n: 1}}}}"
+    space = f"action_space: {{local_agents: [{entry}, {{alias: b, source: b.yaml}}]}}\n"
+    assert codes(document(sequential("{agent: a}"), agents="", head=space)) == [("policy.dependency-order", "b")]
+
+
+# --- what is not here ---
+
+
+def test_what_nobody_can_give_refuses_the_run() -> None:
+    governance = "[{policy_ref: acme.pii}, {policy_ref: acme.log, required: false}]"
+    head = f"memory: {{required: true}}\nconstraints: {{governance_policies: {governance}}}\n"
+    flow, found = load(document(sequential("{agent: a}"), head=head))
+    assert flow is not None
+    assert [(d.code, d.span and d.span.text) for d in flow.refuses] == [
+        ("policy.memory", "true"),
+        ("policy.governance", "acme.pii"),
+    ]
+    assert [(d.code, d.severity, d.span and d.span.text) for d in found] == [
+        ("policy.governance", "warning", "acme.log")
+    ]
+
+
+def test_servers_and_remote_agents_refuse_what_a_model_would_need() -> None:
+    far = "mcp_servers: [{alias: db}], remote_agents: [{alias: far}]"
+    space = f"action_space: {{{far}, local_agents: [{{alias: a, source: a.yaml}}]}}\n"
+    model = loaded(document("{id: agf.react, config: {instructions: x, model: m}}", agents="", head=space))
+    assert [(d.code, d.span and d.span.text) for d in model.refuses] == [
+        ("policy.not-supported", "db"),
+        ("policy.not-supported", "far"),
+    ]
+    steps = document(sequential("{agent: a}"), agents="", head=space)
+    assert loaded(steps).refuses == ()
+    assert codes(steps) == [("policy.not-supported", "db"), ("policy.not-supported", "far")]
+
+
+def test_a_source_that_is_no_file_is_warned_about() -> None:
+    entries = "{alias: a, source: r/a, source_type: registry}, {alias: b, source: b, source_type: kernel}"
+    text = document(
+        sequential("{agent: a}", "{agent: b}"), agents="", head=f"action_space: {{local_agents: [{entries}]}}\n"
+    )
+    assert codes(text) == [("policy.source-type", "registry")]
+    assert [step.file for step in every(loaded(text).body) if isinstance(step, Invoke)] == [None, None]
+
+
+def test_constraints_become_what_the_engine_counts() -> None:
+    budget = "budget: {max_token_usage: 5, max_duration_seconds: 4}"
+    limits = "limits: {max_llm_calls: 3, max_tool_calls: 0, max_delegation_depth: 1}"
+    caps = loaded(document(sequential("{agent: a}"), head=f"constraints: {{{budget}, {limits}}}\n")).caps
+    assert caps is not None
+    assert (caps.tokens, caps.seconds, caps.model_calls, caps.tool_calls, caps.depth) == (5, 4, 3, 0, 1)
+    assert loaded(document(sequential("{agent: a}"))).caps is None
+
+
+def test_constraints_are_only_ever_tightened() -> None:
+    text = document(sequential("{agent: a}"), head="constraints: {tighten_only_invariant: false}\n")
+    assert codes(text) == [("policy.only-tightened", "false")]
+
+
+# --- beginning and end ---
+
+
+def test_the_input_is_checked_before_the_first_step_and_nothing_is_filled_in() -> None:
+    interface = "{input: {type: object, required: [n], properties: {n: {type: integer}, m: {default: 1}}}, output: {}}"
+    flow = loaded(document(sequential("{agent: a}"), interface=interface))
+    assert flow.start(Given({"n": 1})) == {"parent": {"input": {"n": 1}}}
+    with pytest.raises(StepError) as caught:
+        flow.start(Given({"n": "1"}))
+    assert (
+        caught.value.diagnostic.message
+        == "the input does not conform to interface.input: n: needs a whole number, not text '1'"
+    )
+    assert flow.accepts == {
+        "type": "object",
+        "required": ["n"],
+        "properties": {"n": {"type": "integer"}, "m": {"default": 1}},
+    }
+
+
+def test_what_is_opaque_passes_where_no_interface_asks_for_json() -> None:
+    opaque = object()
+    open_ = loaded(document(sequential("{agent: a}")))
+    assert open_.end({"parent": {"input": {}}, "output()": opaque}).output is opaque
+    closed = loaded(document(sequential("{agent: a}"), interface="{input: {}, output: {type: object}}"))
+    with pytest.raises(StepError) as caught:
+        closed.end({"parent": {"input": {}}, "output()": {"x": [opaque]}})
+    assert caught.value.diagnostic.message == "the output is not JSON: it is or holds an opaque object"
+
+
+def test_what_is_kept_is_the_outputs_by_alias() -> None:
+    flow = loaded(document(sequential("{agent: a}", "{agent: parent}"), agents="a parent"))
+    frame = flow.start(Given({}))
+    for step, value in zip(flow.body.steps, ("x", "y"), strict=False):
+        assert step.target is not None
+        frame = step.target.store(frame, Outcome(value, {}))
+    assert flow.kept is not None
+    assert flow.kept(frame) == {"a": "x", "parent": "y"}
+    assert frame["parent"] == {"input": {}}
+
+
+def test_the_outputs_of_a_parallel_policy_keep_the_order_of_the_text() -> None:
+    flow = loaded(document("{id: agf.parallel, config: {agents: [{agent: a}, {agent: b}], output_from: first}}"))
+    step = only(flow, Branches)
+    frame = step.join.join({"parent": {"input": {}}}, Ran(["x", "y"], ("a", "b"), {}, [1, 0]))
+    assert step.collect.value.evaluate(frame) == "y"
+    assert flow.kept is not None
+    assert list(flow.kept(frame)) == ["a", "b"]
+
+
+def test_a_text_is_only_refused_never_a_crash() -> None:
+    policies = [
+        sequential("{agent: a, input_mapping: {q: parent.input.topic}}", more=", output_from: {custom_transform: m.n}"),
+        "{id: agf.batch, config: {agent: a, input_mapping: {q: 'parent.input.rows.[].m'}, max_batch_count: 1}}",
+        "{id: agf.conditional, config: {routes: [{when: {args_match: {parent.input.n: {in: [1]}}}, agent: a}]}}",
+        "{id: agf.react, config: {instructions: x, model: m, user_prompt_template: '{{q}}'}}",
+    ]
+    for policy in policies:
+        text = document(policy, head="constraints: {limits: {max_tool_calls: 1}}\n")
+        for end in range(len(HEAD), len(text)):
+            flow, found = load(text[:end])
+            assert flow or found
+        for odd in ("3", "null", "[]", "{}", "text", "[{}]", "{a: [{}]}"):
+            for key in ("agent", "config", "input_mapping", "output_from", "routes", "when", "limits", "model"):
+                flow, found = load(
+                    text.replace(f" {key}: ", f" {key}: {odd}, x: ").replace(f"{{{key}: ", f"{{{key}: {odd}, x: ")
+                )
+                assert flow or found
+
+
+def test_a_sequence_inside_a_loop_is_one_round() -> None:
+    flow = loaded(document("{id: agf.loop, config: {steps: [{agent: a}]}}"))
+    assert only(flow, Repeat).body.word == "round"
+    assert isinstance(only(flow, Repeat).body, Sequence)
