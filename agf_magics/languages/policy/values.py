@@ -188,7 +188,8 @@ def end(interface: Interface) -> Callable[[Frame], Ended]:
 
 def kept(frame: Frame) -> dict[str, Value]:
     """The outputs there are, by alias."""
-    ran = {name: told for name, told in frame.items() if name not in (PARENT, FIRST, SIDE, OUTPUT, ELEMENT)}
+    ours = (PARENT, FIRST, SIDE, OUTPUT, ELEMENT)  # and a session of a model keeps a state of its own
+    ran = {name: told for name, told in frame.items() if name not in ours and type(told) is dict and "output" in told}
     outputs = {PARENT if name == HIDDEN else name: told["output"] for name, told in ran.items()}
     return {**outputs, **frame.get(SIDE, {})}
 
