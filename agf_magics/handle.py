@@ -14,7 +14,7 @@ from .engine import host, job
 from .engine import run as engine
 from .engine.events import Event, RunEnded, StepLeft
 from .engine.journal import Journal
-from .engine.limits import Limits
+from .engine.limits import ANYTHING, Limits
 from .engine.link import Linked
 from .engine.perform import clock
 from .engine.progress import Progress, Row
@@ -58,6 +58,8 @@ class Run:
         """Where it is kept; None: nowhere."""
         self.work = ""
         """Its work order."""
+        self.grant = ANYTHING
+        """What it may use; a run that is taken up may use no more than it might."""
         self._warnings = warnings
         self._given = given
         self.behind = False
@@ -106,6 +108,9 @@ class Run:
     @property
     def note(self) -> str:
         """What must be known to read this run: that it was a dry one, and what a real one would cost. Mostly empty."""
+        if self.journal is not None and self.journal.earlier is not None:
+            kept = sum(row.earlier for row in self.progress.rows.values())
+            return f"taken up again: {counted(kept, 'call')} that had come to an end {'was' if kept == 1 else 'were'} not made again"
         if not self.dry:
             return ""
         costs = f"{counted(self.calls, 'tool call')} and {counted(self.sessions, 'agent session')}"
@@ -128,10 +133,12 @@ class Run:
     ) -> None:
         """Start it on the engine's loop. ``behind``: nobody needs to wait for it."""
         self.behind, self._emit = behind, emit
+        self._hold()
         live.add(self)
         try:
             self._job = job.start(self._main, enter=enter, waited=not behind, over=self._over)
         except BaseException:
+            self._release()
             live.end(self)
             raise
 
@@ -141,6 +148,7 @@ class Run:
         self._emit, task, loop = emit, asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
         self._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+        self._hold()
         live.add(self)
         outcome: tuple[engine.Done] | BaseException
         try:
@@ -182,7 +190,7 @@ class Run:
 
     def result(self) -> Run:
         """This run when it has come to its end, which is waited for; raises its error otherwise."""
-        if self.behind:
+        if self.behind and not self.done:
             self.wait()
         if self.error is not None:
             raise self.error
@@ -211,6 +219,7 @@ class Run:
 
     def _over(self, outcome: tuple[engine.Done] | BaseException) -> None:
         """Its end stands on it before anybody is told."""
+        self._release()
         reason = self._job.reason if self._job is not None else self._reason
         match outcome:
             case (done,):
@@ -225,6 +234,15 @@ class Run:
             case BaseException() as bug:
                 self._bug = bug
         live.end(self)
+
+    def _hold(self) -> None:
+        """Its named context is its own while it runs."""
+        if self._given.context is not None:
+            self._given.context.hold(self.run_id)
+
+    def _release(self) -> None:
+        if self._given.context is not None:
+            self._given.context.release(self.run_id)
 
     def _leave(self, stop: asyncio.CancelledError) -> None:
         """Tell the end of a run whose loop is blocked and cannot tell it; what that loop says later is not heard."""

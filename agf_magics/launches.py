@@ -107,7 +107,7 @@ class _Launcher:
             return _error(str(error))
         finally:
             granted.reset(before)
-        return _ended(run if behind else run.wait())
+        return _started(run) if behind else _ended(run.wait())
 
 
 def _grant(identity: str, registry: Registry) -> Grant:
@@ -159,14 +159,18 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
 
 def _ended(run: Run) -> Envelope:
     """A run as it stands."""
-    if run.progress.ended is None:
-        return {"status": "started", "data": {"run_id": run.run_id}}
+    if not run.done:
+        return _started(run)
     try:
         run.result()
     except StepError as error:
         return {"status": run.status, "data": {"error": str(error), "run_id": run.run_id}}
     data = {"run_id": run.run_id, "output": _plain(run.output), "named_stores": _plain(dict(run.stores))}
     return {"status": "ok", "data": data}
+
+
+def _started(run: Run) -> Envelope:
+    return {"status": "started", "data": {"run_id": run.run_id}}
 
 
 def _error(message: str) -> Envelope:

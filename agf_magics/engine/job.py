@@ -91,6 +91,8 @@ class Job(Generic[T]):
 
         An interrupt ends the waiting and not the job.
         """
+        if self.done:
+            return True
         _refuse_on_a_loop()
         around = on_this_thread.call
         until = None if timeout is None else time.monotonic() + timeout

@@ -1,0 +1,266 @@
+"""The launches that an agent outside a run is given: their envelopes, and that nobody inside a run has them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.launch import live
+from agf_magics.launches import launch_tools
+
+ADD = "pipeline: add\ndescription: Adds one.\nsteps:\n- transform: {value: ctx.n + 1, output: m}\n"
+INLINE = ADD.replace("pipeline: add", "pipeline: mine")
+
+
+@pytest.fixture
+def registry() -> agf.Registry:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def fail() -> None:
+        raise ValueError("no pears")
+
+    @agf.tool(registry=registry)
+    def secret() -> str:
+        return "of the person"
+
+    @agf.agent(registry=registry, default=True)
+    def alice(prompt: str, tools: dict[str, Any], identity: str) -> str:
+        return f"{identity}: {', '.join(sorted(tools)) or 'none'}"
+
+    agf.define(ADD, registry=registry)
+    agf.define("pipeline: broken\nsteps:\n- tool: {name: fail}\n", registry=registry)
+    return registry
+
+
+def call(registry: agf.Registry, name: str, *given: Any, identity: str = "user", **named: Any) -> dict[str, Any]:
+    found = launch_tools(registry=registry, identity=identity)[name](*given, **named)
+    assert json.loads(json.dumps(found)) == found
+    return found
+
+
+def later(registry: agf.Registry, started: dict[str, Any]) -> dict[str, Any]:
+    run = live.find(started["data"]["run_id"])
+    assert run is not None
+    run.wait()
+    return call(registry, "run_result", run.run_id)
+
+
+@pytest.mark.parametrize(("name", "what"), [("run_pipeline", "add"), ("run_pipeline_inline", INLINE)])
+def test_a_run_that_ended_well(registry: agf.Registry, name: str, what: str) -> None:
+    found = call(registry, name, what, {"n": 1})
+    assert found == {
+        "status": "ok",
+        "data": {"run_id": found["data"]["run_id"], "output": 2, "named_stores": {"n": 1, "m": 2}},
+    }
+
+
+@pytest.mark.parametrize(("name", "what"), [("run_pipeline_async", "add"), ("run_pipeline_inline_async", INLINE)])
+def test_a_run_that_was_started(registry: agf.Registry, name: str, what: str) -> None:
+    started = call(registry, name, what, {"n": 1})
+    assert started == {"status": "started", "data": {"run_id": started["data"]["run_id"]}}
+    assert later(registry, started)["data"]["output"] == 2
+
+
+def test_a_run_that_goes_on_is_started_and_one_that_was_cancelled_says_so(registry: agf.Registry) -> None:
+    @agf.tool(registry=registry)
+    async def doze() -> None:
+        await asyncio.sleep(3600)
+
+    started = call(registry, "run_pipeline_inline_async", "pipeline: p\nsteps:\n- tool: {name: doze}\n")
+    run_id = started["data"]["run_id"]
+    assert call(registry, "run_result", run_id) == started
+    run = live.find(run_id)
+    assert run is not None
+    run.cancel("enough")
+    found = later(registry, started)
+    assert found["status"] == "cancelled"
+    assert found["data"]["run_id"] == run_id
+    assert "enough" in found["data"]["error"]
+
+
+def test_a_run_that_failed_tells_why(registry: agf.Registry) -> None:
+    found = call(registry, "run_pipeline", "broken")
+    assert found["status"] == "error"
+    assert "no pears" in found["data"]["error"]
+    assert set(found["data"]) == {"error", "run_id"}
+    assert later(registry, call(registry, "run_pipeline_async", "broken"))["status"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("run_pipeline", ["ad"], "did you mean add?"),
+        ("run_pipeline_async", ["ad"], "did you mean add?"),
+        ("run_pipeline", [""], "name is required"),
+        ("run_pipeline", [None], "name is required"),
+        ("run_pipeline", ["add"], "run.missing-input"),
+        ("run_pipeline", ["add", [1]], "run.input"),
+        ("run_pipeline", ["add", {1: 2}], "run.input"),
+        ("run_pipeline_inline", [""], "definition is required"),
+        ("run_pipeline_inline", [{"pipeline": "p"}], "definition is required"),
+        ("run_pipeline_inline", ["add"], "pipeline.document-shape"),  # a name is no definition, and no file either
+        ("run_pipeline_inline", ["pipeline: [\n"], "yaml."),
+        ("run_pipeline_inline", ["pipeline: p\nsteps:\n- tool: {name: nobody}\n"], "flow.unknown-tool"),
+        ("run_pipeline_inline_async", ["pipeline: p\nsteps:\n- tool: {name: nobody}\n"], "flow.unknown-tool"),
+        ("run_result", ["nobody"], "no run 'nobody'"),
+        ("run_result", [None], "no run None"),
+    ],
+)
+def test_what_the_caller_did_wrong_is_an_answer(registry: agf.Registry, name: str, given: list[Any], said: str) -> None:
+    before = tuple(live)
+    found = call(registry, name, *given)
+    assert (found["status"], list(found["data"])) == ("error", ["error"])
+    assert said in found["data"]["error"]
+    assert tuple(live) == before
+
+
+def test_what_is_no_json_is_named(registry: agf.Registry) -> None:
+    agf.tool(lambda: {"a": [object(), math.nan], "b": (1, 2)}, name="odd", registry=registry)
+    found = call(registry, "run_pipeline_inline", "pipeline: p\nsteps:\n- tool: {name: odd}\n")
+    assert found["data"]["output"] == {"a": ["<an opaque object>", "<a number>"], "b": [1, 2]}
+
+
+# --- as tools ---
+
+
+def test_every_registered_flow_is_offered_with_its_description_and_what_it_reads(registry: agf.Registry) -> None:
+    tools = launch_tools(registry=registry)
+    assert sorted(tools) == [
+        "pipeline__add",
+        "pipeline__broken",
+        "run_pipeline",
+        "run_pipeline_async",
+        "run_pipeline_inline",
+        "run_pipeline_inline_async",
+        "run_result",
+    ]
+    add, broken = tools["pipeline__add"], tools["pipeline__broken"]
+    assert (add.__name__, add.__doc__) == ("pipeline__add", "Adds one.")
+    assert [(p.name, p.default is p.empty) for p in inspect.signature(add).parameters.values()] == [("n", True)]
+    assert add(n=4)["data"]["output"] == 5
+    assert list(inspect.signature(broken).parameters) == ["input"]
+    assert all(tool.__doc__ and tool.__name__ == name for name, tool in tools.items())
+
+
+def test_what_it_may_read_is_optional(registry: agf.Registry) -> None:
+    agf.define("pipeline: hi\nsteps:\n- transform: {value: \"ctx.a + get(ctx, 'b', '!')\"}\n", registry=registry)
+    hi = launch_tools(registry=registry)["pipeline__hi"]
+    required = {p.name: p.default is p.empty for p in inspect.signature(hi).parameters.values()}
+    assert required == {"a": True, "b": False}
+    assert hi(a="so")["data"]["output"] == "so!"
+
+
+def test_the_public_functions_use_the_registry_of_the_process() -> None:
+    agf.define(ADD.replace("pipeline: add", "pipeline: add_in_public"))
+    try:
+        assert agf.run_pipeline("add_in_public", {"n": 1})["data"]["output"] == 2
+        started = agf.run_pipeline_async("add_in_public", {"n": 2})
+        run = live.find(started["data"]["run_id"])
+        assert run is not None
+        run.wait()
+        assert agf.run_result(run.run_id)["data"]["output"] == 3
+        assert agf.run_pipeline_inline(INLINE, {"n": 3})["data"]["output"] == 4
+        assert agf.run_pipeline_inline_async(INLINE, {"n": 3})["status"] == "started"
+    finally:
+        agf.registry.flows.remove("add_in_public")
+
+
+# --- whose runs they are ---
+
+
+def test_an_agents_runs_are_its_own_and_may_use_what_it_may_use(registry: agf.Registry) -> None:
+    agf.agent(lambda prompt: "", name="bob", tools=["fail", "run_pipeline_inline", "run_result"], registry=registry)
+    text = "pipeline: p\nsteps:\n- agent: {prompt: who}\n"
+    assert call(registry, "run_pipeline_inline", text)["data"]["output"] == "user: fail, secret"
+    assert call(registry, "run_pipeline_inline", text, identity="bob")["data"]["output"] == "bob: fail"
+    denied = call(registry, "run_pipeline_inline", "pipeline: p\nsteps:\n- tool: {name: secret}\n", identity="bob")
+    assert "step.not-allowed" in denied["data"]["error"]
+    assert sorted(launch_tools(registry=registry, identity="bob")) == ["run_pipeline_inline", "run_result"]
+
+
+def test_an_agent_that_is_not_registered_is_told_with_the_nearest_one(registry: agf.Registry) -> None:
+    with pytest.raises(agf.DefinitionError, match="did you mean alice") as caught:
+        launch_tools(registry=registry, identity="alicia")
+    assert caught.value.code == "flow.unknown-agent"
+
+
+# --- inside a run ---
+
+Launch = Callable[[], Any]
+
+
+def launches(registry: agf.Registry) -> dict[str, Launch]:
+    tools = launch_tools(registry=registry)
+    return {
+        "run_pipeline": lambda: tools["run_pipeline"]("add", {"n": 1}),
+        "run_pipeline_async": lambda: tools["run_pipeline_async"]("add", {"n": 1}),
+        "run_pipeline_inline": lambda: tools["run_pipeline_inline"](INLINE, {"n": 1}),
+        "run_pipeline_inline_async": lambda: tools["run_pipeline_inline_async"](INLINE, {"n": 1}),
+        "run_result": lambda: tools["run_result"]("x"),
+        "pipeline__add": lambda: tools["pipeline__add"](n=1),
+    }
+
+
+@pytest.mark.parametrize("place", ["loop", "kernel", "worker"])
+@pytest.mark.parametrize("name", sorted(launches(agf.Registry())))
+def test_python_code_inside_a_run_cannot_launch(registry: agf.Registry, name: str, place: Any) -> None:
+    agf.tool(launches(registry)[name], name="sneak", where=place, registry=registry)
+    before = tuple(live)
+    with pytest.raises(agf.StepError, match="inside a run") as caught:
+        agf.run("pipeline: p\nsteps:\n- tool: {name: sneak}\n", registry=registry)
+    assert caught.value.code == "flow.launch"
+    assert tuple(live) == before
+
+
+def test_nor_can_an_agent_a_coroutine_or_a_run_of_a_run(registry: agf.Registry) -> None:
+    launch = launches(registry)["run_pipeline"]
+
+    async def later_on() -> Any:
+        await asyncio.sleep(0)
+        return launch()
+
+    agf.agent(lambda prompt: launch(), name="sly", registry=registry)
+    agf.tool(later_on, registry=registry)
+    inner = "pipeline: p\nsteps:\n- tool: {name: later_on}\n"
+    agf.tool(lambda: agf.run(inner, registry=registry).output, name="nested", registry=registry)
+    for text in (
+        "pipeline: p\nsteps:\n- agent: {prompt: x, identity: sly}\n",
+        inner,
+        inner.replace("later_on", "nested"),
+    ):
+        with pytest.raises(agf.StepError, match="inside a run"):
+            agf.run(text, registry=registry)
+        with pytest.raises(agf.StepError, match="inside a run"):
+            asyncio.run(agf.arun(text, registry=registry))
+    assert launch()["status"] == "ok"  # out here again
+
+
+def test_a_tool_may_still_run_and_gets_no_more_than_it_was_granted(registry: agf.Registry) -> None:
+    inner = "pipeline: q\nsteps:\n- tool: {name: secret}\n"
+
+    @agf.agent(tools=["fail"], registry=registry)
+    def narrow(prompt: str) -> Any:
+        return getattr(agf, prompt)(inner, registry=registry).result().output
+
+    agf.tool(lambda how: getattr(agf, how)(inner, registry=registry).result().output, name="wide", registry=registry)
+    for how in ("run", "start"):
+        wide = f"pipeline: p\nsteps:\n- tool: {{name: wide, args: {{how: {how}}}}}\n"
+        assert agf.run(wide, registry=registry).output == "of the person"
+        with pytest.raises(agf.StepError, match="'narrow' may not use tool 'secret'"):
+            agf.run(f"pipeline: p\nsteps:\n- agent: {{prompt: {how}, identity: narrow}}\n", registry=registry)
+
+
+def test_a_step_has_no_launch_whatever_it_is_called(registry: agf.Registry) -> None:
+    for name in ("run_pipeline", "pipeline__add"):
+        text = f"pipeline: p\nsteps:\n- tool: {{name: {name}}}\n"
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.run(text, registry=registry)
+        assert [d.code for d in caught.value.diagnostics] == ["flow.launch"]
