@@ -110,7 +110,7 @@ class Run:
         """What must be known to read this run: that it was a dry one, and what a real one would cost. Mostly empty."""
         if self.journal is not None and self.journal.earlier is not None:
             kept = sum(row.earlier for row in self.progress.rows.values())
-            return f"taken up again: {counted(kept, 'call')} that had come to an end {'was' if kept == 1 else 'were'} not made again"
+            return f"taken up again: {counted(kept, 'call')} of an earlier session not made again"
         if not self.dry:
             return ""
         costs = f"{counted(self.calls, 'tool call')} and {counted(self.sessions, 'agent session')}"

@@ -21,7 +21,7 @@ from .flow.steps import Flow
 from .flow.values import TooDeep, Value, settle, type_name
 from .handle import Live, Run, RunCancelled, live
 from .keeping import keep
-from .registry import Registry, default
+from .registry import Context, Registry, default
 from .settings import current
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
 from .text.source import Span
@@ -63,7 +63,7 @@ async def arun(
 ) -> Run:
     """`run` on the loop that is running: ``await agf.arun(...)``. Plain functions go to worker threads."""
     made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask)
-    await made.here(_emit(made.progress, on_event))
+    await made.here(emitter(made.progress, on_event))
     return made.result() if raises else made
 
 
@@ -105,7 +105,7 @@ def begin(
     nobody registered the flow, and who runs it may not have written it: it must pass the static gate.
     """
     made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask, behind=behind, inline=inline)
-    made.begin(_emit(made.progress, on_event), enter=enter, behind=behind)
+    made.begin(emitter(made.progress, on_event), enter=enter, behind=behind)
     return made
 
 
@@ -130,7 +130,7 @@ def prepare(
         problems = gate(found_flow, problems, granted.get().identity)
     if behind:
         problems.extend(kernel_bound(linked))
-    given = Given(_input(input))
+    given = Given(_input(input), context=_context(found_flow, registry, dry))
     for missing in _missing(found_flow, given.input):
         problems.add(missing)
     if dry:  # which asks nobody
@@ -153,6 +153,14 @@ def find(flow: Flow | str | Path, registry: Registry) -> Flow:
         hint = suggest(flow, registry.flows, "registered pipelines") or "define one first: %%pipeline"
         raise DefinitionError(Diagnostic("flow.unknown-flow", f"no pipeline {flow!r} is registered", hint=hint))
     return load(flow, registry=registry)
+
+
+def _context(flow: Flow, registry: Registry, dry: bool) -> Context | None:
+    """The named context of a plan; a dry run adds to one of its own that begins alike."""
+    if flow.context is None:
+        return None
+    context = registry.contexts.named(flow.context)
+    return Context(context.name, context.log) if dry else context
 
 
 def _input(input: Mapping[str, Value] | None) -> dict[str, Value]:
@@ -189,7 +197,7 @@ def _give(name: str, span: Span | None, others: Sequence[str]) -> str:
     return f"give it: --set {name}=… (in Python: input={{{name!r}: …}}).{bare}{also}"
 
 
-def _emit(progress: Progress, listener: Callable[[Event], None] | None) -> Callable[[Event], None]:
+def emitter(progress: Progress, listener: Callable[[Event], None] | None) -> Callable[[Event], None]:
     """Fold each event and tell the listener; one that raises is dropped with a warning and the run goes on."""
     if listener is None:
         return progress.apply

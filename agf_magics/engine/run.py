@@ -100,6 +100,8 @@ async def run(
             journal.end(status, None, kept, failure)
         emit(ev.RunEnded(clock(), status, failure, kept))
         raise failure
+    for note in ended.notes:
+        emit(ev.Warned(clock(), note))
     if journal is not None:
         journal.end("ok", ended.output, ended.stores, None)
     emit(ev.RunEnded(clock(), "ok", stores=ended.stores))

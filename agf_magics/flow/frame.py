@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from ..text.diagnostics import StepError
+from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .values import Value
 
@@ -181,3 +181,5 @@ class Ended(NamedTuple):
 
     output: Value
     stores: Mapping[str, Value]
+    notes: Sequence[Diagnostic] = ()
+    """What to warn of at its end."""

@@ -82,6 +82,8 @@ class Invoke(Step):
     """Whether its target is told what the call was given."""
     wants: bool = False
     """Whether `args` asks for the schema of what is called."""
+    offers: tuple[str, ...] = ()
+    """Arguments that `args` gives, beside those it names, to a tool that has a parameter of that name."""
     spawns: bool = True
     """Whether an agent that answers it is one of the sessions that a run may open (decision A15: a pipeline's are)."""
     awaited: bool = True

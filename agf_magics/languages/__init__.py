@@ -11,7 +11,7 @@ from ..flow.steps import Definition
 from ..text.diagnostics import Diagnostics
 from ..text.source import Source, Text
 from ..text.yamlnodes import Bounds
-from . import pipeline, policy
+from . import pipeline, plan, policy
 from .pipeline.words import Words
 
 
@@ -36,6 +36,7 @@ LANGUAGES: Mapping[str, Language] = {
     for language in (
         Language("pipeline", pipeline.load, {"r1": pipeline.parse}, pipeline.WORDS),
         Language("policy", policy.load, {"path": policy.parse}, begins=policy.BEGINS),
+        Language("plan", plan.load, {"reference": plan.Reading}, begins=plan.BEGINS),
     )
 }
 

@@ -10,7 +10,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic
 class Context:
     """A log with a name. One run at a time adds to it."""
 
-    __slots__ = ("_free", "holder", "log", "name")
+    __slots__ = ("_free", "holder", "last", "log", "name")
 
     def __init__(self, name: str, log: Any = None) -> None:
         self.name = name
@@ -18,6 +18,8 @@ class Context:
         """None: nothing was ever said."""
         self.holder = ""
         """The run that adds to it now."""
+        self.last = ""
+        """The run that added to it last."""
         self._free = [None]  # taking the one thing out of a list is one step for other threads
 
     def hold(self, run_id: str) -> None:
@@ -28,7 +30,7 @@ class Context:
             message = f"the context {self.name!r} is in use by the run {self.holder!r}"
             hint = "wait for it or cancel it; or give this plan a context of its own"
             raise DefinitionError(Diagnostic("run.context-busy", message, hint=hint)) from None
-        self.holder = run_id
+        self.holder = self.last = run_id
 
     def release(self, run_id: str) -> None:
         if self.holder == run_id:

@@ -1,0 +1,202 @@
+"""A plan as it stands while it runs: who is ready, who never will be, and what each end adds to the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from ...flow.frame import Frame, Node, Outcome, Ready, Skip
+from ...flow.values import Value
+from ...text.diagnostics import Diagnostic, StepError
+from .calls import Call, Template, fill, reader
+from .ends import error_message, fault, results
+from .log import Log
+from .needs import Needs, Turn, Verdict, exists, turns, verdict
+from .reference import Expression, Reference, references
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a document says, beside its calls' steps."""
+
+    calls: tuple[Call, ...]
+    output: Template = None
+    has_output: bool = False
+    lazy: bool = False
+    ordered: bool = False
+
+
+class Fate(NamedTuple):
+    """What became of a turn that gave no result."""
+
+    status: str
+    """``failed``, ``blocked``, ``cancelled``, ``upstream_failed``, ``branch_not_taken``, ``lazy``."""
+    diagnostic: Diagnostic
+    error: StepError | None = None
+
+    @property
+    def reported(self) -> bool:
+        """Whether it gets an Error message."""
+        return self.status in ("failed", "blocked")
+
+
+class PlanAgenda:
+    """One run of a plan (`flow.frame.Agenda`)."""
+
+    def __init__(self, plan: Plan, log: Log) -> None:
+        self.plan = plan
+        self.turns = turns(plan.calls, log)
+        self.needs = Needs(self.turns, log)
+        self.nodes = tuple(Node(turn.call.id, turn.number) for turn in self.turns)
+        self.numbers = {node: number for number, node in enumerate(self.nodes)}
+        self.fates: dict[int, Fate] = {}
+        self.ranks: list[int] | None = None
+
+    def refusals(self) -> tuple[Diagnostic, ...]:
+        """What forbids it to run in this context."""
+        circle = self.needs.cycle()
+        return () if circle is None else (in_circle(self.needs, circle),)
+
+    def feeds(self, node: Node) -> Sequence[Node]:
+        return [self.nodes[number] for number in sorted(self.needs.feeds[self.numbers[node]])]
+
+    def ready(self, node: Node, frame: Frame, ended: Mapping[Node, Outcome]) -> Ready:
+        number = self.numbers[node]
+        turn = self.turns[number]
+        if self.plan.lazy:
+            return self.skip(number, Fate("lazy", Diagnostic("plan.lazy", "the plan is lazy: nothing is called")))
+        needs = self.needs.needs[number]
+        look: dict[Reference, Verdict] = {
+            ref: self.look(number, ref, frame["log"], ended, turn.instance) for ref in needs
+        }
+        said = [(one, verdict(one, look)) for one in turn.call.expressions]
+        for one, what in said:
+            if what == "never":
+                return self.skip(number, self.why(number, one, look))
+        return "wait" if any(what == "wait" for _, what in said) else "go"
+
+    def look(
+        self, number: int, reference: Reference, log: Log, ended: Mapping[Node, Outcome], instance: str | None
+    ) -> Verdict:
+        need = self.needs.needs[number][reference]
+        if any(self.nodes[writer] not in ended for writer in need.awaited):
+            return "wait"
+        if exists(reference, log, instance):
+            return "go"
+        coming = (writer for writer in need.others if self.nodes[writer] not in ended)
+        return "wait" if any(not self.needs.follows(writer, number) for writer in coming) else "never"
+
+    def skip(self, number: int, fate: Fate) -> Skip:
+        self.fates[number] = fate
+        return Skip(fate.diagnostic.message)
+
+    def why(self, number: int, expression: Expression, look: Mapping[Reference, Verdict]) -> Fate:
+        """Why an expression is never found: nobody writes it, who should have failed, or another branch was taken."""
+        missing = [ref for ref in references(expression) if look[ref] == "never"]
+        span = missing[0].span if missing else None
+        writers = [
+            w for ref in missing for need in [self.needs.needs[number][ref]] for w in (*need.awaited, *need.others)
+        ]
+        fates = [self.fates[writer] for writer in writers if writer in self.fates]
+        if not writers:
+            message = f"unresolved reference: no message and no call gives {expression}"
+            hint = "an earlier call writes it, input: or state: brings it, or a default does: || 10"
+            return Fate("blocked", Diagnostic("plan.unresolved-reference", message, span, hint))
+        spoilt = next((fate for fate in fates if fate.status != "branch_not_taken"), None)
+        if spoilt is not None:
+            return Fate(
+                "upstream_failed", Diagnostic("plan.skipped", f"upstream failed: {expression} was not written", span)
+            )
+        return Fate(
+            "branch_not_taken", Diagnostic("plan.skipped", f"branch not taken: {expression} was not written", span)
+        )
+
+    def enter(self, node: Node, frame: Frame) -> Frame:
+        return {**frame, "instance": self.turns[self.numbers[node]].instance}
+
+    def commit(self, held: Sequence[Node], unsettled: Sequence[Node]) -> Node | None:
+        if not self.plan.ordered:
+            return held[0]
+        self.ranks = self.ranks or self.needs.ranks()
+        open_ = {self.numbers[node] for node in (*held, *unsettled)}
+        for node in held:
+            number = self.numbers[node]
+            before = (n for n in self.needs.overlapping(number) if n in open_ and self.ranks[n] < self.ranks[number])
+            if next(before, None) is None:
+                return node
+        return None
+
+    def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
+        number = self.numbers[node]
+        turn = self.turns[number]
+        try:
+            messages = self.messages(number, turn, outcome)
+        except StepError as error:  # what the tool returned cannot be kept
+            self.fates[number] = Fate("failed", error.diagnostic, error)
+            messages = ()
+        return kept(frame, *messages)
+
+    def messages(self, number: int, turn: Turn, outcome: Outcome) -> Sequence[Mapping[str, Value]]:
+        """What the end of a turn adds."""
+        call = turn.call
+        if outcome.status == "skipped":
+            if number not in self.fates:  # nobody is left who could give it
+                found = Diagnostic("plan.skipped", f"upstream failed: {outcome.value}", call.span)
+                self.fates[number] = Fate("upstream_failed", found)
+            return ()
+        if outcome.error is not None and outcome.error.code == "step.denied":
+            self.fates[number] = Fate("cancelled", outcome.error.diagnostic, outcome.error)
+            return ()
+        if outcome.error is not None:
+            if len(call.alternatives) > 1:
+                return results(call, turn.instance, call.alternatives[-1], fault(outcome.error))
+            self.fates[number] = Fate("failed", outcome.error.diagnostic, outcome.error)
+            return ()
+        if outcome.status == "fired":
+            return ()
+        return results(call, turn.instance, None, outcome.value)
+
+    def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
+        """The Error messages, together, and the plan's own output."""
+        reported = [(self.turns[number], fate) for number, fate in sorted(self.fates.items()) if fate.reported]
+        frame = kept(frame, *(error_message(turn.call, turn.instance, *fate[1:]) for turn, fate in reported))
+        failures = [fate for _, fate in sorted(self.fates.items()) if fate.status in ("failed", "blocked", "cancelled")]
+        frame = {**frame, "failures": tuple(failures), "notes": ()}
+        if not self.plan.has_output or self.plan.lazy:
+            return frame
+        try:
+            output = fill(self.plan.output, reader(frame["log"], None))
+        except StepError as error:
+            found = error.diagnostic
+            note = Diagnostic(
+                "plan.no-output", f"the plan has no output: {found.message}", found.span, found.hint, "warning"
+            )
+            return {**frame, "notes": (note,)}
+        return {**kept(frame, {"type": "data", "kind": "output", "data": output}), "output": output}
+
+
+def kept(frame: Frame, *messages: Mapping[str, Value]) -> Frame:
+    """The frame with ``messages`` at the end of its log; its named context is told at once, so that a run that is
+    stopped has lost nothing."""
+    if not messages:
+        return frame
+    log: Log = frame["log"].append(*messages)
+    context: Any = frame["context"]
+    if context is not None:
+        context.log = log
+    return {**frame, "log": log}
+
+
+def in_circle(needs: Needs, circle: Sequence[int]) -> Diagnostic:
+    """What to say of calls that wait for each other."""
+    named = [f"{needs.turns[number].call.tool} ({needs.turns[number].call.id})" for number in circle]
+    spans = []
+    for number, before in pairwise(circle):
+        reads = (ref for ref, need in needs.needs[number].items() if before in need.awaited)
+        spans.append((f"reads what {needs.turns[before].call.id} writes", next(reads).span))
+    message = f"calls wait for each other: {' → '.join(named)}"
+    hint = "let one of them read what is there before: state: {...} brings a first value"
+    related = tuple((what, span) for what, span in spans[1:] if span is not None)
+    return Diagnostic("plan.cycle", message, spans[0][1], hint, related=related)

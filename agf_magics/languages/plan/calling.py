@@ -1,0 +1,242 @@
+"""Reads one call of a plan's document: the keys that begin with an underscore, and its arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...flow.steps import Name
+from ...flow.values import Value
+from ...text.diagnostics import DefinitionError, suggest
+from ...text.source import Span
+from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
+from .calls import Call
+from .destinations import Alternatives, parse_output
+from .messages import METHODS
+from .reference import KIND, canonical
+from .words import CALL
+
+if TYPE_CHECKING:
+    from .document import Reader
+
+
+def read_call(reader: Reader, index: int, node: Fields) -> Call | None:
+    """A call as far as it can be read; what is wrong is told to ``reader``."""
+    return _Calling(reader, index, node).call()
+
+
+def is_nothing(node: Node) -> bool:
+    """Whether nothing stands there."""
+    return isinstance(node, Scalar) and node.value is None and not node.text
+
+
+class _Calling:
+    """One call being read."""
+
+    def __init__(self, reader: Reader, index: int, node: Fields) -> None:
+        self.reader, self.index, self.node = reader, index, node
+        self.place = node.span
+
+    def wrong(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
+        self.reader.wrong(what, message, span, hint)
+
+    def call(self) -> Call | None:
+        node, reader = self.node, self.reader
+        for name in node.fields:
+            if name.startswith("_") and name not in CALL:
+                hint = suggest(name, CALL, "the keys of a call")
+                self.wrong("unknown-key", f"a call has no key {name!r}", node.keys[name].span, hint)
+        delegate = self.named("_delegate")
+        activity = self.activity()
+        tool = self.named("_tool") or delegate
+        if tool is None:
+            if "_tool" not in node.fields:
+                self.wrong("bad-call", "a call names its tool", self.place, "_tool: NAME")
+            return None
+        schema = reader.tools.get(tool.text)
+        path, alternatives = self.path(schema)
+        authored = {key: reader.kept(value) for key, value in node.fields.items()}
+        if path is not None:
+            authored["_outputPath"] = path
+        instance, shared = self.instance()
+        answered = "_output" in node.fields
+        latent = activity == "" or (answered and schema is not None and activity is None)
+        if activity == "" and not answered:
+            span = node.keys["_activity"].span
+            self.wrong("no-activity", f"nobody does {tool.text!r}: a latent call needs its answer", span, "_output: …")
+        elif answered and not latent:
+            hint = f"a latent tool is declared: tools: {{{tool.text}: {{}}}}"
+            self.wrong(
+                "no-activity",
+                f"{tool.text!r} is no latent tool: its call has no '_output'",
+                node.keys["_output"].span,
+                hint,
+            )
+        return Call(
+            index=self.index,
+            id=f"calls[{self.index}]",
+            tool=delegate or (Name(activity, node.fields["_activity"].span) if activity else tool),
+            authored=authored,
+            given=tuple(
+                (name, node.keys[name].span, reader.template(value))
+                for name, value in node.fields.items()
+                if not name.startswith("_")
+            ),
+            alternatives=alternatives,
+            method=self.method(),
+            instance=instance,
+            shared=shared,
+            scopes=self.scopes(),
+            latent=latent,
+            answer=plain(node.fields["_output"]) if answered else None,
+            delegate=delegate is not None,
+            schema=schema,
+            span=tool.span,
+            path_span=node.fields["_outputPath"].span if "_outputPath" in node.fields else None,
+        )
+
+    def named(self, key: str) -> Name | None:
+        value = self.node.fields.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, Scalar) or type(value.value) is not str or not value.text.strip():
+            self.wrong("bad-call", f"{key!r} takes a name, not {shown(value)}", value.span)
+            return None
+        return Name(value.text, value.span)
+
+    def activity(self) -> str | None:
+        value = self.node.fields.get("_activity")
+        if value is None:
+            return None
+        if not isinstance(value, Scalar) or type(value.value) is not str:
+            self.wrong("bad-call", f"'_activity' takes a name, not {shown(value)}", value.span)
+            return None
+        return value.text
+
+    def method(self) -> str | None:
+        value = self.node.fields.get("_outputMethod")
+        if value is None:
+            return None
+        if isinstance(value, Scalar) and value.text in METHODS:
+            return value.text
+        near = suggest(value.text, METHODS, "methods") if isinstance(value, Scalar) else suggest("", METHODS, "methods")
+        self.wrong("unknown-method", f"there is no method {shown(value)}", value.span, near)
+        return None
+
+    def instance(self) -> tuple[str | None, bool]:
+        value = self.node.fields.get("_instance")
+        if value is None:
+            return None, False
+        if isinstance(value, Scalar) and value.value is None:
+            return None, True
+        if not isinstance(value, Scalar) or not value.text.strip() or value.text.strip() == "*":
+            hint = "any text; null: the call is made once, for everybody"
+            self.wrong("instance", f"'_instance' takes a name, not {shown(value)}", value.span, hint)
+            return None, False
+        return value.text, False
+
+    def scopes(self) -> tuple[str, ...]:
+        value = self.node.fields.get("_scopes")
+        if value is None:
+            return ()
+        if not isinstance(value, Items):
+            self.wrong(
+                "bad-call", f"'_scopes' takes a list of kinds, not {shown(value)}", value.span, "_scopes: [state]"
+            )
+            return ()
+        kinds = []
+        for item in value.items:
+            found = KIND.match(item.text.lstrip("†$")) if isinstance(item, Scalar) else None
+            if found is None:
+                self.wrong(
+                    "bad-call",
+                    f"a scope is a kind of messages, not {shown(item)}",
+                    item.span,
+                    "_scopes: [state, input]",
+                )
+            else:
+                kinds.append(found[0])
+        return tuple(kinds)
+
+    def path(self, schema: Mapping[str, Value] | None) -> tuple[str | None, Alternatives]:
+        """The output path as it is kept, and what it declares."""
+        value = self.node.fields.get("_outputPath")
+        rule = _path_rule(schema)
+        if value is None or is_nothing(value):
+            if isinstance(rule.get("const"), str):
+                return self.prescribed(rule["const"])
+            return None, ()
+        if not isinstance(value, Scalar) or type(value.value) is not str:
+            self.wrong(
+                "bad-output-path", f"'_outputPath' takes a path, not {shown(value)}", value.span, "†state.result"
+            )
+            return None, ()
+        try:
+            alternatives = parse_output(value, self.reader.kinds)
+            path = canonical(value, self.reader.kinds) if "$" in value.text else value.text
+        except DefinitionError as error:
+            self.reader.problems.extend(error.diagnostics)
+            return None, ()
+        self.allowed(path, rule, value.span)
+        return path, alternatives
+
+    def prescribed(self, path: str) -> tuple[str | None, Alternatives]:
+        try:
+            return path, parse_output(_Prescribed(path, self.place))
+        except DefinitionError as error:
+            self.reader.problems.extend(error.diagnostics)
+            return None, ()
+
+    def allowed(self, path: str, rule: Mapping[str, Any], span: Span) -> None:
+        """What the tool's schema says of the path."""
+        if "const" in rule and rule["const"] != path:
+            self.wrong(
+                "forbidden-path", f"this tool writes to {rule['const']} only", span, f"_outputPath: {rule['const']}"
+            )
+        if isinstance(rule.get("enum"), list) and path not in rule["enum"]:
+            self.wrong(
+                "forbidden-path", f"this tool does not write to {path}", span, suggest(path, rule["enum"], "its paths")
+            )
+        pattern = rule.get("pattern")
+        if not isinstance(pattern, str):
+            return
+        found = matcher(pattern)
+        if found is None:
+            hint = "a short one without groups that are repeated: ^†state"
+            self.wrong("bad-pattern", f"the pattern of this tool's paths cannot be used: {pattern[:80]!r}", span, hint)
+        elif not found.search(path[:1000]):
+            self.wrong("forbidden-path", f"this tool's paths match {pattern!r}, and {path!r} does not", span)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prescribed:
+    """A path that the call itself does not write: wherever it is wrong, the call is shown."""
+
+    text: str
+    span: Span
+
+    def locate(self, start: int, end: int) -> Span:
+        return self.span
+
+
+_COSTLY = re.compile(r"\)[*+{]|(?:[*+][^*+]*){4}")
+"""What may make a search take for ever: something repeated that repeats, much that is repeated."""
+
+
+def matcher(pattern: str) -> re.Pattern[str] | None:
+    """A pattern as one that can be searched for; None where it is none, or could cost too much."""
+    if len(pattern) > 200 or _COSTLY.search(pattern):
+        return None
+    try:
+        return re.compile(pattern)
+    except re.error:
+        return None
+
+
+def _path_rule(schema: Mapping[str, Value] | None) -> Mapping[str, Any]:
+    """What a tool's schema says of ``_outputPath``: among its properties, or directly."""
+    properties = (schema or {}).get("properties", schema or {})
+    rule = properties.get("_outputPath") if isinstance(properties, dict) else None
+    return rule if isinstance(rule, dict) else {}

@@ -1,0 +1,159 @@
+"""A call as it was written, and what it is given: its arguments with the references in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...flow.frame import Frame, Ref
+from ...flow.steps import Name
+from ...flow.values import Value
+from ...text.diagnostics import StepError
+from ...text.source import Span
+from .destinations import Alternatives, Destination
+from .log import Log
+from .messages import rendered, said
+from .reading import not_found
+from .reference import MISSING, Both, Either, Expression, Literal, Reference, evaluate, references
+
+Template = Any
+"""A JSON value in which expressions may stand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a plan."""
+
+    index: int
+    """Where it stands in the list."""
+    id: str
+    tool: Name
+    authored: Mapping[str, Value]
+    """As it is kept in the messages that it writes: references unresolved."""
+    given: tuple[tuple[str, Span | None, Template], ...]
+    """Its arguments, each with the place of its name."""
+    alternatives: Alternatives = ()
+    """Where its result goes; nowhere: it is fired, and nobody waits for it."""
+    method: str | None = None
+    instance: str | None = None
+    shared: bool = False
+    """Whether it says itself that it is made once, for everybody (``_instance: null``)."""
+    scopes: tuple[str, ...] = ()
+    latent: bool = False
+    answer: Value = None
+    """Of a latent call."""
+    delegate: bool = False
+    schema: Mapping[str, Value] | None = None
+    """What the document says of its tool."""
+    span: Span | None = None
+    path_span: Span | None = None
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(one for _, _, template in self.given for one in expressions(template))
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """All of them, of all alternatives."""
+        return tuple(dict.fromkeys(one for each in self.alternatives for one in each))
+
+    def kept(self, instance: str | None) -> dict[str, Value]:
+        """It as the messages of a run have it."""
+        return {**self.authored, "_instance": instance} if instance is not None else dict(self.authored)
+
+
+def expressions(template: Template) -> Iterator[Expression]:
+    """Every expression in it, in the order of the text."""
+    if isinstance(template, Reference | Literal | Either | Both):
+        yield template
+    elif isinstance(template, dict):
+        for inner in template.values():
+            yield from expressions(inner)
+    elif isinstance(template, list):
+        for inner in template:
+            yield from expressions(inner)
+
+
+def fill(template: Template, read: Callable[[Expression], Value]) -> Value:
+    """The value with each expression replaced by what ``read`` gives for it."""
+    if isinstance(template, Reference | Literal | Either | Both):
+        return read(template)
+    if isinstance(template, dict):
+        return {key: fill(inner, read) for key, inner in template.items()}
+    if isinstance(template, list):
+        return [fill(inner, read) for inner in template]
+    return template
+
+
+def reader(log: Log, instance: str | None) -> Callable[[Expression], Value]:
+    """How an expression is read from ``log``; raises StepError where nothing is found."""
+
+    def read(expression: Expression) -> Value:
+        value = evaluate(expression, lambda reference: log.read(reference, instance))
+        if value is MISSING:
+            raise StepError(not_found(expression, log, instance))
+        return value
+
+    return read
+
+
+ASKED = ("_call", "_tool", "_context")
+"""What a tool is given beside its arguments when it has a parameter of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a call gives its tool."""
+
+    call: Call
+
+    @property
+    def names(self) -> tuple[tuple[str, Span | None], ...]:
+        return tuple((name, span) for name, span, _ in self.call.given)
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
+        call, log, instance = self.call, frame["log"], frame["instance"]
+        read = reader(log, instance)
+        given = {name: fill(template, read) for name, _, template in call.given}
+        for name in ASKED if wanted else ():
+            if name in wanted.get("properties", {}) and name not in given:  # type: ignore[union-attr]
+                given[name] = self._asked(name, log, instance)
+        return given
+
+    def reads(self) -> tuple[Ref, ...]:
+        refs = ((ref, name) for name, _, template in self.call.given for one in expressions(template)
+                for ref in references(one))  # fmt: skip
+        return tuple(Ref((ref.kind, *ref.path), ref.span, False, name) for ref, name in refs)
+
+    def _asked(self, name: str, log: Log, instance: str | None) -> Value:
+        if name == "_call":
+            return self.call.kept(instance)
+        if name == "_tool":
+            return {self.call.tool.text: dict(self.call.schema or {})}
+        return context_of(log, self.call.scopes, instance)
+
+
+def context_of(messages: Sequence[Mapping[str, Value]], kinds: Sequence[str], instance: str | None) -> list[Value]:
+    """The messages of ``kinds`` that everybody, or ``instance``, is told; nobody's name on them."""
+    found = []
+    for message in messages if kinds else ():
+        one = said(message)
+        if one is not None and one.kind in kinds and one.instance in (None, instance):
+            found.append(rendered(message, ("_instance",)))
+    return found
+
+
+class Answer:
+    """The answer of a latent call, as its text has it."""
+
+    __slots__ = ("evaluate", "span")
+
+    evaluate: Callable[[Frame], Value]
+
+    def __init__(self, span: Span, value: Value) -> None:
+        self.span = span
+        self.evaluate = lambda frame: value
+
+    def reads(self) -> tuple[Ref, ...]:
+        return ()

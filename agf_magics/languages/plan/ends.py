@@ -1,0 +1,94 @@
+"""What an end adds to the log: the messages of a result, of a failure, of a call that never came to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from ...flow.values import Value
+from ...text.diagnostics import Diagnostic, StepError, suggest
+from .calls import Call
+from .destinations import Destination
+from .messages import METHODS, Branch, as_message, nested
+
+LONGEST = 10_000
+"""Letters of an exception's text that a message keeps."""
+
+
+def results(
+    call: Call, instance: str | None, chosen: Sequence[Destination] | None, value: Value
+) -> Sequence[Mapping[str, Value]]:
+    """The messages for what a call gave; ``chosen``: where it goes, None where the value itself may say.
+
+    Raises StepError for a choice that the call does not have, and for a message with an unknown method.
+    """
+    if not call.alternatives:
+        return ()
+    if isinstance(value, Branch):
+        chosen, value = _alternative(call, value), value.value
+    elif chosen is None and (message := as_message(value)) is not None:
+        return [_returned(call, instance, message)]
+    data = [(one, nested(one.path, value)) for one in (chosen if chosen is not None else call.alternatives[0])]
+    return [_message(call, instance, one.kind, inner, call.method) for one, inner in data]
+
+
+def error_message(call: Call, instance: str | None, found: Diagnostic, error: StepError | None) -> dict[str, Value]:
+    """The Error message of a call that failed or could never run."""
+    told = fault(error) if error is not None else {"code": found.code.partition(".")[2], "message": found.message}
+    owner = {"_instance": instance} if instance is not None else {}
+    data = {"call": call.kept(instance), "error": told}
+    return {"type": "data", "kind": "error", **owner, "data": data, "_date": now()}
+
+
+def fault(error: StepError) -> dict[str, Value]:
+    """A failure as a value: the class of what was raised, else the code of ours, and what it says."""
+    cause = error.__cause__
+    if cause is None:
+        return {"code": error.code, "message": error.diagnostic.message}
+    try:
+        text = str(cause)
+    except Exception:  # somebody's class
+        text = ""
+    return {"code": type(cause).__name__, "message": text[:LONGEST]}
+
+
+def now() -> str:
+    """UTC, as messages tell it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _message(call: Call, instance: str | None, kind: str, data: Value, method: Value) -> dict[str, Value]:
+    return {
+        "type": "data",
+        **({"kind": kind} if kind != "data" else {}),
+        **({"_instance": instance} if instance is not None else {}),
+        "data": data,
+        "_call": call.kept(instance),
+        **({"_outputMethod": method} if method is not None else {}),
+        "_date": now(),
+    }
+
+
+def _returned(call: Call, instance: str | None, message: Mapping[str, Value]) -> dict[str, Value]:
+    """A message that the tool itself returned: as it is, but with nobody else's instance."""
+    kind, method = message.get("kind"), message.get("_outputMethod", call.method)
+    if kind is None:
+        kinds = {one.kind for one in call.destinations}
+        kind = kinds.pop() if len(kinds) == 1 else "data"
+    if method is not None and method not in METHODS:
+        hint = suggest(str(method), METHODS, "methods")
+        told = f"{call.tool.text!r} returned a message with the method {method!r}"
+        raise StepError(Diagnostic("plan.unknown-method", told, call.tool.span, hint))
+    made = _message(call, instance, str(kind), message["data"], method)
+    return {**{key: value for key, value in message.items() if key not in (*made, "_instance", "kind")}, **made}
+
+
+def _alternative(call: Call, chosen: Branch) -> Sequence[Destination]:
+    named = [" && ".join(map(str, each)) for each in call.alternatives]
+    if isinstance(chosen.which, int) and 0 <= chosen.which < len(named):
+        return call.alternatives[chosen.which]
+    if chosen.which in named:
+        return call.alternatives[named.index(str(chosen.which))]
+    hint = f"its alternatives are {', '.join(f'{i}: {name}' for i, name in enumerate(named))}"
+    message = f"{call.tool.text!r} chose branch {chosen.which!r}, which its output path does not have"
+    raise StepError(Diagnostic("plan.branch", message, call.path_span or call.tool.span, hint))

@@ -1,0 +1,178 @@
+"""Who waits for whom: from what calls read and write, in the context as it is before the first of them.
+
+An operand waits for the calls listed before its own that write what it reads; if there is none, for nobody when it is
+there already; else for those listed after it. So a draft may be revised in place, and a list need not be in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from ...flow.values import Value
+from ...text.diagnostics import StepError
+from .calls import Call
+from .log import Log
+from .paths import Paths
+from .reference import EVERY, MISSING, Both, Either, Expression, Reference, references
+
+Verdict = Literal["go", "wait", "never"]
+"""Of what is read: it is there, it may come, it will not come."""
+
+
+class Turn(NamedTuple):
+    """A call as it is made once: for an instance, or for everybody."""
+
+    call: Call
+    instance: str | None
+    number: int | None = None
+    """Which of the instances that the whole plan runs for; None: the call is made once anyway."""
+
+
+class Need(NamedTuple):
+    """Whom a reference waits for, by their numbers."""
+
+    awaited: tuple[int, ...]
+    others: tuple[int, ...]
+    """Who else writes what it reads."""
+
+
+class Needs:
+    """What the turns of a plan need of each other. A turn is known by its number."""
+
+    def __init__(self, turns: Sequence[Turn], log: Log) -> None:
+        self.turns = turns
+        self.log = log
+        self.layers: dict[tuple[str, str | None], Paths] = {}
+        for number, turn in enumerate(turns):
+            for kind, path in turn.call.destinations:
+                self.layers.setdefault((kind, turn.instance), Paths()).add(path, number)
+        self.needs: list[dict[Reference, Need]] = []
+        self.after: list[set[int]] = [set() for _ in turns]
+        """Whom each one waits for."""
+        self.feeds: list[set[int]] = [set() for _ in turns]
+        """Whom the end of each one may concern."""
+        self.names: dict[tuple[int, int], str] = {}
+        """What flows from one to another."""
+        for number, turn in enumerate(turns):
+            self.needs.append({ref: self.need(number, ref) for one in turn.call.expressions for ref in references(one)})
+            for ref, need in self.needs[number].items():
+                self.after[number].update(need.awaited)
+                for writer in need.awaited:
+                    self.names.setdefault((writer, number), str(ref))
+                for writer in (*need.awaited, *need.others):
+                    self.feeds[writer].add(number)
+
+    def need(self, number: int, reference: Reference) -> Need:
+        turn = self.turns[number]
+        writers = sorted({n for layer in self.visible(reference, turn) for n in layer.overlapping(reference.path)})
+        others = tuple(n for n in writers if n != number)
+        listed = self.turns[number].call.index
+        before = tuple(n for n in others if self.turns[n].call.index < listed)
+        if before:
+            awaited = before
+        elif exists(reference, self.log, turn.instance):
+            awaited = ()
+        else:
+            awaited = others
+        return Need(awaited, tuple(n for n in others if n not in set(awaited)))
+
+    def visible(self, reference: Reference, turn: Turn) -> Iterator[Paths]:
+        """The layers of the kind that the reader sees."""
+        if reference.instance == EVERY:
+            yield from (layer for (kind, _), layer in self.layers.items() if kind == reference.kind)
+            return
+        for instance in dict.fromkeys((None, reference.instance or turn.instance)):
+            if layer := self.layers.get((reference.kind, instance)):
+                yield layer
+
+    def overlapping(self, number: int) -> list[int]:
+        """Who else writes, for the same instance, where this one writes."""
+        turn = self.turns[number]
+        layers = ((self.layers[kind, turn.instance], path) for kind, path in turn.call.destinations)
+        return sorted({n for layer, path in layers for n in layer.overlapping(path)} - {number})
+
+    def follows(self, number: int, other: int) -> bool:
+        """Whether ``number`` waits, by way of whomever, for ``other``."""
+        waiting, seen = [number], {number}
+        while waiting:
+            for before in self.after[waiting.pop()]:
+                if before == other:
+                    return True
+                if before not in seen:
+                    seen.add(before)
+                    waiting.append(before)
+        return False
+
+    def ranks(self) -> list[int]:
+        """The order of the list, but for those who wait for a later one: they come after it. Needs no cycle."""
+        ranks, count = [-1] * len(self.turns), 0
+        for first in range(len(self.turns)):
+            way = [(first, iter(sorted(self.after[first])))] if ranks[first] < 0 else []
+            while way:
+                number, rest = way[-1]
+                before = next((n for n in rest if ranks[n] < 0), None)
+                if before is not None:
+                    way.append((before, iter(sorted(self.after[before]))))
+                else:
+                    ranks[number], count = count, count + 1
+                    way.pop()
+        return ranks
+
+    def cycle(self) -> list[int] | None:
+        """The first turns that wait for each other, its first one again at the end."""
+        done = [False] * len(self.turns)
+        for first in range(len(self.turns)):
+            way: dict[int, Iterator[int]] = {} if done[first] else {first: iter(sorted(self.after[first]))}
+            while way:
+                number, rest = next(reversed(way.items()))
+                before = next((n for n in rest if not done[n]), None)
+                if before is None:
+                    done[number] = True
+                    del way[number]
+                elif before in way:
+                    names = list(way)
+                    return [*names[names.index(before) :], before]
+                else:
+                    way[before] = iter(sorted(self.after[before]))
+        return None
+
+
+def turns(calls: Sequence[Call], log: Log) -> tuple[Turn, ...]:
+    """The calls as they are made: each once per instance, where the plan is a template.
+
+    It is one when the context has instances of state or input and no call names its own.
+    """
+    spread: list[str] = []
+    if not any(call.instance is not None for call in calls):
+        spread = [one for one in log.instances if log.speaks_of("state", one) or log.speaks_of("input", one)]
+    found: list[Turn] = []
+    for call in calls:
+        if call.shared or not spread:
+            found.append(Turn(call, call.instance))
+        else:
+            found += [Turn(call, instance, number) for number, instance in enumerate(spread)]
+    return tuple(found)
+
+
+def exists(reference: Reference, log: Log, instance: str | None) -> bool:
+    """Whether it is found; what cannot be read is there, and fails who reads it."""
+    try:
+        value: Value = log.read(reference, instance)
+    except StepError:
+        return True
+    return value is not MISSING
+
+
+def verdict(expression: Expression, look: Mapping[Reference, Verdict]) -> Verdict:
+    """What an expression is by what its references are: a fallback waits for what it would rather have."""
+    match expression:
+        case Reference():
+            return look[expression]
+        case Either():
+            said = (verdict(operand, look) for operand in expression.operands)
+            return next((one for one in said if one != "never"), "never")
+        case Both():
+            all_said = [verdict(operand, look) for operand in expression.operands]
+            return "never" if "never" in all_said else "wait" if "wait" in all_said else "go"
+    return "go"

@@ -1,0 +1,271 @@
+"""Reading a reference from a context: the rows are the language, the laws hold for every context."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import agf_magics as agf
+from agf_magics.languages.plan import resolve
+from agf_magics.languages.plan.log import Log
+from agf_magics.languages.plan.messages import rendered, said
+from agf_magics.languages.plan.reference import MISSING, Both, Either, Expression, Literal, Reference, parse
+from agf_magics.languages.plan.replay import Conflict, replay, walk
+from agf_magics.text.source import Source
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "context_reads.json"
+ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_reads(row: dict[str, Any]) -> None:
+    before = json.dumps(row["messages"])
+    found = {key: value for key, value in row.items() if key not in ("value", "error", "at")}
+    try:
+        found["value"] = resolve(row["messages"], row["ref"], row.get("instance"))
+    except agf.AgfError as error:
+        found |= {"error": error.code, "at": error.diagnostic.span.text if error.diagnostic.span else None}
+    assert json.dumps(found, sort_keys=True) == json.dumps(row, sort_keys=True)
+    assert json.dumps(row["messages"]) == before
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_an_expression_alone_reads_the_same(row: dict[str, Any]) -> None:
+    context = {"messages": row["messages"], "instance": row["instance"]} if "instance" in row else row["messages"]
+    try:
+        found = agf.evaluate("reference", row["ref"], context)
+    except agf.AgfError as error:
+        assert error.code == row["error"]
+    else:
+        assert found == row["value"]
+
+
+def output(path: str, value: Any, method: str | None = None, instance: str | None = None) -> dict[str, Any]:
+    """The message of a call that wrote ``value`` to ``path``."""
+    kind, *segments = path.removeprefix("†").split(".")
+    data = value
+    for segment in reversed(segments):
+        data = {segment: data}
+    more = {"_outputMethod": method} if method else {}
+    owner = {"_instance": instance} if instance else {}
+    return {"type": "data", "kind": kind, **owner, "data": data, "_call": {"_tool": "t", "_outputPath": path}, **more}
+
+
+# --- laws ---
+
+NAMES = st.sampled_from(["a", "b", "0", "1"])
+VALUES = st.recursive(
+    st.one_of(st.integers(0, 3), st.none(), st.sampled_from(["", "x"])),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(NAMES, inner, max_size=2)),
+    max_leaves=4,
+)
+PATHS = st.lists(NAMES, max_size=3).map(lambda names: ".".join(["†k", *names]))
+METHODS = st.sampled_from([None, "set", "merge", "assign", "push", "concat"])
+OWNERS = st.sampled_from([None, None, "①", "②"])
+PLAIN = st.builds(
+    lambda data, method, owner: {
+        "type": "data",
+        "kind": "k",
+        "data": data,
+        **({"_outputMethod": method} if method else {}),
+        **({"_instance": owner} if owner else {}),
+    },
+    VALUES,
+    METHODS,
+    OWNERS,
+)
+MESSAGES = st.lists(st.one_of(st.builds(output, PATHS, VALUES, METHODS, OWNERS), PLAIN), max_size=6)
+
+
+def folded(messages: list[dict[str, Any]], path: tuple[str, ...], instance: str | None) -> Any:
+    """The same value by applying everything that was ever said, in its order."""
+    found = [one for message in messages if (one := said(message)) is not None]
+    layers = [one for one in found if one.instance is None], [one for one in found if one.instance == instance]
+    writings = [w for layer in (layers if instance else layers[:1]) for one in layer for w in one.writings]
+    return walk(replay(writings), path)
+
+
+@settings(max_examples=10_000, deadline=None)
+@given(MESSAGES, PATHS, OWNERS)
+def test_a_scan_from_the_newest_and_a_fold_of_everything_agree(
+    messages: list[dict[str, Any]], path: str, instance: str | None
+) -> None:
+    reference = parse(Source("", path).span())
+    assert isinstance(reference, Reference)
+    try:
+        wanted = folded(messages, reference.path, instance)
+    except Conflict:
+        return  # older than what a scan looks at, perhaps: the scan is what counts
+    assert repr(Log(messages).read(reference, instance)) == repr(wanted)
+
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+REFERENCES: st.SearchStrategy[Expression] = st.builds(
+    Reference,
+    st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,5}", fullmatch=True),
+    st.lists(TEXTS, max_size=3).map(tuple),
+    st.sampled_from([None, "*", "①", "employee_B"]),
+)
+DEFAULTS: st.SearchStrategy[Expression] = st.builds(
+    Literal, st.one_of(st.integers(-99, 99), TEXTS, st.booleans(), st.none(), st.floats(-5, 5))
+)
+EXPRESSIONS = st.recursive(
+    REFERENCES | DEFAULTS,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map(lambda some: Either(tuple(some))),
+        st.lists(inner, min_size=2, max_size=3).map(lambda some: Both(tuple(some))),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=2_000, deadline=None)
+@given(EXPRESSIONS)
+def test_what_is_printed_is_read_as_it_was(expression: Expression) -> None:
+    assert parse(Source("", str(expression)).span()) == expression
+
+
+@settings(max_examples=2_000, deadline=None)
+@given(st.text("†$ab.[]()|&\"'\\ 01①*", max_size=20))
+def test_any_text_is_read_or_refused_at_a_place(text: str) -> None:
+    try:
+        parse(Source("", text).span())
+    except agf.DefinitionError as error:
+        assert error.code in ("plan.bad-reference", "plan.bad-expression")
+        assert error.diagnostic.span is not None
+
+
+# --- what a reading costs ---
+
+
+class Counted(list[Any]):
+    """The writes of a log, counting how many are looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.looked_at += 1
+        return super().__getitem__(at)
+
+
+def looked_at(log: Log, reference: str) -> int:
+    log._index.writes = counted = Counted(log._index.writes)
+    log.read(parse(Source("", reference).span()))  # type: ignore[arg-type]
+    return counted.looked_at
+
+
+def other_messages(count: int) -> Iterator[dict[str, Any]]:
+    for i in range(count):
+        yield output(f"†state.job{i % 1000}", i)
+        yield {"type": "data", "kind": "state", "data": {"plain": {str(i): i}}}
+
+
+@pytest.mark.parametrize("count", [0, 10, 50_000])
+def test_what_nobody_reads_costs_a_reading_nothing(count: int) -> None:
+    wanted = [output("†state.user", {"name": "A"}), output("†state.user.age", 7)]
+    before = [output("†state.user", {"name": str(i)}) for i in range(count)]
+    log = Log([*before, *wanted, *other_messages(count)])
+    assert looked_at(log, "†state.user") == 2
+    assert looked_at(log, "†state.user.age") == 1
+    assert looked_at(log, "†state.user.name") == 1
+    assert looked_at(log, "†state.nothing") == 0
+
+
+def test_as_many_pushes_as_there_are_messages_are_one_list() -> None:
+    log = Log(output("†state.log", i, "push") for i in range(20_000))
+    assert resolve(log, "†state.log") == list(range(20_000))
+
+
+def test_a_log_that_grows_leaves_what_it_was() -> None:
+    first = Log([output("†state.x", 1)])
+    second = first.append(output("†state.x", 2))
+    other = first.append(output("†state.x", 3), output("†state.y", 4))
+    assert [resolve(log, "†state.x") for log in (first, second, other)] == [1, 2, 3]
+    assert [len(log) for log in (first, second, other, other.until(2), other.until(0))] == [1, 2, 3, 2, 0]
+    assert resolve(other.until(1), "†state.x") == 1
+    assert list(second) == [output("†state.x", 1), output("†state.x", 2)]
+    with pytest.raises(agf.StepError, match="†state.y"):
+        resolve(second, "†state.y")
+
+
+# --- what rows cannot say ---
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["†", "†.a", "†a.", "†a..b", "† a", "†1", "†a[", "†a[]", "†a[-1]", "†a[\"x]", "†a.b[x]", "†a.b.[0]", "a", "$state.a"],
+)  # fmt: skip
+def test_a_malformed_reference_is_refused(text: str) -> None:
+    with pytest.raises(agf.DefinitionError) as caught:
+        resolve([], text)
+    assert caught.value.code == "plan.bad-reference"
+
+
+@pytest.mark.parametrize("text", ["", "†a |", "†a ||", "†a | †b", "†a & †b", "(†a", "†a)", "†a †b", "'x", "&& †a"])
+def test_a_malformed_expression_is_refused(text: str) -> None:
+    with pytest.raises(agf.DefinitionError) as caught:
+        resolve([], text)
+    assert caught.value.code == "plan.bad-expression"
+
+
+def test_no_text_drives_the_parser_over_a_bound() -> None:
+    for text in ("(" * 100_000, "†a" + ".b" * 100_000, "†a || " * 50_000 + "†a", "(" * 51 + "†a" + ")" * 51):
+        try:
+            resolve([{"type": "data", "kind": "a", "data": 1}], text)
+        except agf.AgfError as error:
+            assert error.code.startswith("plan.")
+
+
+def test_a_reading_is_a_copy() -> None:
+    messages = [output("†state.user", {"tags": ["a"]})]
+    resolve(messages, "†state.user")["tags"].append("b")
+    resolve(messages, "†state")["user"]["tags"].append("c")
+    assert resolve(messages, "†state.user.tags") == ["a"]
+
+
+def test_an_opaque_value_is_the_same_object() -> None:
+    table = object()
+    assert resolve([output("†state.table", table)], "†state.table") is table
+
+
+def test_an_error_names_what_was_not_found() -> None:
+    with pytest.raises(agf.StepError, match="†state.nope") as caught:
+        resolve([output("†state.x", 1)], "†state.nope || †input.nope")
+    assert caught.value.code == "plan.not-found"
+
+
+def test_a_conflict_that_a_newer_set_covers_is_not_looked_at() -> None:
+    broken = [output("†state.log", {"a": 1}), output("†state.log", "x", "push")]
+    assert resolve([*broken, output("†state.log", ["z"])], "†state.log") == ["z"]
+    assert resolve([*broken, output("†state.other", 1)], "†state.other") == 1
+
+
+def test_a_write_far_behind_the_end_of_a_list_is_refused() -> None:
+    with pytest.raises(agf.StepError) as caught:
+        resolve([output("†state.l", [1]), output("†state.l.999999999", 2)], "†state.l")
+    assert caught.value.code == "plan.type-conflict"
+
+
+def test_a_model_is_not_shown_who_wrote_what() -> None:
+    message = {**output("†state.x", 1, "push", "①"), "_date": "2025-10-26T12:00:00Z"}
+    assert rendered(message) == {"type": "data", "kind": "state", "_instance": "①", "data": {"x": 1}}
+
+
+def test_what_is_no_list_of_messages_is_refused() -> None:
+    for messages in ({"type": "data"}, None, [1], "text"):
+        with pytest.raises(agf.StepError) as caught:
+            resolve(messages, "†state")  # type: ignore[arg-type]
+        assert caught.value.code == "plan.messages"
+
+
+def test_the_log_tells_which_messages_a_value_came_from() -> None:
+    log = Log([output("†state.x", 0), output("†state.x", {"a": 1}), output("†state.y", 2), output("†state.x.b", 3)])
+    used = log.used(Reference("state", ("x",)))
+    assert [write.message for write in used] == [1, 3]
+    assert log.read(Reference("state", ("z",))) is MISSING
