@@ -107,7 +107,13 @@ class Run:
 
     @property
     def note(self) -> str:
-        """What must be known to read this run: that it was a dry one, and what a real one would cost. Mostly empty."""
+        """What must be known to read this run: that it was a dry one or taken up again, and which model answered where
+        a definition names another one (decision B2). Mostly empty."""
+        others = (found.message for found in self._warnings if found.code == "model.configured")
+        return "; ".join(filter(None, (self._apart, *dict.fromkeys(others))))
+
+    @property
+    def _apart(self) -> str:
         if self.journal is not None and self.journal.earlier is not None:
             kept = sum(row.earlier for row in self.progress.rows.values())
             return f"taken up again: {counted(kept, 'call')} of an earlier session not made again"
