@@ -55,6 +55,7 @@ class Order(NamedTuple):
     secret: tuple[str, ...]
     """Fields of the input that were not kept because a tool takes them as secret."""
     context: Value
+    """The messages of its named context, as they were; None: it had none."""
     limits: Limits
     grant: Grant
     version: str

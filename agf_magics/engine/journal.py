@@ -19,8 +19,8 @@ from . import events as ev
 from .earlier import Earlier
 from .pickles import Packed, encode, pack, preview, sign, user_key, weigh
 from .records import Record, error_json, row_crc
-from .secret import Secrets
 from .reuse import Digests, Reuse
+from .secret import Secrets
 from .store import ADD, Store, Trouble, crc
 
 BEGIN = "INSERT INTO runs (num, run, name, language, status, started, owner, work, crc) VALUES (?,?,?,?,?,?,?,?,?)"
@@ -131,25 +131,7 @@ class Journal:
         if self.broken is not None or (self.earlier is not None and (what, at, tries) in self.earlier.marks):
             return
         self._seq += 1
-        row = (
-            self.num,
-            self._seq,
-            what,
-            encode(at),
-            tries,
-            "",
-            "",
-            None,
-            None,
-            None,
-            0,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-        )
+        row = (self.num, self._seq, what, encode(at), tries, "", "", None, None, None, 0, *[None] * 6)
         self.store.write_later(ADD, lambda: (*row, row_crc(row)), self._break)
 
     async def _keep(self, what: str, call: Begun, packed: Packed, error: str | None) -> None:

@@ -60,6 +60,8 @@ class Wish(NamedTuple):
     waits: asyncio.Future[None] | None = None
     failed: Callable[[Trouble], None] | None = None
     """Told, on the writer's thread, when nobody waits."""
+    done: Callable[[], object] | None = None
+    """Called, on the writer's thread, when it was written or could not be."""
 
 
 class Store:
@@ -131,6 +133,13 @@ class Store:
     ) -> None:
         """Durable before anything that is written after it."""
         self._wishes.put(Wish(statement, row, None, failed))
+
+    def flush(self) -> None:
+        """Wait until everything that was to be written is."""
+        if threading.current_thread() is not self._thread:
+            written = threading.Event()
+            self._wishes.put(Wish("SELECT 1", (), done=written.set))
+            written.wait(BUSY)
 
     def write_now(self, statement: str, row: Sequence[Any]) -> int:
         """From a thread that is no loop's, on a connection of its own; how many rows it changed. Raises Trouble."""
@@ -274,6 +283,8 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
 def _tell(batch: list[Wish], trouble: Trouble | None) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for wish in batch:
+        if wish.done is not None:
+            wish.done()
         if wish.waits is not None:
             by_loop.setdefault(wish.waits.get_loop(), []).append(wish.waits)
         elif trouble is not None and wish.failed is not None:
