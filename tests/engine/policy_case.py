@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import agf_magics as agf
+
+if TYPE_CHECKING:
+    from pydantic_ai.models.function import AgentInfo
 
 TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 
@@ -24,6 +28,9 @@ class Agents:
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.row = row
         self.calls: list[list[Any]] = []
+        self.tools: list[list[Any]] = []
+        """What tools were called, and what they gave."""
+        self.script = Script(row.get("model", []))
         self._barrier: asyncio.Barrier | None = None
 
     async def sleep(self, seconds: float, value: Any) -> Any:
@@ -52,13 +59,23 @@ class Agents:
         by_field.__signature__ = inspect.Signature(_parameters(schema))  # type: ignore[attr-defined]
         return by_field
 
+    def tool(self, name: str, answer: Callable[[Any], Any]) -> Callable[..., Any]:
+        def call(**given: Any) -> Any:
+            value = answer(given)
+            self.tools.append([name, value])
+            return value
+
+        return call
+
     def registry(self) -> agf.Registry:
         registry = agf.Registry()
+        if "model" in self.row:
+            registry.choose(self.script.model())
         for name, source in self.row.get("agents", {}).items():
             # On the loop: the order of calls is then the order of the definition.
             agf.agent(self.function(name, source), name=name, registry=registry, where="loop")
         for name, source in self.row.get("tools", {}).items():
-            agf.tool(_tool(eval(source)), name=name, registry=registry, where="loop")
+            agf.tool(self.tool(name, eval(source)), name=name, registry=registry, where="loop")
         for name, source in self.row.get("transforms", {}).items():
             agf.transform(eval(source), name=name, registry=registry, where="loop")
         return registry
@@ -78,8 +95,26 @@ def _parameters(schema: Mapping[str, Any]) -> list[inspect.Parameter]:
     ]
 
 
-def _tool(answer: Callable[[Any], Any]) -> Callable[..., Any]:
-    def call(**given: Any) -> Any:
-        return answer(given)
+class Script:
+    """A model that says what its row says, turn by turn, and the last of it again and again."""
 
-    return call
+    def __init__(self, turns: Sequence[Mapping[str, Any]]) -> None:
+        self.turns = turns
+        self.asked: list[AgentInfo] = []
+        self.told: list[str] = []
+        """The instructions of each request."""
+
+    def model(self) -> Any:
+        from pydantic_ai.models.function import FunctionModel
+
+        return FunctionModel(self.answer)
+
+    async def answer(self, messages: list[Any], info: AgentInfo) -> Any:
+        from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
+        turn = self.turns[min(len(self.asked), len(self.turns) - 1)]
+        self.asked.append(info)
+        self.told.append("".join(part.content for part in messages[0].parts if part.part_kind == "system-prompt"))
+        if "output" in turn:
+            return ModelResponse(parts=[TextPart(json.dumps(turn["output"]))])
+        return ModelResponse(parts=[ToolCallPart(call["tool"], call["args"]) for call in turn["tool_calls"]])

@@ -15,7 +15,7 @@ from tests.engine.virtual_time import run_virtual
 ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "policy_runs.json").read_text("utf-8"))["rows"]
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "model" not in row], ids=lambda row: row["id"])
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
 def test_a_policy_runs_as_its_vector_says(row: dict[str, Any]) -> None:
     agents = Agents(row)
     registry = agents.registry()
@@ -34,6 +34,20 @@ def test_a_policy_runs_as_its_vector_says(row: dict[str, Any]) -> None:
         assert told == row["warnings"]
     if "calls" in row:
         assert agents.calls == row["calls"]
+    if "expect" in row:
+        _check_the_model(row["expect"], agents)
+
+
+def _check_the_model(expect: dict[str, Any], agents: Agents) -> None:
+    asked = agents.script.asked
+    if "model_calls" in expect:
+        assert len(asked) == expect["model_calls"]
+    if "system" in expect:
+        assert set(agents.script.told) == {expect["system"]}
+    if "tools" in expect:
+        assert [[tool.name for tool in info.function_tools] for info in asked] == [expect["tools"]]
+    if "tool_log" in expect:
+        assert agents.tools == expect["tool_log"]
 
 
 def _run(row: dict[str, Any], registry: agf.Registry) -> agf.Run:
