@@ -61,7 +61,7 @@ async def repeat(run: Performer, step: Repeat, frame: Frame, scope: Scope, index
             break
     else:
         if step.until is not None and step.over is not None:
-            tell(run, step.over(step.limit))
+            tell(run, step.over(step.limit, frame))
     return More(value, frame=frame)
 
 

@@ -176,8 +176,9 @@ class Repeat(Step):
     until: Expr | None = None
     """Looked at after each iteration; None: ``limit`` times."""
     limit: int
-    over: Callable[[int], Diagnostic] | None = None
-    """What to say, given the limit, when it ended by it though ``until`` was not true; an error fails the step."""
+    over: Callable[[int, Frame], Diagnostic] | None = None
+    """What to say, given the limit and the last frame, when it ended by the limit though ``until`` was not true; an
+    error fails the step."""
     session: bool = False
     """Whether it is one session of a model: counted as a spawn (decision A15)."""
 

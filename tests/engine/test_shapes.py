@@ -46,15 +46,15 @@ def test_an_iteration_sees_what_the_one_before_it_left_until_the_condition_is_tr
 def test_the_limit_ends_it_and_says_so_only_where_a_condition_was_not_met() -> None:
     over = Diagnostic("run.listener", "the limit ended it", severity="warning")
     tools = Tools(add=lambda n: n + 1)
-    never = tools.run(counting(4, until=Says(lambda frame: False), over=lambda limit: over), input={"n": 0})
+    never = tools.run(counting(4, until=Says(lambda frame: False), over=lambda limit, frame: over), input={"n": 0})
     assert (never.status, never.output, never.warnings) == ("ok", 4, (over,))
-    assert tools.run(counting(4, over=lambda limit: over), input={"n": 0}).warnings == ()
+    assert tools.run(counting(4, over=lambda limit, frame: over), input={"n": 0}).warnings == ()
 
 
 def test_a_limit_whose_finding_is_an_error_fails_the_step() -> None:
     over = Diagnostic("run.listener", "too often", SPAN)
     run = Tools(add=lambda n: n + 1).run(
-        counting(2, until=Says(lambda frame: False), over=lambda limit: over), input={"n": 0}
+        counting(2, until=Says(lambda frame: False), over=lambda limit, frame: over), input={"n": 0}
     )
     assert run.status == "error"
     assert run.error is not None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ...flow.frame import Frame, Ref
-from ...flow.schemas import same
+from ...flow.schemas import same, shown_value
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten
@@ -48,6 +48,8 @@ class Matcher(NamedTuple):
     test: Test
     text: str
     """As a picture shows it: ``checker.output.score >= 0.8``."""
+    counts: bool = False
+    """Whether only a number can match."""
 
 
 class Condition:
@@ -73,13 +75,15 @@ class Condition:
         return tuple(m.key for group in self.groups for m in group if isinstance(m.key, Path))
 
     def reads(self) -> tuple[Ref, ...]:
-        """Surely read is only what stands in the first group."""
-        return tuple(
-            ref if number == 0 else ref._replace(certain=False)
-            for number, group in enumerate(self.groups)
-            for matcher in group
-            for ref in matcher.key.reads()
-        )
+        return tuple(ref for group in self.groups for matcher in group for ref in matcher.key.reads())
+
+    def doubt(self, frame: Frame) -> str | None:
+        """Why nothing like what is there will ever match: a number is asked for (AMB-30)."""
+        for matcher in (matcher for group in self.groups for matcher in group if matcher.counts):
+            value = matcher.key.evaluate(frame)
+            if not _is_number(value):
+                return f"{matcher.text} takes a number, and it is {shown_value(value)}: nothing is converted"
+        return None
 
     def _first(self, frame: Frame) -> int | None:
         for number, group in enumerate(self.groups, 1):
@@ -124,7 +128,7 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
         return None
     if isinstance(node, Scalar):
         wanted = node.value
-        return Matcher(key, lambda value: same(value, wanted), f"{name.text} = {shorten(node.text)}")
+        return Matcher(key, lambda value: same(value, wanted), f"{name.text} = {_shown(node)}")
     if not isinstance(node, Fields):
         return None
     if not node.fields:
@@ -133,7 +137,8 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
     tests = [_test(operator, wanted, problems) for operator, wanted in node.fields.items()]
     parts = [f"{SIGNS.get(operator, operator)} {_shown(wanted)}" for operator, wanted in node.fields.items()]
     shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} is there"
-    return Matcher(key, tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests), shown)
+    test = tests[0] if len(tests) == 1 else lambda value: all(each(value) for each in tests)
+    return Matcher(key, test, shown, not NUMERIC.isdisjoint(node.fields))
 
 
 def _test(operator: str, node: Node, problems: Diagnostics) -> Test:
@@ -142,7 +147,7 @@ def _test(operator: str, node: Node, problems: Diagnostics) -> Test:
     make = OPERATORS.get(operator)
     wanted = plain(node)
     fits = isinstance(node, Items) if operator in ("in", "not_in") else isinstance(node, Scalar)
-    if operator in ("gt", "gte", "lt", "lte"):
+    if operator in NUMERIC:
         fits = fits and _is_number(wanted)
     return make(wanted) if make and fits else _never
 
@@ -178,10 +183,13 @@ OPERATORS: Mapping[str, Callable[[Any], Test]] = {
     "not_in": lambda wanted: lambda value: not any(same(value, one) for one in wanted),
     "pattern": lambda wanted: _never,  # compiled where it stands, to point at what is wrong in it
 }
-SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "ne": "≠", "not_in": "not in", "pattern": "matches"}
+NUMERIC = frozenset({"gt", "gte", "lt", "lte"})
+SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "ne": "!=", "not_in": "not in", "pattern": "matches"}
 
 
 def _shown(node: Node) -> str:
     if isinstance(node, Items):
         return "[" + ", ".join(_shown(item) for item in node.items[:5]) + ("…]" if len(node.items) > 5 else "]")
-    return shorten(node.text) if isinstance(node, Scalar) else "…"
+    if not isinstance(node, Scalar):
+        return "…"
+    return f'"{shorten(node.text)}"' if node.style else shorten(node.text)

@@ -80,11 +80,12 @@ def loop(policy: Policy) -> tuple[Step, ...]:
         body=body,
         until=_Matches(exit_condition) if exit_condition else None,
         limit=policy.number("max_iterations", ITERATIONS),
-        over=lambda limit: Diagnostic(
+        over=lambda limit, frame: Diagnostic(
             "policy.loop-limit",
             f"the loop ended after {limit} rounds, and its exit_condition was never met",
             span,
-            "the output is the last round's; raise max_iterations, or look at what the condition reads",
+            (exit_condition and exit_condition.doubt(frame))
+            or "the output is the last round's; raise max_iterations, or look at what the condition reads",
             "warning",
         ),
     )
