@@ -80,7 +80,9 @@ def test_a_loop_is_bounded_and_says_when_its_bound_ended_it() -> None:
     step = only(flow, Repeat)
     assert (step.limit, step.label) == (3, "a")
     assert step.over is not None
-    assert (step.over(3).code, step.over(3).severity) == ("policy.loop-limit", "warning")
+    told = step.over(3, {"a": {"output": {"n": "5"}}})
+    assert (told.code, told.severity) == ("policy.loop-limit", "warning")
+    assert told.hint == "a.output.n > 1 takes a number, and it is text '5': nothing is converted"
     assert only(loaded(document("{id: agf.loop, config: {steps: [{agent: a}]}}")), Repeat).limit == 10
 
 
