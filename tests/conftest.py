@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from agf_magics.settings import current
+
 settings.register_profile("agf", deadline=None)
 settings.load_profile("agf")
 
-PLACES = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+PLACES = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,3 +25,12 @@ def _no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterat
         for place in PLACES:
             patch.setenv(place, str(home / place.lower()))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_journal() -> Iterator[None]:
+    """Nothing is kept but where a test says so."""
+    before = current.settings
+    current.settings = replace(before, journal=None)
+    yield
+    current.settings = before

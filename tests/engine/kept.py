@@ -1,0 +1,51 @@
+"""A run whose journal is cut: as it lies there when the process died after so many lines."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agf_magics import settings
+from agf_magics.engine.store import Store
+
+
+@contextlib.contextmanager
+def journal_in(folder: Path) -> Iterator[Path]:
+    """Runs are kept in ``folder`` meanwhile."""
+    path, before = folder / "runs.sqlite", settings.current.settings
+    settings.current.settings = replace(before, journal=str(path))
+    try:
+        yield path
+    finally:
+        Store.close_all()
+        settings.current.settings = before
+
+
+def lines(path: Path) -> list[Any]:
+    """What is kept of the only run in the file: what, at, tries."""
+    flush(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT what, at, tries FROM records ORDER BY seq").fetchall()
+
+
+def flush(path: Path) -> None:
+    Store.at(path).flush()
+
+
+def cut(path: Path, after: int, to: Path) -> Path:
+    """A copy of the file as it was after ``after`` lines, its process dead."""
+    flush(path)
+    to.mkdir(parents=True, exist_ok=True)
+    made = to / "runs.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as old, contextlib.closing(sqlite3.connect(made)) as new:
+        old.backup(new)
+        new.execute(
+            "DELETE FROM records WHERE seq NOT IN (SELECT seq FROM records ORDER BY seq LIMIT ?)", (after,)
+        )
+        new.execute("UPDATE runs SET status='running', owner='dead', ended=NULL, output=NULL, stores=NULL, error=NULL")
+        new.commit()
+    return made
