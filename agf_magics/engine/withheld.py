@@ -39,8 +39,8 @@ def revealed(tool: Tool, given: dict[str, Value], withheld: Mapping[str, Value])
         if isinstance(value, str) and value in withheld:
             found[name] = withheld[value]
         elif isinstance(value, str) and value.startswith(f"{MASK} #"):
-            message = f"{name!r} was a secret, which is not kept"
-            raise StepError(Diagnostic("tool.secret-gone", message, hint="give it again"))
+            message = f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are not kept"
+            raise StepError(Diagnostic("tool.arguments", message))
     return {**given, **found} if found else given
 
 

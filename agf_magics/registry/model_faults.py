@@ -32,7 +32,7 @@ class ModelFault(StepError):
 def fault(
     code: str, message: str, hint: str | None = None, *, again: bool = False, after: float | None = None
 ) -> ModelFault:
-    made = ModelFault(Diagnostic(f"model.{code}", without_keys(message), hint=hint and without_keys(hint)))
+    made = ModelFault(Diagnostic(code, without_keys(message), hint=hint and without_keys(hint)))
     made.again, made.after = again, after
     return made
 
@@ -43,32 +43,33 @@ def explained(error: Exception, model: str, where: str) -> ModelFault:
     status, at = getattr(error, "status_code", None), f" at {where}" if where else ""
     told = _told(error)
     if "ContentFilterError" in kinds:
-        return fault("filtered", f"{model} was kept from answering by its provider: {told}", "say it in another way")
+        return fault("model.filtered", f"{model} may not answer, says its provider: {told}", "say it in another way")
     if "ModelAuthenticationError" in kinds or status in (401, 403):
-        return fault("key-refused", f"{model} refuses the key: {told}", _keys(model))
+        return fault("model.key-refused", f"{model} refuses the key: {told}", _keys(model))
     if "ModelQuotaExceededError" in kinds or status == 402:
-        return fault("quota", f"{model} has no credit left: {told}", "its provider's page about billing says more")
+        return fault("model.quota", f"{model} has no credit left: {told}", "its provider's page on billing says more")
     if "ModelNotFoundError" in kinds or status == 404:
         hint = (
             "the name after the colon is the provider's own; the address of a server ends with its version, as in /v1"
         )
-        return fault("not-found", f"{model} is not known{at}: {told}", hint)
+        return fault("model.not-found", f"{model} is not known{at}: {told}", hint)
     after = getattr(error, "retry_after", None)
     if status == 429 or "ModelRateLimitError" in kinds:
-        hint = "ask less at once (max_parallel), or later"
-        return fault("rate-limit", f"{model} answers that it is asked too often: {told}", hint, again=True, after=after)
+        message, hint = f"{model} is asked too often: {told}", "ask less at once (max_parallel), or later"
+        return fault("model.rate-limit", message, hint, again=True, after=after)
     if status is not None and (status >= 500 or status in _BUSY):
-        return fault("server", f"{model} has trouble of its own: {told}", "ask again later", again=True, after=after)
+        message = f"{model} has trouble of its own: {told}"
+        return fault("model.server", message, "ask again later", again=True, after=after)
     if "ModelTimeoutError" in kinds:
         return timed_out(model, None)
     if "ModelConnectionError" in kinds:
-        return fault("no-server", f"nobody answers for {model}{at}: {told}", _server(model))
+        return fault("model.no-server", f"nobody answers for {model}{at}: {told}", _server(model))
     if status is not None or "ModelRequestRejectedError" in kinds:
-        return fault("rejected", f"{model} does not take the request: {told}", _taken(kinds, told))
+        return fault("model.rejected", f"{model} does not take the request: {told}", _taken(kinds, told))
     if "UnexpectedModelBehavior" in kinds or "decode" in told.lower():
         hint = "a server of another kind, a proxy or a page for people may be answering: look at its address"
-        return fault("reply", f"what {model} answers{at} is no reply of a model: {told}", hint)
-    return fault("failed", f"{model} could not be asked: {type(error).__name__}: {told}")
+        return fault("model.reply", f"what {model} answers{at} is no reply of a model: {told}", hint)
+    return fault("model.failed", f"{model} could not be asked: {type(error).__name__}: {told}")
 
 
 def timed_out(model: str, seconds: float | None) -> ModelFault:

@@ -22,6 +22,7 @@ PROVIDERS = ("openai", "anthropic", "google", "ollama")
 
 _GUESSED = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "chatgpt": "openai", "claude": "anthropic",
             "gemini": "google"}  # fmt: skip
+_PACKAGES = {"openai": "openai", "anthropic": "anthropic", "google": "google.genai", "ollama": "openai"}
 _OLLAMA = "http://localhost:11434/v1"
 
 
@@ -103,12 +104,13 @@ class Model:
         if self._made is not None:
             return
         provider, _ = _split(self.name, bool(self._base_url))
-        if find_spec("pydantic_ai") is None:
-            raise fault("not-installed", f"{self.name} cannot be asked: pydantic-ai is not installed", INSTALL)
+        package = _PACKAGES.get(provider, "pydantic_ai")
+        if find_spec("pydantic_ai") is None or _absent(package):
+            raise fault("model.not-installed", f"{self.name} needs {package}, which is not installed", INSTALL)
         named = KEYS.get(provider, ())
         if named and not self._base_url and not any(map(os.environ.get, (*named, "OPENAI_BASE_URL"))):
             hint = f"set {' or '.join(named)} in the environment (os.environ), not in a cell that is kept"
-            raise fault("no-key", f"there is no key for {self.name}", hint)
+            raise fault("model.no-key", f"there is no key for {self.name}", hint)
 
     def _make(self) -> Any:
         provider, model = _split(self.name, bool(self._base_url))
@@ -121,14 +123,16 @@ class Model:
         except ImportError as error:
             group = str(error).partition("[")[2].partition("]")[0] or provider
             found = fault(
-                "not-installed",
+                "model.not-installed",
                 f"{self.name} needs a package that is not installed",
                 INSTALL if provider in PROVIDERS else f'pip install "pydantic-ai-slim[{group}]"',
             )
         except ValueError:
-            found = fault("unknown-provider", f"no provider {provider!r}", _providers(provider))
+            found = fault(
+                "model.unknown-provider", f"no provider {provider!r}", suggest(provider, PROVIDERS, "providers")
+            )
         except Exception as error:  # the library's UserError, which says what is missing
-            found = fault("no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}")
+            found = fault("model.no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}")
         raise found
 
     def _address(self) -> str:
@@ -163,20 +167,24 @@ def _split(name: str, served: bool) -> tuple[str, str]:
     """The provider and its own name for the model. Raises ModelFault."""
     provider, colon, model = name.partition(":")
     if not name.strip():
-        raise fault("none", "no model is chosen", CHOOSE)
+        raise fault("model.none", "no model is chosen", CHOOSE)
     if not colon:
         provider, model = next((p for start, p in _GUESSED.items() if name.startswith(start)), ""), name
         if served:
             return "openai", model
         if not provider:
-            raise fault("no-provider", f"nobody knows whose model {name!r} is", f"say provider:model. {CHOOSE}")
+            raise fault("model.no-provider", f"nobody knows whose model {name!r} is", f"say provider:model. {CHOOSE}")
     if not provider or not model:
-        raise fault("name", f"{name!r} names no model", f"a model is named provider:model. {_providers(provider)}")
+        hint = f"a model is named provider:model; {suggest(provider, PROVIDERS, 'providers')}"
+        raise fault("model.name", f"{name!r} names no model", hint)
     return provider, model
 
 
-def _providers(word: str) -> str | None:
-    return suggest(word, PROVIDERS, "providers")
+def _absent(package: str) -> bool:
+    try:
+        return find_spec(package) is None
+    except ModuleNotFoundError:  # what it is a part of
+        return True
 
 
 def _ollama() -> str:

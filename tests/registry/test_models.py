@@ -1,0 +1,320 @@
+"""One request, one reply, against a real server that speaks the OpenAI protocol and whatever can go wrong with one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from agf_magics.flow.values import Value
+from agf_magics.registry import Model, ModelFault, Offered, Request, model_of
+from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing, streamed
+
+ADD = Offered("add", "Adds.", {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]})
+HELLO: list[Value] = [{"role": "user", "text": "hello"}]
+KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+
+
+def ask(answer: Answer, request: Request | None = None, name: str = "openai:scripted") -> tuple[Any, ScriptedServer]:
+    with ScriptedServer([answer]) as server:
+        return asyncio.run(Model(name, server.url).ask(request or Request(HELLO))), server
+
+
+def refusal(answer: Answer) -> ModelFault:
+    with pytest.raises(ModelFault) as caught:
+        ask(answer)
+    return caught.value
+
+
+# --- what is sent, what comes back ---
+
+
+def test_a_text_comes_back_with_what_it_cost() -> None:
+    reply, server = ask("hi")
+    assert reply == {"text": "hi", "calls": [], "usage": {"input": 10, "output": 5}}
+    assert server.requests[0]["model"] == "scripted"
+
+
+def test_instructions_are_sent_as_they_stand() -> None:
+    _, server = ask("hi", Request(HELLO, instructions="  You add.  Keep  spaces.\n"))
+    assert server.requests[0]["messages"][0] == {"role": "system", "content": "  You add.  Keep  spaces.\n"}
+
+
+def test_settings_are_sent_and_what_a_provider_does_not_have_is_left_out() -> None:
+    settings = {"temperature": 0.5, "top_p": 0.9, "top_k": 7, "max_output_tokens": 50, "stop_sequences": ["END"]}
+    _, server = ask("hi", Request(HELLO, settings=settings))
+    sent = server.requests[0]
+    assert (sent["temperature"], sent["top_p"], sent["stop"]) == (0.5, 0.9, ["END"])
+    assert 50 in (sent.get("max_tokens"), sent.get("max_completion_tokens"))
+    assert "top_k" not in sent
+
+
+def test_a_model_calls_tools_and_is_told_their_results() -> None:
+    reply, _ = ask(calls(("add", {"x": 2})), Request(HELLO, tools=(ADD,)))
+    (call,) = reply["calls"]
+    assert (call["tool"], call["arguments"]) == ("add", {"x": 2})
+    told = [
+        *HELLO,
+        {"role": "model", "text": "", "calls": [call]},
+        {"role": "tool", "id": call["id"], "tool": "add", "text": "4", "failed": False},
+    ]
+    _, server = ask("It is 4.", Request(told, tools=(ADD,)))
+    assert [message["role"] for message in server.requests[0]["messages"]] == ["user", "assistant", "tool"]
+    assert server.requests[0]["messages"][2]["content"] == "4"
+
+
+def test_arguments_that_are_no_json_are_told_and_not_raised() -> None:
+    reply, _ = ask(calls(("add", '{"x": ')), Request(HELLO, tools=(ADD,)))
+    assert reply["calls"][0]["fault"].startswith("are not JSON")
+    assert reply["calls"][0]["arguments"] == '{"x": '
+
+
+@pytest.mark.parametrize(
+    "given", ["[1]", '{"x": NaN}', '{"x":' + "[" * 300 + "]" * 300 + "}", '{"x": ' + "9" * 5000 + "}"]
+)
+def test_arguments_that_are_no_object_of_ours_are_told(given: str) -> None:
+    reply, _ = ask(calls(("add", given)), Request(HELLO, tools=(ADD,)))
+    assert reply["calls"][0]["fault"]
+
+
+def test_tools_have_names_that_every_provider_takes() -> None:
+    odd = (Offered("a.b", "", {"type": "object"}), Offered("a_b", "", {"type": "object"}))
+    reply, server = ask(calls(("a_b_2", {})), Request(HELLO, tools=odd))
+    assert [tool["function"]["name"] for tool in server.requests[0]["tools"]] == ["a_b", "a_b_2"]
+    assert reply["calls"][0]["tool"] == "a_b"
+
+
+def test_a_tool_must_be_called_where_that_is_said() -> None:
+    _, server = ask(calls(("add", {"x": 1})), Request(HELLO, tools=(ADD,), tool_choice="required"))
+    assert server.requests[0]["tool_choice"] == "required"
+
+
+def test_the_last_request_offers_no_tools() -> None:
+    _, server = ask("4", Request(HELLO, tools=(ADD,), last=True))
+    assert "tools" not in server.requests[0]
+
+
+# --- structured answers ---
+
+SUM = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
+
+
+def test_an_answer_of_a_schema_is_asked_for_in_the_servers_own_way() -> None:
+    reply, server = ask('{"total": 5}', Request(HELLO, schema=SUM))
+    assert server.requests[0]["response_format"]["json_schema"]["schema"]["required"] == ["total"]
+    assert reply["text"] == '{"total": 5}'
+
+
+def test_beside_tools_an_answer_is_a_call_of_its_own() -> None:
+    reply, server = ask(calls(("final_answer", {"total": 5})), Request(HELLO, tools=(ADD,), schema=SUM))
+    assert [tool["function"]["name"] for tool in server.requests[0]["tools"]] == ["add", "final_answer"]
+    assert server.requests[0]["tool_choice"] == "required"
+    assert reply["answer"] == {"total": 5}
+
+
+def test_an_answer_that_is_no_object_is_asked_for_in_one() -> None:
+    schema = {"type": "array", "items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"type": "number"}}}
+    reply, server = ask(calls(("final_answer", {"answer": [1, 2]})), Request(HELLO, tools=(ADD,), schema=schema))
+    sent = server.requests[0]["tools"][1]["function"]["parameters"]
+    assert sent["type"] == "object"
+    assert sent["$defs"] == {"n": {"type": "number"}}
+    assert reply["answer"] == [1, 2]
+
+
+# --- what goes wrong ---
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "again"),
+    [
+        (failing(401, "no such key"), "model.key-refused", False),
+        (failing(402, "pay first"), "model.quota", False),
+        (failing(404, "no such model"), "model.not-found", False),
+        (failing(400, "this model has no tools"), "model.rejected", False),
+        (failing(422, "what is that"), "model.rejected", False),
+        (failing(429, "slow down", Retry_After="7"), "model.rate-limit", True),
+        (failing(500, "oops"), "model.server", True),
+        (failing(503, "overloaded"), "model.server", True),
+        (Raw("{not json", headers={"Content-Type": "application/json"}), "model.reply", False),
+        (Raw('{"a": 1}', headers={"Content-Type": "application/json"}), "model.reply", False),
+        (Raw("<html>log in</html>", headers={"Content-Type": "text/html"}), "model.reply", False),
+        (Raw(""), "model.reply", False),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_a_server_answers_is_told_in_our_words(answer: Answer, code: str, again: bool) -> None:
+    found = refusal(answer)
+    assert (found.code, found.again) == (code, again)
+    assert found.__cause__ is None
+
+
+def test_a_provider_says_when_to_ask_again() -> None:
+    assert refusal(failing(429, "slow down", Retry_After="7")).after == 7.0
+
+
+def test_a_server_that_is_not_there() -> None:
+    with ScriptedServer(["hi"]) as server:
+        url = server.url
+    with pytest.raises(ModelFault) as caught:
+        asyncio.run(Model("openai:m", url).ask(Request(HELLO)))
+    assert caught.value.code == "model.no-server"
+    assert url in str(caught.value)
+
+
+def test_a_server_that_only_streams_is_understood() -> None:
+    with ScriptedServer([streamed("hello there")]) as server:
+        reply = asyncio.run(Model("openai:m", server.url).ask(Request(HELLO)))
+        assert reply["text"] == "hello there"
+
+
+def test_no_key_is_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
+    told = failing(401, "Incorrect API key provided: not-to-be-seen, nor sk-abcdefgh, Bearer abc.def")
+    shown = repr(refusal(told).diagnostics)
+    assert not [word for word in ("not-to-be-seen", "sk-abcdefgh", "abc.def") if word in shown]
+    assert "•••" in shown
+
+
+def test_a_server_of_the_users_own_is_never_sent_the_key_of_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
+    _, server = ask("hi")
+    assert "not-to-be-seen" not in json.dumps(server.headers)
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("openai:gpt-4o", "model.no-key"),
+        ("gpt-4o", "model.no-key"),
+        ("anthropic:claude-sonnet-4-5", "model.no-key"),
+        ("claude-sonnet-4-5", "model.no-key"),
+        ("google:gemini-2.5-pro", "model.no-key"),
+        ("m1", "model.no-provider"),
+        ("openai:", "model.name"),
+        (":gpt-4o", "model.name"),
+        (" ", "model.none"),
+        ("", "model.none"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_known_before_anybody_is_asked(name: str, code: str) -> None:
+    problem = model_of(name).problem()
+    assert problem is not None
+    assert problem.code == code
+    assert problem.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "word"),
+    [("opnai:gpt-4o", "model.unknown-provider", "openai"), ("groq:m", "model.not-installed", "pydantic-ai-slim[groq]")],
+)
+def test_what_only_the_library_knows_is_told_when_it_is_asked(name: str, code: str, word: str) -> None:
+    with pytest.raises(ModelFault) as caught:
+        model_of(name).open()
+    assert caught.value.code == code
+    assert word in (caught.value.diagnostic.hint or "")
+
+
+def test_a_model_with_a_key_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
+    model = model_of("openai:gpt-4o")
+    assert model.problem() is None
+    model.open()
+    assert model.ready
+    assert "not-to-be-seen" not in repr(model)
+
+
+def test_ollama_needs_no_key() -> None:
+    model = model_of("ollama:qwen3")
+    assert model.problem() is None
+    model.open()
+
+
+def test_a_base_url_is_for_openai_and_for_names_without_a_provider() -> None:
+    assert model_of("openai:m", "http://localhost:1/v1").problem() is None
+    assert model_of("m1", "http://localhost:1/v1").problem() is None
+    problem = model_of("anthropic:m", "http://localhost:1/v1").problem()
+    assert problem is not None
+    assert problem.code == "model.no-key"
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(TypeError, match="a model is a name like"):
+        model_of(3)
+
+
+def test_the_library_is_not_imported_before_a_model_is_asked() -> None:
+    code = "import agf_magics, sys; agf_magics.registry.choose('openai:m'); print('pydantic_ai' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+# --- models of the library's own ---
+
+
+def function_model(answer: Callable[[list[ModelMessage], AgentInfo], ModelResponse]) -> Model:
+    return model_of(FunctionModel(answer))
+
+
+def test_a_model_object_answers() -> None:
+    model = function_model(lambda messages, info: ModelResponse(parts=[TextPart("hi")]))
+    assert asyncio.run(model.ask(Request(HELLO)))["text"] == "hi"
+
+
+def test_what_a_provider_wants_to_see_again_is_kept_and_sent() -> None:
+    seen: list[list[ModelMessage]] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(messages)
+        return ModelResponse(parts=[ThinkingPart("hm", signature="abc"), ToolCallPart("add", {"x": 1}, "c1")])
+
+    model = function_model(answer)
+    first = asyncio.run(model.ask(Request(HELLO, tools=(ADD,))))
+    json.dumps(first)
+    said = {"role": "model", **{name: first[name] for name in ("text", "calls", "kept")}}
+    result = {"role": "tool", "id": "c1", "tool": "add", "text": "2", "failed": False}
+    asyncio.run(model.ask(Request([*HELLO, said, result], tools=(ADD,))))
+    again = seen[1][1]
+    assert isinstance(again, ModelResponse)
+    assert again.parts[0] == ThinkingPart("hm", signature="abc")
+
+
+def test_an_exception_of_somebodys_model_is_told() -> None:
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        raise ValueError("no pears")
+
+    with pytest.raises(ModelFault) as caught:
+        asyncio.run(function_model(answer).ask(Request(HELLO)))
+    assert caught.value.code == "model.failed"
+    assert "ValueError: no pears" in str(caught.value)
+
+
+def test_one_model_is_asked_from_several_loops() -> None:
+    with ScriptedServer(["hi"]) as server:
+        model = Model("openai:m", server.url)
+        assert [asyncio.run(model.ask(Request(HELLO)))["text"] for _ in range(2)] == ["hi", "hi"]
+
+
+def test_a_status_of_the_library_is_enough() -> None:
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        raise ModelHTTPError(529, "m", {"error": {"message": "overloaded"}})
+
+    with pytest.raises(ModelFault) as caught:
+        asyncio.run(function_model(answer).ask(Request(HELLO)))
+    assert (caught.value.code, caught.value.again) == ("model.server", True)
