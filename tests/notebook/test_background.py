@@ -1,0 +1,200 @@
+"""Runs in the background from a notebook: shown where they were started, waited for, cancelled; inline definitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from agf_magics.launch import live
+from tests.notebook.conftest import Cell, Kernel, Shell, code
+
+GATED = """\
+pipeline: gated
+steps:
+- tool: {name: gate, args: {name: gate}, output: one}
+- tool: {name: say, args: {word: pear}, output: two}
+"""
+
+INLINE = """\
+pipeline: twice
+steps:
+- transform: {value: ctx.n * 2, output: m}
+"""
+
+
+# --- in a shell ---
+
+
+def test_a_handle_at_once_and_its_result_later(ready: Shell) -> None:
+    shown = ready.good("h = %run_pipeline_async longest --set 'words=[pear, fig]'\nh.origin, h.behind")
+    assert shown.value == (f"In[{ready.ip.execution_count - 1}]", True)
+    assert ready.good("h.result().output").value == 2
+    assert ready.good("(await h).stores['lengths']").value == [4, 3]
+
+
+def test_the_variable_of_out_receives_it(ready: Shell) -> None:
+    assert ready.good("%run_pipeline_async longest --out h --set 'words=[pear]'").value is None
+    assert ready.good("h.result().output").value == 1
+
+
+def test_what_is_wrong_is_the_cells_own_error_and_nothing_runs(ready: Shell) -> None:
+    before = tuple(live)
+    for cell, wanted in (
+        ("%run_pipeline_async lngest", "magic.unknown-flow"),
+        ("%run_pipeline_async longest", "run.missing-input"),
+        ("%%run_pipeline_inline\npipeline: p\nsteps:\n- tool: {name: nobody}", "flow.unknown-tool"),
+        ("%%run_pipeline_inline\npipeline: p\nsteps:\n- agent: {prompt: x, identity: eve}", "flow.unknown-agent"),
+        ("%%run_pipeline_inline_async\npipeline: p\nsteps:\n- tool: {name: run_pipeline}", "flow.launch"),
+        ("%%run_pipeline_inline\nschema: S\nfields: {a: {type: bool}}", "pipeline.no-pipeline"),
+        ("%%run_pipeline_inline", "yaml.empty"),
+    ):
+        shown = ready.run(cell)
+        assert not shown.ok
+        if wanted != "yaml.empty":
+            assert code(shown) == wanted
+    assert tuple(live) == before
+
+
+def test_the_gate_points_at_the_cell(ready: Shell) -> None:
+    ready.good("@agent\ndef eve(prompt: str) -> str: return 'hi'")
+    shown = ready.run("%%run_pipeline_inline\npipeline: p\nsteps:\n- agent: {prompt: x, identity: eve}")
+    assert code(shown) == "gate.identity"
+    assert "%%run_pipeline_inline, line 4, column 32" in str(shown.error)
+
+
+def test_an_inline_definition_is_run_and_not_registered(ready: Shell) -> None:
+    shown = ready.good("%%run_pipeline_inline --set n=3\n" + INLINE)
+    assert shown.value.output == 6
+    assert "twice" not in ready.good("import agf_magics as agf\nlist(agf.registry.flows)").value
+    ready.good("%%run_pipeline_inline_async --out h --set n=4\n" + INLINE)
+    assert ready.good("h.result().output").value == 8
+
+
+def test_a_terminal_is_told_of_the_end_in_a_line(ready: Shell) -> None:
+    cell = "import threading\nh = %run_pipeline_async longest --set 'words=[pear]'\n"
+    shown = ready.good(cell + "[t.join() for t in threading.enumerate() if t.name == 'agf-view'];")
+    (told,) = [line for line in shown.out.splitlines() if ready.names["h"].run_id in line]
+    assert told.startswith("longest · ✓ ok")
+
+
+def test_the_list_names_every_run_and_where_it_is_shown(ready: Shell) -> None:
+    ready.good("h = %run_pipeline_async longest --set 'words=[pear]'\nh.wait()")
+    (shown,) = ready.good("%runs").outputs
+    run_id, origin = ready.names["h"].run_id, ready.names["h"].origin
+    row = next(line for line in shown["text/plain"].splitlines() if run_id in line)
+    assert "ok" in row
+    assert origin in row
+    assert run_id in shown["text/html"]
+
+
+def test_one_run_is_shown_by_its_id_or_a_part_of_it(ready: Shell) -> None:
+    ready.good("h = %run_pipeline_async longest --set 'words=[pear]'\nh.wait()")
+    run_id = ready.names["h"].run_id
+    assert ready.good(f"%runs {run_id}").value is ready.names["h"]
+    assert ready.good(f"%runs {run_id[-6:]}").value is ready.names["h"]
+    shown = ready.run("%runs nobody")
+    assert code(shown) == "magic.unknown-run"
+    ready.good("g = %run_pipeline_async longest --set 'words=[pear]'\ng.wait()")
+    assert "write more of it" in str(ready.run("%runs longest-").error)
+
+
+def test_runs_are_waited_for_and_cancelled(shell: Shell) -> None:
+    shell.good("import asyncio\n@tool\nasync def doze() -> None:\n    await asyncio.sleep(3600)")
+    shell.good("%%pipeline\npipeline: long\nsteps:\n- tool: {name: doze}")
+    shell.good("h = %run_pipeline_async long")
+    run = shell.names["h"]
+    assert f"cancelling {run.run_id}" in shell.good(f"%runs --cancel {run.run_id}").out
+    shell.good(f"%runs --wait {run.run_id}")
+    shell.good("%runs --wait")
+    assert run.status == "cancelled"
+    assert "has ended: cancelled" in shell.good(f"%runs --cancel {run.run_id}").out
+    assert code(shell.run("h.result()")) == "run.cancelled"
+
+
+def test_unloading_cancels_what_runs_in_the_background(shell: Shell) -> None:
+    shell.good("import asyncio\n@tool\nasync def doze() -> None:\n    await asyncio.sleep(3600)")
+    shell.good("%%pipeline\npipeline: long\nsteps:\n- tool: {name: doze}")
+    shell.good("h = %run_pipeline_async long")
+    shell.good("%reload_ext agf_magics")
+    run = shell.names["h"]
+    assert run.status == "cancelled"
+    assert "the extension was unloaded" in str(run.error)
+
+
+# --- in a kernel ---
+
+
+def started(kernel: Kernel, line: str = "h = %run_pipeline_async gated") -> Cell:
+    """A run of the background that waits at the gate; its cell has ended."""
+    kernel.good("%config AgfMagics.progress_after = 0")
+    kernel.good("%%pipeline --quiet\n" + GATED)
+    cell = kernel.good(line)
+    more(cell, "running")
+    more(cell, "at the gate")
+    return cell
+
+
+def more(cell: Cell, part: str) -> None:
+    """Take in what still comes for a cell that has ended, until it shows ``part``; other cells ran meanwhile."""
+    kernel = cell.kernel
+    while True:
+        late, kernel.strays = kernel.strays, []
+        for message in late:
+            (cell.messages if message["parent_header"].get("msg_id") == cell.id else kernel.strays).append(message)
+        if part in f"{cell.outputs}{cell.printed}":
+            return
+        kernel.strays.append(kernel.next())
+
+
+def open_gate(kernel: Kernel) -> None:
+    (kernel.folder / "gate").write_text("open")
+
+
+@pytest.mark.kernel
+def test_the_result_is_shown_in_the_cell_that_started_it(kernel: Kernel) -> None:
+    cell = started(kernel)
+    assert cell.reply["status"] == "ok"
+    other = kernel.good("print('meanwhile')")
+    assert other.printed == "meanwhile\n"
+    assert not other.outputs
+    open_gate(kernel)
+    more(cell, "✓ ok")
+    assert "saying pear" in cell.printed
+    (output,) = cell.outputs
+    assert set(output) == {"text/html", "text/plain"}
+    assert "running" not in output["text/html"]
+    assert "pear" in output["text/plain"]
+    assert kernel.good("h.result().output").outputs[0]["text/plain"] == "'pear'"
+
+
+@pytest.mark.kernel
+def test_an_interrupt_does_not_touch_it_and_cancel_does(kernel: Kernel) -> None:
+    cell = started(kernel)
+    waiting = kernel.begin("print('waiting')\nh.wait()")
+    waiting.until("stream", "waiting")
+    kernel.interrupt()
+    waiting.end()  # it waits, or is about to: an interrupt means the same
+    assert waiting.reply["ename"] == "KeyboardInterrupt"
+    assert kernel.good("h.status").outputs[0]["text/plain"] == "'running'"
+    kernel.good("h.cancel('enough')\nh.wait();")
+    more(cell, "cancelled")
+    assert "enough" in cell.outputs[0]["text/plain"]
+    open_gate(kernel)  # the plain function was left waiting at it
+
+
+@pytest.mark.kernel
+def test_a_failure_is_shown_with_its_error_there_and_raises_nowhere(kernel: Kernel) -> None:
+    kernel.good("%%pipeline --quiet\npipeline: bad\nsteps:\n- tool: {name: fail}")
+    cell = kernel.good("h = %run_pipeline_async bad")
+    more(cell, "no pears")
+    assert "step.tool-failed" in cell.outputs[0]["text/plain"]
+    assert not cell.of("error")
+
+
+@pytest.mark.kernel
+def test_it_can_be_shown_again_alive(kernel: Kernel) -> None:
+    cell = started(kernel)
+    again = kernel.good("h")
+    more(again, "running")
+    open_gate(kernel)
+    more(cell, "✓ ok")
+    more(again, "✓ ok")
