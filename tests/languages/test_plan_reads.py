@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,14 @@ def test_reads(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_an_expression_alone_reads_the_same(row: dict[str, Any]) -> None:
     context = {"messages": row["messages"], "instance": row["instance"]} if "instance" in row else row["messages"]
+    assert value_or_code(lambda: agf.evaluate("reference", row["ref"], context)) == row.get("value", row.get("error"))
+
+
+def value_or_code(work: Callable[[], Any]) -> Any:
     try:
-        found = agf.evaluate("reference", row["ref"], context)
+        return work()
     except agf.AgfError as error:
-        assert error.code == row["error"]
-    else:
-        assert found == row["value"]
+        return error.code
 
 
 def output(path: str, value: Any, method: str | None = None, instance: str | None = None) -> dict[str, Any]:
@@ -134,11 +136,8 @@ def test_what_is_printed_is_read_as_it_was(expression: Expression) -> None:
 @settings(max_examples=2_000, deadline=None)
 @given(st.text("†$ab.[]()|&\"'\\ 01①*", max_size=20))
 def test_any_text_is_read_or_refused_at_a_place(text: str) -> None:
-    try:
-        parse(Source("", text).span())
-    except agf.DefinitionError as error:
-        assert error.code in ("plan.bad-reference", "plan.bad-expression")
-        assert error.diagnostic.span is not None
+    said = value_or_code(lambda: parse(Source("", text).span()))
+    assert said in ("plan.bad-reference", "plan.bad-expression") or parse(Source("", str(said)).span()) == said
 
 
 # --- what a reading costs ---
@@ -190,7 +189,7 @@ def test_a_log_that_grows_leaves_what_it_was() -> None:
     assert [len(log) for log in (first, second, other, other.until(2), other.until(0))] == [1, 2, 3, 2, 0]
     assert resolve(other.until(1), "†state.x") == 1
     assert list(second) == [output("†state.x", 1), output("†state.x", 2)]
-    with pytest.raises(agf.StepError, match="†state.y"):
+    with pytest.raises(agf.StepError, match=r"†state[.]y"):
         resolve(second, "†state.y")
 
 
@@ -199,7 +198,8 @@ def test_a_log_that_grows_leaves_what_it_was() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["†", "†.a", "†a.", "†a..b", "† a", "†1", "†a[", "†a[]", "†a[-1]", "†a[\"x]", "†a.b[x]", "†a.b.[0]", "a", "$state.a"],
+    ["†", "†.a", "†a.", "†a..b", "† a", "†1", "†a[", "†a[]", "†a[-1]", "†a[\"x]", "†a.b[x]", "†a.b.[0]", "a",
+     "$state.a"],
 )  # fmt: skip
 def test_a_malformed_reference_is_refused(text: str) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
@@ -216,10 +216,8 @@ def test_a_malformed_expression_is_refused(text: str) -> None:
 
 def test_no_text_drives_the_parser_over_a_bound() -> None:
     for text in ("(" * 100_000, "†a" + ".b" * 100_000, "†a || " * 50_000 + "†a", "(" * 51 + "†a" + ")" * 51):
-        try:
-            resolve([{"type": "data", "kind": "a", "data": 1}], text)
-        except agf.AgfError as error:
-            assert error.code.startswith("plan.")
+        said = value_or_code(lambda text=text: resolve([{"type": "data", "kind": "a", "data": 1}], text))
+        assert said == 1 or str(said).startswith("plan.")
 
 
 def test_a_reading_is_a_copy() -> None:
@@ -235,7 +233,7 @@ def test_an_opaque_value_is_the_same_object() -> None:
 
 
 def test_an_error_names_what_was_not_found() -> None:
-    with pytest.raises(agf.StepError, match="†state.nope") as caught:
+    with pytest.raises(agf.StepError, match=r"†state[.]nope") as caught:
         resolve([output("†state.x", 1)], "†state.nope || †input.nope")
     assert caught.value.code == "plan.not-found"
 
