@@ -14,13 +14,16 @@ from typing import Any
 import agf_magics as agf
 
 from . import settings
-from .define import read
+from .define import read, source_of
 from .draw.page import progress_text
+from .engine.events import Question
 from .engine.perform import clock
 from .flow.values import Value
+from .languages import told
 from .launch import begin
 from .registry import default
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
+from .typed import typed
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         settings.current.settings = settings.read(Path.cwd())
+        settings.current.ask = _ask
         for module in options.tools:
             if not _import(module):
                 parser.error(f"--tools: there is no module {module!r}")
@@ -53,7 +57,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    found = read(options.file, "pipeline", strict=options.strict, registry=default()).findings
+    source = source_of(options.file)
+    found = read(source, told(source.text), strict=options.strict, registry=default()).findings
     for diagnostic in found:
         print(f"{diagnostic.severity}: {diagnostic}", file=sys.stderr)
     print(f"{options.file}: ok" + (f", {len(found)} findings" if found else ""))
@@ -74,7 +79,7 @@ def _draw(options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="agf-magics", description="Run, check or draw a pipeline file.")
+    parser = argparse.ArgumentParser(prog="agf-magics", description="Run, check or draw a definition's file.")
     acts = parser.add_subparsers(required=True, metavar="run|check|draw")
     for name, act, about in (
         ("run", _run, "run it and print its output as JSON"),
@@ -83,10 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     ):
         one = acts.add_parser(name, help=about, description=about)
         one.set_defaults(act=act)
-        one.add_argument("file", type=Path, help="a pipeline file (YAML)")
+        one.add_argument("file", type=Path, help="a definition in any of the languages (YAML or JSON)")
         about = "a module or .py file that registers tools and agents"
         one.add_argument("--tools", action="append", default=[], metavar="MODULE", help=about)
-        about = "another pipeline, one that is called"
+        about = "another definition, one that is called"
         one.add_argument("--define", action="append", default=[], type=Path, metavar="FILE", help=about)
     chosen = acts.choices
     chosen["run"].add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
@@ -95,6 +100,16 @@ def _parser() -> argparse.ArgumentParser:
     chosen["check"].add_argument("--strict", action="store_true", help="warnings refuse too")
     chosen["draw"].add_argument("--out", type=Path, metavar="FILE", help="where to save it: .svg, .dot or .txt")
     return parser
+
+
+def _ask(question: Question) -> bool | str:
+    """On stderr: what is printed is the output alone."""
+    return typed(question, say=lambda text: print(text, file=sys.stderr), read=_read)
+
+
+def _read(prompt: str) -> str:
+    print(prompt, end="", file=sys.stderr, flush=True)
+    return input()
 
 
 def _import(module: str) -> bool:

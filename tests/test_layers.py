@@ -38,6 +38,7 @@ MAY = {
     "engine": ("text", "flow", "registry"),
     "draw": ("text", "flow", "engine.progress", "engine.events"),
     **dict.fromkeys(("settings", "files", "define", "trace", "handle", "launch", "launches"), LAYERS),
+    "typed": ("draw.plain", "engine.events", "engine.host"),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 

@@ -21,14 +21,14 @@ CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
 
 def progress_html(progress: Progress, *, now: float) -> str:
     """The run as a table, a row per step; ``now`` is on the clock of the events."""
-    return "".join((steps_html(progress, now=now), failures_html(progress), warnings_html(progress.warnings),
-                    error_html(progress.error) if progress.error else ""))  # fmt: skip
+    return "".join((steps_html(progress, now=now), questions_html(progress), failures_html(progress),
+                    warnings_html(progress.warnings), error_html(progress.error) if progress.error else ""))  # fmt: skip
 
 
 def progress_text(progress: Progress, *, now: float) -> str:
     """The same as text."""
-    said = [headline(progress, now=now), *steps_text(progress, now=now), *failures_text(progress)]
-    said += warnings_text(progress.warnings)
+    said = [headline(progress, now=now), *steps_text(progress, now=now), *questions_text(progress)]
+    said += [*failures_text(progress), *warnings_text(progress.warnings)]
     return "\n".join([*said, *(["", error_text(progress.error)] if progress.error else [])])
 
 
@@ -62,6 +62,20 @@ def steps_text(progress: Progress, *, now: float) -> list[str]:
         rows.append((words(row), step, _elements(row, counted_.get(row.key)), duration(_seconds(row, now)), _id(row)))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(4)]
     return [("  " + "  ".join((*map(padded, row, widths), row[4]))).rstrip() for row in rows]
+
+
+def questions_html(progress: Progress) -> str:
+    """What a person is being asked."""
+    asked = "".join(
+        f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code></li>"
+        for question in list(progress.asked.values())
+    )
+    return f'<p style="margin:4px 0 0">? waits for an answer:</p><ul style="margin:2px 0">{asked}</ul>' if asked else ""
+
+
+def questions_text(progress: Progress) -> list[str]:
+    asked = list(progress.asked.values())
+    return [f"? waits for an answer: {line(one.text, 300)}  {line(one.where, 100)}".rstrip() for one in asked]
 
 
 def failures_html(progress: Progress) -> str:

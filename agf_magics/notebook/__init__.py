@@ -48,6 +48,7 @@ def load(shell: Any) -> None:
         tab = matcher(lambda: Known(magics.registry, shell.user_ns, magics.frame))
         _put(undo, shell.Completer.custom_matchers, tab)
         _put(undo, shell.input_transformers_cleanup, magics.with_body, first=True)
+        _ask(undo, shell)
         rendering.install(undo, shell, lambda: config.traceback == "full")
         rendering.formats(undo, shell, lambda run: magics.is_shown(run) or magics.show_again(run))
         magics.undo = undo.pop_all()
@@ -63,6 +64,18 @@ def unload(shell: Any) -> None:
 
     if any(thread.name == "agf-engine" for thread in threading.enumerate()):
         EngineLoop.current().abandon()
+
+
+def _ask(undo: ExitStack, shell: Any) -> None:
+    """Let questions come to the notebook while the extension is loaded."""
+    from ..settings import current
+    from . import ask
+    from .view import is_watched
+
+    undo.callback(setattr, current, "ask", current.ask)
+    undo.callback(setattr, current, "ask_behind", current.ask_behind)
+    current.ask = ask.here
+    current.ask_behind = ask.behind if is_watched(shell) else None
 
 
 def _forget(shell: Any, config: Any, before: Any) -> None:

@@ -19,7 +19,17 @@ from types import FrameType
 from typing import Any, ClassVar, Protocol
 
 from ..draw.diagram import Diagram
-from ..draw.page import failures_html, failures_text, headline, steps_html, steps_text, warnings_html, warnings_text
+from ..draw.page import (
+    failures_html,
+    failures_text,
+    headline,
+    questions_html,
+    questions_text,
+    steps_html,
+    steps_text,
+    warnings_html,
+    warnings_text,
+)
 from ..draw.plain import duration, line
 from ..draw.run_page import run_html, run_text
 from ..draw.tally import words
@@ -308,7 +318,12 @@ def _mode(wanted: str, shell: Any) -> str:
         return wanted
     if getattr(shell, "kernel", None) is None:
         return "text"
-    return "widget" if any(name in os.environ for name in FRONT_ENDS) else "html"
+    return "widget" if is_watched(shell) else "html"
+
+
+def is_watched(shell: Any) -> bool:
+    """Whether somebody looks at the kernel in a front end that shows widgets."""
+    return getattr(shell, "kernel", None) is not None and any(name in os.environ for name in FRONT_ENDS)
 
 
 def _hears_clicks(shell: Any) -> bool:
@@ -327,8 +342,10 @@ def _page(run: Run) -> tuple[str, str]:
     if run.status == "ok" or (run.behind and run.done):
         return run_html(run), run_text(run)
     progress, now = run.progress, clock()
-    html = steps_html(progress, now=now) + failures_html(progress) + warnings_html(run.warnings)
-    text = [headline(progress, now=now), *steps_text(progress, now=now), *failures_text(progress)]
+    html = steps_html(progress, now=now) + questions_html(progress) + failures_html(progress)
+    html += warnings_html(run.warnings)
+    text = [headline(progress, now=now), *steps_text(progress, now=now), *questions_text(progress)]
+    text += failures_text(progress)
     return html, "\n".join([*text, *warnings_text(run.warnings)])
 
 

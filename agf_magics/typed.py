@@ -1,0 +1,75 @@
+"""A question to a person who types the answer: in a cell that waits, in a terminal, through a pipe.
+
+What was meant is asked again until it is understood; that nobody is there (no standard input, its end, a kernel without
+one) is told to the engine, which lets an approval be denied and a run wait (decision A18).
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+
+from .draw.plain import line, plain
+from .engine.events import Question
+from .engine.host import Nobody
+
+ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+TRIES = 20
+"""Answers that are not understood before nobody is taken to be there: a pipe may send anything."""
+
+
+def typed(
+    question: Question, *, say: Callable[[str], object] = print, read: Callable[[str], str] | None = None
+) -> bool | str:
+    """The answer: True or False for an approval, one of the choices, else the text. Raises Nobody."""
+    say(told(question))
+    for _ in range(TRIES):
+        found = understood(question, _read(read or builtins.input, _prompt(question)))
+        if found is not None:
+            return found
+        say(f"please answer {_prompt(question).strip()}")
+    raise Nobody(f"no answer that could be understood in {TRIES} tries")
+
+
+def told(question: Question) -> str:
+    """The question as it is shown: whoever wrote it may have put anything in it."""
+    text = plain(question.text, 4_000)
+    choices = [f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)]
+    return "\n".join([text, *choices])
+
+
+def understood(question: Question, text: str) -> bool | str | None:
+    """What ``text`` says to it; None where that is nothing it asks for.
+
+    >>> understood(Question("Which?", ("red", "green")), "2")
+    'green'
+    """
+    text = text.strip()
+    if question.approval:
+        return ANSWERS.get(text.lower())
+    if not question.choices:
+        return text
+    return _choice(text, question.choices)
+
+
+def _choice(text: str, choices: Sequence[str]) -> str | None:
+    """By its whole text, its number, or a beginning that no other has."""
+    if text in choices:
+        return text
+    if text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= len(choices):
+        return choices[int(text[:6]) - 1]
+    near = [choice for choice in choices if text and choice.lower().startswith(text.lower())]
+    return near[0] if len(near) == 1 else None
+
+
+def _prompt(question: Question) -> str:
+    if question.approval:
+        return "yes or no: "
+    return f"1 to {len(question.choices)}: " if question.choices else "your answer: "
+
+
+def _read(read: Callable[[str], str], prompt: str) -> str:
+    try:
+        return read(prompt)
+    except (EOFError, OSError, RuntimeError) as error:  # no input, its end, a kernel that offers none
+        raise Nobody("nobody is there to answer") from error

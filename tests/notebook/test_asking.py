@@ -1,0 +1,237 @@
+"""Asking a person: typed in a cell and in a terminal, clicked beside a run in the background, nobody there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agf_magics.engine.events import Question
+from agf_magics.engine.host import Nobody
+from agf_magics.notebook import ask
+from agf_magics.settings import current
+from agf_magics.typed import TRIES, told, typed, understood
+from tests.notebook.conftest import Kernel, Shell, code
+
+COLOURS = Question("Which?", ("red", "green", "grey"))
+SURE = Question("may it run?", approval=True)
+
+GUARDED = """\
+schema_version: "1.0.0"
+metadata: {id: guarded, name: guarded, version: "1", description: asks first}
+interface: {input: {type: object}, output: {}}
+action_space:
+  local_agents: [{alias: writer, source: writer.agf.yaml, approval: true}]
+execution_policy:
+  id: agf.sequential
+  config: {steps: [{agent: writer, input_mapping: {topic: parent.input.topic}}]}
+"""
+WRITER = "from agf_magics import agent\n@agent\ndef writer(topic: str) -> str:\n    return 'on ' + topic\n"
+
+
+def answers(*lines: str) -> Any:
+    """Who types these lines, and then the end of the input."""
+    left = iter(lines)
+
+    def read(prompt: str) -> str:
+        try:
+            return next(left)
+        except StopIteration:
+            raise EOFError from None
+
+    return read
+
+
+def said_to(question: Question, *lines: str) -> tuple[bool | str, list[str]]:
+    said: list[str] = []
+    return typed(question, say=said.append, read=answers(*lines)), said
+
+
+# --- what is understood ---
+
+
+@pytest.mark.parametrize(("text", "found"), [("y", True), (" YES ", True), ("no", False), ("", None), ("maybe", None)])
+def test_an_approval_is_yes_or_no_and_nothing_else(text: str, found: bool | None) -> None:
+    assert understood(SURE, text) is found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("2", "green"), ("red", "red"), ("RE", "red"), ("gr", None), ("0", None), ("4", None), ("", None)],
+)
+def test_a_choice_is_its_text_its_number_or_a_beginning_of_its_own(text: str, found: str | None) -> None:
+    assert understood(COLOURS, text) == found
+
+
+def test_a_choice_that_is_a_number_is_that_choice() -> None:
+    assert understood(Question("How many?", ("3", "1")), "1") == "1"
+
+
+def test_what_is_not_understood_is_asked_again() -> None:
+    found, said = said_to(SURE, "perhaps", "y")
+    assert found is True
+    assert said == ["may it run?", "please answer yes or no:"]
+
+
+@pytest.mark.parametrize("lines", [(), ("what?",) * TRIES], ids=["the end", "nonsense"])
+def test_the_end_of_the_input_and_endless_nonsense_are_nobody(lines: Iterable[str]) -> None:
+    with pytest.raises(Nobody):
+        said_to(SURE, *lines)
+
+
+def test_a_question_cannot_steer_the_terminal_or_grow_without_end() -> None:
+    shown = told(Question("\x1b[2Jdelete \u202eall" + "x" * 10_000, ("a\nb",)))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert len(shown) < 5_000
+    assert shown.endswith("  1. a b")
+
+
+# --- in a cell ---
+
+
+@pytest.fixture
+def guarded(shell: Shell) -> Shell:
+    shell.good(WRITER)
+    shell.good(f"%%policy --quiet\n{GUARDED}")
+    return shell
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+def test_a_cell_that_waits_asks_by_input(guarded: Shell, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    monkeypatch.setattr("builtins.input", answers(answer))
+    shown = guarded.run("r = %run_pipeline guarded --set topic=pears")
+    assert 'may writer with {"topic":"pears"} run?' in shown.out.replace("'", "").replace("agent ", "")
+    assert shown.ok == (answer == "yes")
+    if answer == "no":
+        assert code(shown) == "step.denied"
+        assert "it was denied" in str(shown.error)
+
+
+def test_a_terminal_without_input_denies_an_approval(guarded: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.input", answers())
+    shown = guarded.run("%run_pipeline guarded --set topic=pears")
+    assert code(shown) == "step.denied"
+    assert "nobody is there to approve it" in str(shown.error)
+
+
+def test_unloading_leaves_nobody_to_ask(shell: Shell) -> None:
+    assert current.ask is ask.here
+    shell.good("%unload_ext agf_magics")
+    assert current.ask is None
+
+
+def test_a_kernel_asks_on_its_own_channel(headless: Kernel) -> None:
+    headless.good(f"{WRITER}")
+    headless.good(f"%%policy --quiet\n{GUARDED}")
+    id = headless.client.execute("run = %run_pipeline guarded --set topic=pears --quiet", allow_stdin=True)
+    asked = headless.client.get_stdin_msg(timeout=60)
+    assert asked["content"]["prompt"] == "yes or no: "
+    headless.client.input("yes")
+    assert headless.reply(id)["status"] == "ok"
+    assert "on pears" in str(headless.good("print(run.output)").printed)
+
+
+def test_a_notebook_that_nobody_looks_at_denies_and_says_so(headless: Kernel) -> None:
+    headless.good(f"{WRITER}")
+    headless.good(f"%%policy --quiet\n{GUARDED}")
+    id = headless.client.execute("%run_pipeline guarded --set topic=pears --quiet", allow_stdin=False)
+    reply = headless.reply(id)
+    assert reply["status"] == "error"
+    assert "nobody is there to approve it" in reply["evalue"]
+
+
+# --- beside a run ---
+
+
+def click(question: Question, choose: Callable[[ask.Form], None]) -> bool | str:
+    """What comes of clicking in the widgets of ``question``."""
+
+    async def clicked() -> bool | str:
+        answer: asyncio.Future[bool | str] = asyncio.get_running_loop().create_future()
+        form = ask.Form(question, answer)
+        choose(form)
+        found = await answer
+        form.close()
+        return found
+
+    return asyncio.run(clicked())
+
+
+def row(form: Any) -> list[Any]:
+    return list(form.box.children[1].children)
+
+
+def test_few_choices_are_buttons() -> None:
+    assert click(COLOURS, lambda form: row(form)[1].click()) == "green"
+
+
+def test_only_the_first_click_counts() -> None:
+    def hurried(form: ask.Form) -> None:
+        for button in row(form):
+            button.click()
+
+    assert click(COLOURS, hurried) == "red"
+
+
+def test_an_approval_has_two_buttons() -> None:
+    assert click(SURE, lambda form: row(form)[0].click()) is True
+    assert click(SURE, lambda form: row(form)[1].click()) is False
+
+
+def test_a_text_is_written_into_a_field_and_many_choices_are_a_list() -> None:
+    def write(form: Any) -> None:
+        field, button = row(form)
+        field.value = "pears"
+        button.click()
+
+    assert click(Question("What?"), write) == "pears"
+    many = Question("Which?", tuple(f"n{i}" for i in range(40)))
+
+    def choose(form: Any) -> None:
+        field, button = row(form)
+        field.value = "n39"
+        button.click()
+
+    assert click(many, choose) == "n39"
+
+
+def test_a_question_is_escaped_and_what_stays_has_its_answer() -> None:
+    page = ask.frozen(Question("<script>x</script>", where="<b>"), "<i>yes")
+    assert set(page) == {"text/html", "text/plain"}
+    assert not [tag for tag in ("<script>", "<b>", "<i>") if tag in page["text/html"]]
+    assert page["text/plain"].endswith("→ <i>yes")
+
+
+# --- in a terminal ---
+
+
+def command_line(folder: Path, answer: str) -> subprocess.CompletedProcess[str]:
+    (folder / "tools.py").write_text(WRITER)
+    (folder / "guarded.agf.yaml").write_text(GUARDED)
+    (folder / "input.json").write_text(json.dumps({"topic": "pears"}))
+    line = ["run", "guarded.agf.yaml", "--tools", "tools.py", "--input", "input.json"]
+    root = str(Path(__file__).parents[2])
+    return subprocess.run(
+        [sys.executable, "-m", "agf_magics", *line], cwd=folder, input=answer, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": root}, check=False,
+    )  # fmt: skip
+
+
+def test_the_command_line_asks_on_stderr_and_takes_the_answer_from_its_input(tmp_path: Path) -> None:
+    done = command_line(tmp_path, "yes\n")
+    assert json.loads(done.stdout) == "on pears"
+    assert "yes or no: " in done.stderr
+
+
+def test_the_command_line_without_an_answer_denies(tmp_path: Path) -> None:
+    done = command_line(tmp_path, "")
+    assert done.returncode == 1
+    assert "nobody is there to approve it" in done.stderr
