@@ -75,7 +75,7 @@ def explained(error: Exception, model: str, where: str) -> ModelFault:
 def timed_out(model: str, seconds: float | None) -> ModelFault:
     within = f" within {seconds:g} s" if seconds else ""
     return fault(
-        "timeout", f"{model} did not answer{within}", "%config AgfMagics.model_timeout sets how long it may take"
+        "model.timeout", f"{model} did not answer{within}", "%config AgfMagics.model_timeout sets how long it may take"
     )
 
 

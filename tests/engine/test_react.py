@@ -1,0 +1,484 @@
+"""A model's session in a run: every request and every tool call a step, with the limits, the order and the errors of
+steps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+import agf_magics as agf
+from agf_magics.engine import events as ev
+from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
+from tests.engine.virtual_time import run_virtual
+
+Turn = ModelResponse | BaseException
+Asked = tuple[list[ModelMessage], AgentInfo]
+
+
+def text(said: str) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(said)])
+
+
+def call(*wanted: tuple[str, Any]) -> ModelResponse:
+    return ModelResponse(parts=[ToolCallPart(name, given, f"c{number}") for number, (name, given) in enumerate(wanted)])
+
+
+class Script:
+    """A model that gives one turn after another, the last one again and again, and knows what it was asked."""
+
+    def __init__(self, *turns: Turn) -> None:
+        self.turns = turns
+        self.asked: list[Asked] = []
+
+    def model(self) -> FunctionModel:
+        async def answer(
+            messages: list[ModelMessage], info: AgentInfo
+        ) -> ModelResponse:
+            turn = self.turns[min(len(self.asked), len(self.turns) - 1)]
+            self.asked.append((messages, info))
+            if isinstance(turn, BaseException):
+                raise turn
+            return turn
+
+        return FunctionModel(answer)
+
+    @property
+    def offered(self) -> list[list[str]]:
+        return [[tool.name for tool in info.function_tools] for _, info in self.asked]
+
+    def told(self, tool: str) -> list[str]:
+        """What it was told of the calls of a tool, the last time it was asked."""
+        parts = (part for message in self.asked[-1][0] for part in message.parts)
+        return [str(part.content) for part in parts if isinstance(part, ToolReturnPart) and part.tool_name == tool]
+
+
+@pytest.fixture
+def registry() -> agf.Registry:
+    made = agf.Registry()
+
+    @agf.tool(registry=made)
+    def add(x: int, y: int) -> int:
+        """The sum."""
+        return x + y
+
+    @agf.tool(registry=made)
+    def fail() -> None:
+        """Fails."""
+        raise ValueError("no pears")
+
+    return made
+
+
+ASK = """
+pipeline: sum
+steps:
+- agent: {prompt: "What is 2 + 3?"}
+"""
+
+SUM = """
+schema: Sum
+fields:
+  total: {type: number}
+---
+pipeline: sum
+steps:
+- agent: {prompt: "What is 2 + 3?", schema: Sum}
+"""
+
+
+def run(text: str, registry: agf.Registry, script: Script | None = None, **options: Any) -> agf.Run:
+    if script is not None:
+        registry.choose(script.model())
+    return agf.run(text, registry=registry, **options)
+
+
+def refusal(text: str, registry: agf.Registry, script: Script | None = None, **options: Any) -> agf.StepError:
+    with pytest.raises(agf.StepError) as caught:
+        run(text, registry, script, **options)
+    return caught.value
+
+
+# --- a session ---
+
+
+def test_a_model_answers_where_no_agent_does(registry: agf.Registry) -> None:
+    assert run(ASK, registry, Script(text("5"))).output == "5"
+
+
+def test_a_registered_agent_answers_before_the_configured_model(registry: agf.Registry) -> None:
+    @agf.agent(registry=registry)
+    def clerk(prompt: str) -> str:
+        return "six"
+
+    script = Script(text("5"))
+    assert run(ASK, registry, script).output == "six"
+    assert script.asked == []
+
+
+def test_each_request_and_each_call_is_a_step(registry: agf.Registry) -> None:
+    script = Script(call(("add", {"x": 2, "y": 3}), ("add", {"x": 1, "y": 1})), text("5"))
+    seen: list[ev.Event] = []
+    done = run(ASK, registry, script, on_event=seen.append)
+    assert done.output == "5"
+    assert (done.calls, done.sessions) == (2, 1)
+    finished = {event.at: event.value for event in seen if isinstance(event, ev.StepFinished)}
+    assert finished[("steps[0]", "session.then.tools.call", 0, 0)] == 5
+    assert finished[("steps[0]", "session.then.tools.call", 0, 1)] == 2
+    assert finished[("steps[0]", "session.ask", 1)]["text"] == "5"
+    assert script.told("add") == ["5", "2"]
+
+
+def test_what_fails_is_told_to_the_model_and_ends_nothing(registry: agf.Registry) -> None:
+    script = Script(call(("fail", {}), ("nope", {}), ("add", {"x": "two"}), ("add", '{"x"')), text("sorry"))
+    assert run(ASK, registry, script).output == "sorry"
+    assert script.told("fail") == ["Error: tool 'fail' failed: ValueError: no pears"]
+    assert script.told("nope")[0].startswith("Error: there is no tool 'nope' here")
+    assert script.told("add")[0].startswith("Error: tool 'add' needs 'y'; expects a whole number for 'x'")
+    assert script.told("add")[1].startswith("Error: the arguments for 'add' are not JSON")
+
+
+def test_calls_of_one_reply_run_side_by_side(registry: agf.Registry) -> None:
+    both = asyncio.Barrier(2)
+
+    @agf.tool(registry=registry)
+    async def meet() -> str:
+        await both.wait()
+        return "met"
+
+    assert run(ASK, registry, Script(call(("meet", {}), ("meet", {})), text("ok"))).output == "ok"
+
+
+def test_with_the_last_step_the_model_must_answer(registry: agf.Registry) -> None:
+    script = Script(call(("add", {"x": 2, "y": 3})))
+    agf.model_agent("clerk", model=script.model(), max_steps=3, registry=registry)
+    found = refusal(ASK, registry)
+    assert found.code == "model.max-steps"
+    assert script.offered == [["add", "fail"], ["add", "fail"], []]
+
+
+# --- structured answers ---
+
+
+def test_an_answer_of_a_schema_may_be_text_in_a_fence(registry: agf.Registry) -> None:
+    assert run(SUM, registry, Script(text('```json\n{"total": 5}\n```'))).output == {"total": 5}
+
+
+def test_an_answer_of_a_schema_may_be_the_call_that_is_there_for_it(registry: agf.Registry) -> None:
+    assert run(SUM, registry, Script(call(("final_answer", {"total": 5})))).output == {"total": 5}
+
+
+def test_a_model_is_asked_with_all_fields_required(registry: agf.Registry) -> None:
+    script = Script(call(("final_answer", {"total": 5})))
+    run(SUM, registry, script)
+    assert script.asked[0][1].output_tools[0].parameters_json_schema["required"] == ["total"]
+
+
+def test_a_model_is_asked_again_twice_and_then_fails_with_what_it_said(registry: agf.Registry) -> None:
+    script = Script(text("five"), text('{"total": "five"}'), text('{"total": null}'))
+    found = refusal(SUM, registry, script)
+    assert found.code == "agent.reply-schema"
+    assert "total" in found.diagnostic.message
+    assert 'it was: {"total": null}' in (found.diagnostic.hint or "")
+    assert len(script.asked) == 3
+    again = script.asked[-1][0][-1].parts[-1]
+    assert "needs a number, not text 'five'" in str(again.content)  # type: ignore[union-attr]
+
+
+def test_a_model_that_mends_its_answer_has_answered(registry: agf.Registry) -> None:
+    done = run(SUM, registry, Script(text("five"), call(("final_answer", {"total": 5}))))
+    assert done.output == {"total": 5}
+    assert done.sessions == 1
+
+
+def test_an_agent_says_what_it_gives(registry: agf.Registry) -> None:
+    gives = {"type": "array", "items": {"type": "integer"}}
+    agf.model_agent("clerk", model=Script(text("[1, 2]")).model(), gives=gives, registry=registry)
+    assert run(ASK, registry).output == [1, 2]
+
+
+# --- who may use what ---
+
+
+def test_tools_are_offered_as_far_as_everybody_allows_them(registry: agf.Registry) -> None:
+    script = Script(text("ok"))
+    agf.model_agent("clerk", model=script.model(), tools=["add"], registry=registry)
+    run("pipeline: p\nsteps:\n- agent: {prompt: a, capabilities: {tools: [add, fail]}}", registry)
+    run("pipeline: p\nsteps:\n- agent: {prompt: a, identity: clerk, capabilities: {tools: [fail]}}", registry)
+    assert script.offered == [["add"], []]
+
+
+def test_a_tool_that_is_not_granted_is_not_called(registry: agf.Registry) -> None:
+    script = Script(call(("fail", {})), text("ok"))
+    agf.model_agent("clerk", model=script.model(), tools=["add"], registry=registry)
+    done = run("pipeline: p\nsteps:\n- agent: {prompt: a, identity: clerk}", registry)
+    assert done.calls == 0
+    assert script.told("fail")[0].startswith("Error: there is no tool 'fail' here")
+
+
+def test_an_agent_is_found_by_its_name_and_told_its_instructions(registry: agf.Registry) -> None:
+    script = Script(text("ok"))
+    agf.model_agent("first", model=Script(text("no")).model(), registry=registry)
+    agf.model_agent("clerk", model=script.model(), instructions=" Be  brief.\n", temperature=0.5, registry=registry)
+    assert run("pipeline: p\nsteps:\n- agent: {prompt: a, identity: clerk}", registry).output == "ok"
+    messages, info = script.asked[0]
+    assert messages[0].parts[0].content == " Be  brief.\n"  # type: ignore[union-attr]
+    assert (info.model_settings or {})["temperature"] == 0.5
+
+
+def test_a_secret_that_a_model_says_is_not_shown_and_reaches_its_tool(registry: agf.Registry) -> None:
+    got: list[str] = []
+
+    @agf.tool(secret=["token"], registry=registry)
+    def login(token: str) -> str:
+        got.append(token)
+        return "in"
+
+    seen: list[ev.Event] = []
+    run(ASK, registry, Script(call(("login", {"token": "open-sesame"})), text("ok")), on_event=seen.append)
+    assert got == ["open-sesame"]
+    assert "open-sesame" not in repr(seen)
+
+
+# --- limits ---
+
+
+def test_a_session_counts_once_as_a_spawn(registry: agf.Registry) -> None:
+    script = Script(call(("add", {"x": 2, "y": 3})), text("5"))
+    assert run(ASK, registry, script, limits=agf.Limits(spawns=1)).sessions == 1
+    two = ASK + '- agent: {prompt: "again"}\n'
+    assert refusal(two, registry, Script(text("5")), limits=agf.Limits(spawns=1)).code == "limit.spawns"
+
+
+def test_the_calls_of_a_reply_are_no_scope_of_a_fan_out(registry: agf.Registry) -> None:
+    script = Script(call(("add", {"x": 2, "y": 3})), text("5"))
+    nested = """
+pipeline: p
+steps:
+- for_each: {items: [1], on_error: abort, do: {agent: {prompt: a}}, collect: {transform: {value: pipe}}}
+"""
+    assert run(nested, registry, script, limits=agf.Limits(fan_out_depth=1)).output == ["5"]
+
+
+def test_a_fan_out_that_needs_more_sessions_than_are_left_is_refused_before_it_begins(registry: agf.Registry) -> None:
+    nested = """
+pipeline: p
+steps:
+- for_each: {items: [1, 2, 3], on_error: abort, do: {agent: {prompt: a}}, collect: {transform: {value: pipe}}}
+"""
+    script = Script(text("5"))
+    assert refusal(nested, registry, script, limits=agf.Limits(spawns=2)).code == "limit.spawns"
+    assert script.asked == []
+
+
+POLICY = """
+schema_version: "1.0.0"
+metadata: {id: t, name: T, version: "1.0.0", description: test}
+interface: {input: {}, output: {}}
+constraints: %s
+action_space:
+  local_tools: [{alias: plus, name: add}]
+execution_policy:
+  id: agf.react
+  config: {instructions: Add., model: "openai:gpt-4o"}
+"""
+
+
+def policy(constraints: str, registry: agf.Registry) -> agf.Flow:
+    return agf.load(POLICY % constraints, "policy", registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "code"),
+    [
+        ("{limits: {max_llm_calls: 1}}", "limit.model-calls"),
+        ("{limits: {max_tool_calls: 0}}", "limit.tool-calls"),
+        ("{budget: {max_token_usage: 1}}", "limit.tokens"),
+    ],
+)
+def test_what_a_definition_allows_itself_is_held(registry: agf.Registry, constraints: str, code: str) -> None:
+    registry.choose(Script(call(("plus", {"x": 2, "y": 3})), text("5")).model())
+    with pytest.raises(agf.StepError) as caught:
+        agf.run(policy(constraints, registry), {"q": "?"}, registry=registry)
+    assert caught.value.code == code
+
+
+def test_an_alias_means_the_tool_of_its_name_and_a_run_says_which_model_answered(registry: agf.Registry) -> None:
+    script = Script(call(("plus", {"x": 2, "y": 3})), text("5"))
+    registry.choose(script.model())
+    done = agf.run(policy("{}", registry), {"q": "?"}, registry=registry)
+    assert (done.output, done.calls, script.offered[0]) == ("5", 1, ["plus"])
+    assert "'openai:gpt-4o'" in done.note
+
+
+def test_a_definitions_own_model_is_asked_where_none_is_configured(
+    registry: agf.Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.run(policy("{}", registry), {"q": "?"}, registry=registry)
+    assert caught.value.code == "model.no-key"
+
+
+# --- time ---
+
+BUSY = ModelHTTPError(429, "m", {"error": {"message": "slow down"}})
+
+
+def in_virtual_time(registry: agf.Registry, script: Script, **options: Any) -> tuple[agf.Run, float]:
+    registry.choose(script.model())
+
+    async def main() -> tuple[agf.Run, float]:
+        done = await agf.arun(ASK, registry=registry, raises=False, **options)
+        return done, asyncio.get_running_loop().time()
+
+    return run_virtual(main())
+
+
+def test_a_provider_that_is_busy_is_asked_again_a_little_later(registry: agf.Registry) -> None:
+    done, took = in_virtual_time(registry, Script(BUSY, BUSY, text("5")))
+    assert (done.output, took) == ("5", pytest.approx(1 + 2, abs=0.1))
+    assert [found.code for found in done.warnings] == ["model.retried", "model.retried"]
+
+
+def test_a_provider_that_stays_busy_is_given_up(registry: agf.Registry) -> None:
+    script = Script(BUSY)
+    done, took = in_virtual_time(registry, script)
+    assert done.error is not None
+    assert (done.error.code, len(script.asked)) == ("model.rate-limit", 4)
+    assert took == pytest.approx(1 + 2 + 4, abs=0.1)
+
+
+def test_a_provider_is_waited_for_as_long_as_it_asks(registry: agf.Registry) -> None:
+    later = ModelHTTPError(429, "m", retry_after=30)
+    assert in_virtual_time(registry, Script(later, text("5")))[1] == pytest.approx(30, abs=0.1)
+
+
+def test_a_provider_that_asks_for_an_hour_is_not_waited_for(registry: agf.Registry) -> None:
+    script = Script(ModelHTTPError(429, "m", retry_after=3600))
+    done, _ = in_virtual_time(registry, script)
+    assert done.error is not None
+    assert (done.error.code, len(script.asked)) == ("model.rate-limit", 1)
+
+
+def test_a_model_that_says_nothing_is_given_up(registry: agf.Registry) -> None:
+    async def silent(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await asyncio.sleep(10_000)
+        raise AssertionError("nobody waits so long")
+
+    registry.choose(FunctionModel(silent))
+
+    async def main() -> tuple[agf.Run, float]:
+        limits = agf.Limits(model_timeout=100)
+        done = await agf.arun(ASK, registry=registry, raises=False, limits=limits)
+        return done, asyncio.get_running_loop().time()
+
+    done, took = run_virtual(main())
+    assert done.error is not None
+    assert done.error.code == "model.timeout"
+    assert took == pytest.approx(100, abs=0.1)
+
+
+def test_a_run_is_cancelled_while_a_model_thinks(registry: agf.Registry) -> None:
+    thinking = asyncio.Event()
+
+    async def slow(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        thinking.set()
+        await asyncio.sleep(10_000)
+        raise AssertionError("it was cancelled")
+
+    registry.choose(FunctionModel(slow))
+    seen: list[ev.Event] = []
+
+    async def main() -> None:
+        going = asyncio.create_task(agf.arun(ASK, registry=registry, on_event=seen.append))
+        await thinking.wait()
+        going.cancel()
+        await going
+
+    with pytest.raises(asyncio.CancelledError):
+        run_virtual(main())
+    cancelled = [event.at for event in seen if isinstance(event, ev.StepCancelled)]
+    assert ("steps[0]", "session.ask", 0) in cancelled
+    ended = seen[-1]
+    assert isinstance(ended, ev.RunEnded)
+    assert ended.status == "cancelled"
+
+
+# --- a real server ---
+
+
+@contextmanager
+def served(
+    registry: agf.Registry, script: Sequence[Answer] | Callable[[dict[str, Any]], Answer]
+) -> Iterator[ScriptedServer]:
+    with ScriptedServer(script) as server:
+        registry.choose("openai:scripted", server.url)
+        yield server
+
+
+def test_a_session_with_a_server(registry: agf.Registry) -> None:
+    with served(registry, [calls(("add", {"x": 2, "y": 3})), '{"total": 5}']) as server:
+        assert agf.run(SUM, registry=registry).output == {"total": 5}
+    tool = server.requests[0]["tools"][0]["function"]
+    assert (tool["name"], tool["description"]) == ("add", "The sum.")
+    assert json.loads(server.requests[1]["messages"][-1]["content"]) == 5
+
+
+def test_a_server_that_is_busy_once(registry: agf.Registry) -> None:
+    with served(registry, [failing(429, "slow down", Retry_After="0"), failing(503, "so busy", Retry_After="0"), "5"]):
+        assert agf.run(ASK, registry=registry).output == "5"
+
+
+def test_a_connection_that_stalls_is_cut(registry: agf.Registry) -> None:
+    with served(registry, [Raw(stalls=True)]), pytest.raises(agf.StepError) as caught:
+        agf.run(ASK, registry=registry, limits=agf.Limits(model_timeout=0.2))
+    assert caught.value.code == "model.timeout"
+
+
+def test_sessions_side_by_side_share_a_server(registry: agf.Registry) -> None:
+    text = """
+pipeline: p
+steps:
+- for_each:
+    items: [a, b, c, d]
+    on_error: abort
+    do: {agent: {prompt: "{item}"}}
+    collect: {transform: {value: pipe}}
+"""
+    with served(registry, lambda asked: str(asked["messages"][-1]["content"]).upper()):
+        assert agf.run(text, registry=registry).output == ["A", "B", "C", "D"]
+
+
+# --- before a run, and without one ---
+
+
+def test_nobody_to_answer_is_told_before_a_run(registry: agf.Registry) -> None:
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.run(ASK, registry=registry)
+    assert caught.value.code == "flow.no-agent"
+    assert "AgfMagics.model" in (caught.value.diagnostic.hint or "")
+
+
+def test_a_dry_run_asks_no_model(registry: agf.Registry) -> None:
+    script = Script(text("5"))
+    done = run(SUM, registry, script, dry=True)
+    assert set(done.output) == {"total"}
+    assert (done.sessions, script.asked) == (1, [])
+
+
+def test_a_wrong_model_agent_is_refused(registry: agf.Registry) -> None:
+    with pytest.raises(TypeError, match="temprature"):
+        agf.model_agent("clerk", temprature=1, registry=registry)
+    with pytest.raises(ValueError, match="max_steps"):
+        agf.model_agent("clerk", max_steps=0, registry=registry)
+    with pytest.raises(ValueError, match="user"):
+        agf.model_agent("user", registry=registry)
