@@ -22,6 +22,7 @@ from .flow.values import TooDeep, Value, settle, type_name
 from .handle import Live, Run, RunCancelled, live
 from .keeping import keep
 from .registry import Context, Registry, default
+from .reused import take_over
 from .settings import current
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
 from .text.source import Span
@@ -38,15 +39,19 @@ def run(
     raises: bool = True,
     dry: bool = False,
     ask: Asker | None = None,
+    reuse: bool | str = False,
 ) -> Run:
     """Run a flow (a Flow, a registered name, a file or a definition's text) and wait for its end.
 
     ``input`` seeds the named context of the first step. Raises DefinitionError before the first step when a name is
     unknown or the input lacks what is surely read; StepError when a step fails, RunCancelled when the run is
     interrupted, both with ``raises=False`` found in ``run.error`` instead. ``ask`` puts a question to a person:
-    ``ask(question=…)`` gives the answer, True or False for an approval.
+    ``ask(question=…)`` gives the answer, True or False for an approval. ``reuse`` takes over the results of equal
+    calls: those of the last run of this name (True), or of the run of that id.
     """
-    begun = begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask).wait()
+    begun = begin(
+        flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse
+    ).wait()
     return begun.result() if raises else begun
 
 
@@ -60,9 +65,10 @@ async def arun(
     raises: bool = True,
     dry: bool = False,
     ask: Asker | None = None,
+    reuse: bool | str = False,
 ) -> Run:
     """`run` on the loop that is running: ``await agf.arun(...)``. Plain functions go to worker threads."""
-    made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask)
+    made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse)
     await made.here(emitter(made.progress, on_event))
     return made.result() if raises else made
 
@@ -76,13 +82,16 @@ def start(
     on_event: Callable[[Event], None] | None = None,
     dry: bool = False,
     ask: Asker | None = None,
+    reuse: bool | str = False,
 ) -> Run:
     """Start a run in the background and hand it back at once: `await` it, `wait`, `result`, `cancel`.
 
     Plain functions run on threads of their own. An interrupt does not reach it. Raises DefinitionError as `run` does,
     and has then started nothing.
     """
-    return begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, behind=True)
+    return begin(
+        flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse, behind=True
+    )
 
 
 def begin(
@@ -94,6 +103,7 @@ def begin(
     on_event: Callable[[Event], None] | None = None,
     dry: bool = False,
     ask: Asker | None = None,
+    reuse: bool | str = False,
     enter: Callable[[], None] | None = None,
     behind: bool = False,
     inline: bool = False,
@@ -104,7 +114,9 @@ def begin(
     ``enter`` is called first in every thread that works for the run (the notebook routes prints with it). ``inline``:
     nobody registered the flow, and who runs it may not have written it: it must pass the static gate.
     """
-    made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask, behind=behind, inline=inline)
+    made = prepare(
+        flow, input, registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse, behind=behind, inline=inline
+    )
     made.begin(emitter(made.progress, on_event), enter=enter, behind=behind)
     return made
 
@@ -117,6 +129,7 @@ def prepare(
     limits: Limits | None = None,
     dry: bool = False,
     ask: Asker | None = None,
+    reuse: bool | str = False,
     behind: bool = False,
     inline: bool = False,
 ) -> Run:
@@ -140,6 +153,8 @@ def prepare(
     made = Run(linked, given, limits or current.settings.limits, warnings, dry)
     made.asker = ask
     keep(made)
+    if reuse:
+        take_over(made, reuse)
     return made
 
 

@@ -13,13 +13,12 @@ from .define import all_findings, language_of, load
 from .engine.earlier import Earlier
 from .engine.events import Event, Question
 from .engine.gate import kernel_bound
-from .engine.history import Told, claim, give_back, listed, records, told
+from .engine.history import Told, claim, give_back
 from .engine.host import Asker
 from .engine.journal import Journal
 from .engine.limits import Limits, granted, refuse_inside
 from .engine.link import link
-from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
-from .engine.records import Record
+from .engine.pickles import Unreadable
 from .engine.store import Store, Trouble
 from .files import files
 from .flow.frame import Given
@@ -27,11 +26,12 @@ from .flow.rules import check
 from .flow.steps import Flow
 from .flow.values import Value
 from .handle import Run
-from .keeping import journal_file, watch
+from .keeping import watch
+from .kept import find, journal, readable, refused, unusable
 from .launch import emitter
 from .registry import Context, Registry, default
 from .settings import current
-from .text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from .text.diagnostics import Diagnostic, Diagnostics
 from .work_order import Order, Text, read
 
 
@@ -84,7 +84,7 @@ def take_up(
             ask if answer is None else _answering(answer, ask or (current.ask_behind if behind else current.ask))
         )
         if not claim(store, found.listed):
-            raise _refused("journal.running", f"run {run_id!r} was taken up somewhere else meanwhile")
+            raise refused("journal.running", f"run {run_id!r} was taken up somewhere else meanwhile")
     except Trouble as trouble:
         raise unusable(trouble) from None
     grant = granted.set(made.grant.narrow(granted.get().tools))
@@ -98,37 +98,6 @@ def take_up(
     return made
 
 
-def journal() -> Store:
-    """The journal of this kernel, which must be there. Raises DefinitionError."""
-    path = journal_file()
-    if path is None:
-        hint = "%config AgfMagics.journal says where: '.agf/runs.sqlite'"
-        raise _refused("journal.off", "runs are not kept: there is no journal", hint)
-    try:
-        return Store.at(path)
-    except Trouble as trouble:
-        raise unusable(trouble) from None
-
-
-def unusable(trouble: Trouble) -> DefinitionError:
-    from .engine.journal import CURES
-
-    return _refused(trouble.code, f"the journal cannot be used: {trouble}", CURES[trouble.code])
-
-
-def find(store: Store, run_id: str) -> Told:
-    """A run by its id, or by the beginning of it that no other has. Raises DefinitionError, Trouble."""
-    found = told(store, run_id)
-    if found is None:
-        known = [one.run_id for one in listed(store)]
-        near = [one for one in known if one.startswith(run_id)]
-        found = told(store, near[0]) if run_id and len(near) == 1 else None
-    if found is None:
-        hint = f"it may be {', '.join(near[:5])}" if near else suggest(run_id, known, "runs") or "no run is kept yet"
-        raise _refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
-    return found
-
-
 def _made(
     store: Store,
     found: Told,
@@ -140,19 +109,19 @@ def _made(
 ) -> Run:
     one = found.listed
     if one.status == "ok":
-        raise _refused("journal.finished", f"run {one.run_id!r} came to its end", f"%runs {one.run_id} shows it")
+        raise refused("journal.finished", f"run {one.run_id!r} came to its end", f"%runs {one.run_id} shows it")
     if one.status == "running":
-        raise _refused("journal.running", f"run {one.run_id!r} is going on, here or in another kernel")
+        raise refused("journal.running", f"run {one.run_id!r} is going on, here or in another kernel")
     try:
         order = read(found.work, one.run_id, trust)
-        earlier = Earlier(_readable(store, found, trust), one.status in ("error", "cancelled"))
+        earlier = Earlier(readable(store, found, trust), one.status in ("error", "cancelled"))
     except Unreadable as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"
             if "signature" in str(error)
             else None
         )
-        raise _refused("journal.unreadable", f"run {one.run_id!r} cannot be taken up: {error}", hint) from None
+        raise refused("journal.unreadable", f"run {one.run_id!r} cannot be taken up: {error}", hint) from None
     flow, then, known = as_it_was(order, registry)
     linked, problems = link(flow, then, files(lambda path: load(path, registry=then), known))
     if behind:
@@ -168,32 +137,16 @@ def _made(
     return made
 
 
-def _readable(store: Store, found: Told, trust: bool) -> list[Record]:
-    """The records of a run, with their pickles read. Raises Unreadable for what is not this user's."""
-    key, result = user_key(), []
-    for record in records(store, found.listed.num):
-        if record.form == "pickle" and isinstance(record.value, bytes):
-            parts = (found.listed.run_id, encode(record.at), record.tries, record.value)
-            if not trust and not is_signed(key, record.sign, *parts):
-                raise Unreadable(f"the signature of what {record.name!r} gave is not yours")
-            try:
-                record = record._replace(unpickled=(unpack("pickle", record.value),))
-            except Unreadable as error:
-                raise Unreadable(f"what {record.name!r} gave cannot be read ({error})") from None
-        result.append(record)
-    return result
-
-
 def _given(order: Order, input: Mapping[str, Value] | None, run_id: str) -> Value:
     """The input, with what was not kept of it."""
     missing = [name for name in order.secret if name not in (input or {})]
     if missing:
         names = ", ".join(missing)
         hint = f"give it again: --set {missing[0]}=… (in Python: input={{{missing[0]!r}: …}})"
-        raise _refused("journal.secret", f"run {run_id!r} needs {names}, which is secret and was not kept", hint)
+        raise refused("journal.secret", f"run {run_id!r} needs {names}, which is secret and was not kept", hint)
     if order.unkept and input is None:
         hint = "give it again: --input VAR (in Python: input=…)"
-        raise _refused("journal.input", f"the input of run {run_id!r} was not kept: {order.unkept}", hint)
+        raise refused("journal.input", f"the input of run {run_id!r} was not kept: {order.unkept}", hint)
     if order.unkept:
         return dict(input or {})
     extra = {name: value for name, value in (input or {}).items() if name in order.secret}
@@ -239,6 +192,11 @@ def as_it_was(order: Order, registry: Registry) -> tuple[Flow, Registry, dict[Pa
     return main, then, known
 
 
+def load_text(text: Text) -> Flow | None:
+    """The flow of a definition as it was; None: a builder made it, and it has no text. Raises DefinitionError."""
+    return None if text.made else _loaded(text)[0]
+
+
 def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
     problems = Diagnostics()
     definition = language_of(text.language).load(text.source, problems, current.settings.bounds)
@@ -262,7 +220,3 @@ def _answering(answer: Value, otherwise: Asker | None) -> Asker:
         return otherwise(question)
 
     return ask
-
-
-def _refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
-    return DefinitionError(Diagnostic(code, message, hint=hint))

@@ -13,10 +13,14 @@ OUT = Option("--out", "the variable that receives the run", "new", "VAR")
 DRY = Option("--dry", "call no tool and no agent: they answer with values made from their schemas")
 TIMEOUT = Option("--timeout", "cancel the run after so many seconds", "seconds", "SECONDS")
 PICTURE = Option("--draw", "show the picture; of a run in the colours of what became of each step")
+REUSE = Option(
+    "--reuse", "take over the results of equal calls, of the last run of this name or of RUN", "run", "RUN",
+    optional=True,
+)  # fmt: skip
 QUIET = Option("--quiet", "show neither warnings nor how it goes")
 STRICT = Option("--strict", "refuse what would only be warned about")
 
-FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT)
+FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, REUSE)
 """What only a run has a use for."""
 
 
@@ -97,7 +101,7 @@ RUN_PIPELINE = Command(
     name="%run_pipeline",
     about="Run a registered flow, watch it, and get the run: its output, its stores, its trace.",
     operands=(Operand("NAME", "a registered flow (%flows lists them)", "flow"),),
-    options=(SET, INPUT, OUT, DRY, TIMEOUT, PICTURE, QUIET),
+    options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
 r = %run_pipeline longest --set words=$fruits
 r.output""",
@@ -107,7 +111,7 @@ RUN_PIPELINE_ASYNC = Command(
     name="%run_pipeline_async",
     about="Start a registered flow in the background and get its handle: await it, wait, result, cancel.",
     operands=(Operand("NAME", "a registered flow (%flows lists them)", "flow"),),
-    options=(SET, INPUT, OUT, DRY, TIMEOUT, PICTURE, QUIET),
+    options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
 h = %run_pipeline_async longest --set words=$fruits
 await h""",
@@ -116,7 +120,7 @@ await h""",
 RUN_PIPELINE_INLINE = Command(
     name="%%run_pipeline_inline",
     about="Run a pipeline without registering it, as an agent that wrote it might: it must pass the static gate.",
-    options=(SET, INPUT, OUT, DRY, TIMEOUT, PICTURE, QUIET),
+    options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
 %%run_pipeline_inline --set n=3
 pipeline: twice
@@ -127,7 +131,7 @@ steps:
 RUN_PIPELINE_INLINE_ASYNC = Command(
     name="%%run_pipeline_inline_async",
     about="Start a pipeline in the background without registering it; it must pass the static gate.",
-    options=(SET, INPUT, OUT, DRY, TIMEOUT, PICTURE, QUIET),
+    options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
 %%run_pipeline_inline_async --out h --set n=3
 pipeline: twice

@@ -71,6 +71,7 @@ class Asked(NamedTuple):
     dry: bool
     draw: bool
     quiet: bool
+    reuse: bool | str = False
 
 
 @magics_class
@@ -243,6 +244,7 @@ class PipelineMagics(Magics):
             dry="--dry" in said,
             draw="--draw" in said,
             quiet="--quiet" in said,
+            reuse=reused(said),
         )
 
     def run(self, flow: Flow, asked: Asked, *, behind: bool = False, inline: bool = False) -> launch.Run | None:
@@ -254,7 +256,7 @@ class PipelineMagics(Magics):
         def begin(enter: Callable[[], None]) -> launch.Run:
             run = launch.begin(
                 flow, asked.given, registry=self.registry, limits=asked.limits, dry=asked.dry, enter=enter,
-                behind=behind, inline=inline,
+                behind=behind, inline=inline, reuse=asked.reuse,
             )  # fmt: skip
             run.origin = self.cell
             # At once: a run that is interrupted is of interest too.
@@ -306,6 +308,12 @@ class PipelineMagics(Magics):
         parent: Callable[[], dict[str, Any]] = getattr(self.ipython, "get_parent", dict)
         cell: str | None = parent().get("metadata", {}).get("cellId")
         return cell
+
+
+def reused(said: Said) -> bool | str:
+    """Whose results are taken over: those of the run that is named, True for the last one."""
+    word = said.word("--reuse")
+    return False if word is None else word.text if word.text != "--reuse" else True
 
 
 def _summary(defined: Defined) -> str:

@@ -34,6 +34,12 @@ class Option(NamedTuple):
     kind: Kind = "switch"
     metavar: str = ""
     many: bool = False
+    optional: bool = False
+    """Whether its value may be left out; the next word is its value only when the magic has the operands it needs."""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.flag} {f'[{self.metavar}]' if self.optional else self.metavar}".rstrip()
 
 
 class Operand(NamedTuple):
@@ -66,15 +72,14 @@ class Command:
             text = operand.metavar + ("..." if operand.many else "")
             parts.append(text if operand.required else f"[{text}]")
         for option in self.options:
-            text = f"{option.flag} {option.metavar}".rstrip()
-            parts.append(f"[{text}]" + ("..." if option.many else ""))
+            parts.append(f"[{option.shown}]" + ("..." if option.many else ""))
         return " ".join(parts)
 
     @property
     def help(self) -> str:
         """What ``--help`` prints and ``?`` shows."""
         rows = [(o.metavar, o.help) for o in self.operands]
-        rows += [(f"{o.flag} {o.metavar}".rstrip(), o.help) for o in self.options]
+        rows += [(o.shown, o.help) for o in self.options]
         rows.append(("-h, --help", "show this"))
         width = max(len(left) for left, _ in rows)
         table = "\n".join(f"  {left:<{width}}  {right}" for left, right in rows)
@@ -154,6 +159,7 @@ def _options(command: Command, words: Sequence[Word], given: dict[str, list[Word
     """Take the options and their values out of ``words``; what is left are the operands."""
     known = {option.flag: option for option in command.options}
     loose, queue = [], list(words)
+    needed = sum(operand.required for operand in command.operands)
     while queue:
         word = queue.pop(0)
         if not word.text.startswith("-") or word.text == "-":
@@ -173,8 +179,10 @@ def _options(command: Command, words: Sequence[Word], given: dict[str, list[Word
             value = word
         elif equals:
             value = word.part(len(flag) + 1, len(word.text))
-        elif queue and not queue[0].text.startswith("--"):
+        elif queue and not queue[0].text.startswith("--") and (not option.optional or len(loose) >= needed):
             value = queue.pop(0)
+        elif option.optional:
+            value = word
         else:
             _wrong("missing-value", f"{flag} needs a value", word.span, f"write {flag} {option.metavar}: {option.help}")
         given.setdefault(option.flag, []).append(value)

@@ -1,0 +1,62 @@
+"""What the journal has of a run, for whoever takes it up or takes results over: found by its id, read, or refused."""
+
+from __future__ import annotations
+
+from .engine.history import Told, listed, records, told
+from .engine.journal import CURES
+from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
+from .engine.records import Record
+from .engine.store import Store, Trouble
+from .keeping import journal_file
+from .text.diagnostics import DefinitionError, Diagnostic, suggest
+
+
+def journal() -> Store:
+    """The journal of this kernel, which must be there. Raises DefinitionError."""
+    path = journal_file()
+    if path is None:
+        hint = "%config AgfMagics.journal says where: '.agf/runs.sqlite'"
+        raise refused("journal.off", "runs are not kept: there is no journal", hint)
+    try:
+        return Store.at(path)
+    except Trouble as trouble:
+        raise unusable(trouble) from None
+
+
+def find(store: Store, run_id: str) -> Told:
+    """A run by its id, or by the beginning of it that no other has. Raises DefinitionError, Trouble."""
+    found = told(store, run_id)
+    if found is None:
+        known = [one.run_id for one in listed(store)]
+        near = [one for one in known if one.startswith(run_id)]
+        found = told(store, near[0]) if run_id and len(near) == 1 else None
+    if found is None:
+        hint = f"it may be {', '.join(near[:5])}" if near else suggest(run_id, known, "runs") or "no run is kept yet"
+        raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
+    return found
+
+
+def readable(store: Store, found: Told, trust: bool) -> list[Record]:
+    """The records of a run, with their pickles read. Raises Unreadable for what is not this user's."""
+    return [unpickled(record, found.listed.run_id, trust) for record in records(store, found.listed.num)]
+
+
+def unpickled(record: Record, run_id: str, trust: bool) -> Record:
+    """A record of that run with its value, where that is a pickle. Raises Unreadable for what is not this user's."""
+    if record.form != "pickle" or not isinstance(record.value, bytes):
+        return record
+    parts = (run_id, encode(record.at), record.tries, record.value)
+    if not trust and not is_signed(user_key(), record.sign, *parts):
+        raise Unreadable(f"the signature of what {record.name!r} gave is not yours")
+    try:
+        return record._replace(unpickled=(unpack("pickle", record.value),))
+    except Unreadable as error:
+        raise Unreadable(f"what {record.name!r} gave cannot be read ({error})") from None
+
+
+def unusable(trouble: Trouble) -> DefinitionError:
+    return refused(trouble.code, f"the journal cannot be used: {trouble}", CURES[trouble.code])
+
+
+def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic(code, message, hint=hint))

@@ -1,0 +1,48 @@
+"""Results of an earlier run taken over by one that is about to begin: ``--reuse``.
+
+Editing step 7 then does not pay for the six calls before it. What is taken is kept again with the new run, so the next
+one may take it from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from .engine.history import Listed, listed, records
+from .engine.pickles import Unreadable
+from .engine.records import Record
+from .engine.reuse import Reuse
+from .engine.store import Store, Trouble
+from .handle import Run
+from .kept import find, journal, refused, unpickled, unusable
+
+
+def take_over(run: Run, earlier: str | bool) -> None:
+    """Let ``run`` take what equal calls gave in the run ``earlier``; True: the last one of its name.
+
+    Raises DefinitionError when there is no such run, or runs are not kept.
+    """
+    if run.dry:
+        return
+    store = journal()
+    try:
+        found = _last(store, run) if earlier is True else find(store, str(earlier)).listed
+        if run.journal is not None:
+            run.journal.reuse = Reuse(found.run_id, _readable(store, found))
+    except Trouble as trouble:
+        raise unusable(trouble) from None
+
+
+def _readable(store: Store, found: Listed) -> Iterator[Record]:
+    """What can be read of it: what somebody else has signed is called again."""
+    for record in records(store, found.num):
+        with suppress(Unreadable):
+            yield unpickled(record, found.run_id, trust=False)
+
+
+def _last(store: Store, run: Run) -> Listed:
+    for one in listed(store):
+        if one.name == run.name and one.run_id != run.run_id:
+            return one
+    raise refused("journal.unknown-run", f"no earlier run of {run.name!r} is kept", "run it once without --reuse")
