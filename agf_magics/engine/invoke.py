@@ -18,7 +18,7 @@ from . import dry
 from . import events as ev
 from .asking import answer, permitted
 from .events import Question
-from .limits import LAUNCHES, Grant, LimitReached, Meter
+from .limits import LAUNCHES, Grant, LimitReached, Meter, granting
 from .link import Built, Callee, Choice, Linked, Person, schema_of
 from .loop import later
 from .outside import outside, placed
@@ -53,11 +53,11 @@ async def _nobody(run: Performer, step: Invoke, callee: None, frame: Frame, scop
 async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index) -> Value:
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
-    given = _given(step, frame, repr(tool.name), tool.accepts if step.offers else None)
+    given = _given(step, frame, repr(tool.name), tool.accepts if step.offers or step.wants else None)
     try:
         given = tool.check(revealed(tool, given, run.models.withheld) if tool.secret else given)
     except StepError as error:
-        raise placed(error, step, step.args.names) from None
+        raise placed(error, step, step.args.names or ()) from None
     for meter in scope.meters:
         meter.tool()
     run.calls += 1
@@ -110,10 +110,12 @@ def _callable(run: Performer, step: Invoke, callee: Callee, scope: Scope) -> Cal
         message = f"{step.name.text!r} can call agents that are functions, not {getattr(callee, 'flow', callee)!r}"
         raise StepError(Diagnostic("step.policy-agent", message, step.name.span, "a builder's steps may call anything"))
 
+    grant = scope.grant.narrow(callee.tools, identity=callee.name)
+
     def call(input: Value) -> Value:
         run.budget.spawn(step.span) if step.spawns else None
         arguments = callee.arguments(prompt="", input=isolate(input), tools={}, alone="input")
-        return callee.function(**arguments)
+        return granting(grant, callee.function, arguments)
 
     return call
 
@@ -138,7 +140,8 @@ async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope
         value = await outside(run, agent, "agent", step, arguments, scope, grant, index)
         answered = reply(value, schema, linked.schemas)
     except StepError as error:
-        raise placed(error, step, ()) from None
+        found = placed(error, step, ())
+        raise found from found.__cause__  # it may be the very same, and its cause is what user code raised
     return More(answered, kept) if step.keeps else answered
 
 

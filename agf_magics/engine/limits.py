@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..flow.steps import Caps
 from ..registry import USER
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
+from .calls import is_awaitable
 
 LAUNCHES = frozenset({"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"})
 """Never among a step's tools: inside a run nesting is `call` (decision A13)."""
@@ -149,6 +150,24 @@ ANYTHING = Grant()
 
 granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
 """What the user code that runs here may use: a run that it starts gets no more."""
+
+def granting(grant: Grant, function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """``function(**given)`` under ``grant``, while what it returns is awaited too."""
+    before = granted.set(grant)
+    try:
+        value = function(**given)
+    finally:
+        granted.reset(before)
+    return _awaiting(grant, value) if is_awaitable(value) else value
+
+
+async def _awaiting(grant: Grant, value: Awaitable[Any]) -> Any:
+    before = granted.set(grant)
+    try:
+        return await value
+    finally:
+        granted.reset(before)
+
 
 inside: ContextVar[bool] = ContextVar("inside", default=False)
 """Whether the code that runs here runs within a run."""

@@ -1,0 +1,253 @@
+"""Who may use what (decision A12): what its invoker may use, what its identity may use, the step's capabilities, and
+never a launch; through everything a step opens, whoever launched it and however its definition came here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.launches import launch_tools
+
+LAUNCHES = ["run_pipeline", "run_pipeline_inline"]
+MAY = {"user": "abc", "anyone": "abc", "ab": "ab", "nothing": ""}
+"""The tools that an identity may use at most."""
+
+INVOKERS = ("user", "ab", "nothing")
+IDENTITIES = (None, "user", "anyone", "ab", "nothing")
+CAPABILITIES: tuple[Sequence[str] | None, ...] = (None, [], ["a"], ["b", "c"], ["a", "b", "c"])
+
+NESTED: Mapping[str, str] = {
+    "alone": "- STEP",
+    "for_each": "- for_each: {items: [1], on_error: abort, do: STEP, collect: {transform: {value: 'pipe'}}}",
+    "collect": "- for_each: {items: [1], on_error: abort, do: {transform: {value: item}}, collect: STEP}",
+    "parallel": "- parallel: {branches: {x: STEP}, collect: {transform: {value: pipe.x}}}",
+    "fold": "- fold: {items: [1], init: '0', do: STEP, output: o}",
+    "call": "- call: {pipeline: inner}",
+    "match": "- match: {on: \"'x'\", cases: {x: {pipeline: inner}}}",
+    "for_each of call": "- for_each: {items: [1], on_error: abort, do: {call: {pipeline: inner}}, "
+    "collect: {transform: {value: pipe}}}",
+    "call of call": "- call: {pipeline: outer}",
+}
+"""Where the step stands: in the definition itself, or in the registered flow ``inner``."""
+
+
+class House:
+    """Three tools, and agents that say who they are and what they have."""
+
+    def __init__(self) -> None:
+        self.registry = agf.Registry()
+        self.used: list[str] = []
+        for name in "abc":
+            agf.tool(self._used(name), name=name, registry=self.registry)
+
+        def answer(prompt: str, identity: str, tools: dict[str, Any]) -> str:
+            return f"{identity} {''.join(sorted(tools))}"
+
+        for name, tools in MAY.items():
+            if name != "user":
+                own = None if tools == "abc" else [*tools, *LAUNCHES]
+                agf.agent(answer, name=name, tools=own, default=name == "anyone", registry=self.registry)
+
+    def _used(self, name: str) -> Callable[[], str]:
+        def use() -> str:
+            self.used.append(name)
+            return name
+
+        return use
+
+    def define(self, name: str, steps: str) -> None:
+        agf.define(f"pipeline: {name}\nsteps:\n{steps}\n", registry=self.registry)
+
+    def launch(self, how: str, invoker: str, steps: str) -> dict[str, Any]:
+        """The answer to a launch, by its own name or as a definition of its own."""
+        tools = launch_tools(identity=invoker, registry=self.registry)
+        if how == "inline":
+            return tools["run_pipeline_inline"](f"pipeline: p\nsteps:\n{steps}\n")
+        self.define("p", steps)
+        return tools["run_pipeline"]("p")
+
+
+def step(identity: str | None, capabilities: Sequence[str] | None) -> str:
+    fields: dict[str, Any] = {"prompt": "who"}
+    if identity is not None:
+        fields["identity"] = identity
+    if capabilities is not None:
+        fields["capabilities"] = {"tools": capabilities}
+    return json.dumps({"agent": fields})
+
+
+def flat(value: Any) -> Any:
+    return value[0] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("nested", NESTED)
+@pytest.mark.parametrize("how", ["registered", "inline"])
+def test_an_agent_step_has_what_its_invoker_its_identity_and_its_capabilities_allow(how: str, nested: str) -> None:
+    house = House()
+    house.define("outer", "- call: {pipeline: inner}")
+    for invoker, identity, capabilities in itertools.product(INVOKERS, IDENTITIES, CAPABILITIES):
+        house.define("inner", f"- {step(identity, capabilities)}")
+        steps = NESTED[nested].replace("STEP", step(identity, capabilities))
+        found, own = house.launch(how, invoker, steps), "STEP" in NESTED[nested]
+        if how == "inline" and own and identity not in (None, invoker):
+            assert "[gate.identity]" in found["data"]["error"]
+            assert "run_id" not in found["data"]
+            continue
+        may = set(MAY[invoker]) & set(MAY[identity or invoker]) & set("abc" if capabilities is None else capabilities)
+        assert flat(found["data"]["output"]) == f"{identity or invoker} {''.join(sorted(may))}"
+
+
+@pytest.mark.parametrize("nested", NESTED)
+@pytest.mark.parametrize("how", ["registered", "inline"])
+def test_a_tool_step_is_called_for_who_may_use_it_and_for_nobody_else(how: str, nested: str) -> None:
+    for invoker, name in itertools.product(INVOKERS, "abc"):
+        house, use = House(), f"{{tool: {{name: {name}}}}}"
+        house.define("inner", f"- {use}")
+        house.define("outer", "- call: {pipeline: inner}")
+        found = house.launch(how, invoker, NESTED[nested].replace("STEP", use))
+        if name in MAY[invoker]:
+            assert (found["status"], house.used) == ("ok", [name])
+        else:
+            assert "[step.not-allowed]" in found["data"]["error"]
+            assert house.used == []
+
+
+# --- what a step opens has no more ---
+
+
+def opened(house: House, capabilities: str, *library: tuple[str, str]) -> agf.Run:
+    """A run of an agent step whose identity is the flow ``q``."""
+    for name, steps in library:
+        house.define(name, steps)
+    text = f"pipeline: p\nsteps:\n- agent: {{prompt: x, identity: q, capabilities: {{tools: [{capabilities}]}}}}\n"
+    return agf.run(text, registry=house.registry, raises=False)
+
+
+@pytest.mark.parametrize("how", [key for key in NESTED if "call" not in key and key != "match"])
+def test_a_flow_that_answers_an_agent_step_has_the_steps_capabilities(how: str) -> None:
+    for name in "ab":
+        house = House()
+        run = opened(house, "a", ("q", NESTED[how].replace("STEP", f"{{tool: {{name: {name}}}}}")))
+        assert run.status == ("ok" if name == "a" else "error")
+        assert house.used == (["a"] if name == "a" else [])
+
+
+def test_and_so_has_everything_below_it() -> None:
+    house = House()
+    asks = "- agent: {prompt: x, capabilities: {tools: [a, b, c]}}"
+    steps = "- agent: {prompt: x, identity: r, capabilities: {tools: [b, c]}}"
+    run = opened(house, "a, b", ("q", "- call: {pipeline: s}"), ("s", steps), ("r", asks))
+    assert run.result().output == "user b"
+    denied = opened(
+        house, "a, b", ("r", "- match: {on: \"'x'\", cases: {x: {pipeline: t}}}"), ("t", "- tool: {name: a}")
+    )
+    assert denied.error is not None
+    assert denied.error.code == "step.not-allowed"
+    assert "it may use b" in str(denied.error)
+    assert house.used == []
+
+
+def test_one_step_does_not_narrow_the_next() -> None:
+    house = House()
+    house.define("q", "- tool: {name: a}")
+    steps = "- agent: {prompt: x, identity: q, capabilities: {tools: [a]}}\n- tool: {name: c}\n- agent: {prompt: x}"
+    run = agf.run(f"pipeline: p\nsteps:\n{steps}\n", registry=house.registry)
+    assert (run.output, house.used) == ("user abc", ["a", "c"])
+
+
+def test_nor_do_siblings() -> None:
+    house = House()
+    house.define("q", "- agent: {prompt: x}")
+    branches = {
+        name: {"agent": {"prompt": "x", "identity": "q", "capabilities": {"tools": tools}}}
+        for name, tools in (("x", ["a"]), ("y", ["b"]), ("z", ["a", "c"]))
+    }
+    steps = [{"parallel": {"branches": branches, "collect": {"transform": {"value": "pipe"}}}}]
+    run = agf.run(json.dumps({"pipeline": "p", "steps": steps}), registry=house.registry)
+    assert run.output == {"x": "user a", "y": "user b", "z": "user ac"}
+
+
+def test_an_agent_that_starts_a_run_is_its_invoker() -> None:
+    house = House()
+
+    @agf.agent(tools=["a"], registry=house.registry)
+    def boss(prompt: str) -> Any:
+        return agf.run("pipeline: q\nsteps:\n- agent: {prompt: x}\n", registry=house.registry).output
+
+    run = agf.run("pipeline: p\nsteps:\n- agent: {prompt: x, identity: boss}\n", registry=house.registry)
+    assert run.output == "boss a"
+
+
+def test_an_agent_whom_a_vendors_policy_calls_has_its_own_tools_alone() -> None:
+    house = House()
+    found = []
+
+    def runs(input: Any) -> Any:
+        found.append(agf.run("pipeline: q\nsteps:\n- agent: {prompt: x}\n", registry=house.registry).output)
+        return {}
+
+    async def awaits(input: Any) -> Any:
+        found.append((await agf.arun("pipeline: q\nsteps:\n- agent: {prompt: x}\n", registry=house.registry)).output)
+        return {}
+
+    agf.agent(runs, tools=["a"], registry=house.registry)
+    agf.agent(awaits, tools=["b"], registry=house.registry)
+
+    @agf.policy("x-acme.both", registry=house.registry)
+    async def both(config: Any, input: Any, agents: Any) -> Any:
+        await agents["awaits"]({})
+        return {}
+
+    @agf.policy("x-acme.one", registry=house.registry)
+    def one(config: Any, input: Any, agents: Any) -> Any:
+        return agents["runs"]({})
+
+    for policy in ("x-acme.both", "x-acme.one"):
+        agf.run(agf.load(f"{{id: {policy}, config: {{}}}}", "policy", registry=house.registry), registry=house.registry)
+    assert found == ["awaits b", "runs a"]
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize(("named", "nearest"), [("anyon", "anyone"), ("users", None), ("ba", None)])
+def test_an_identity_that_nobody_has_is_told_before_the_run(named: str, nearest: str | None) -> None:
+    house = House()
+    house.define("inner", f"- tool: {{name: a}}\n- {step(named, None)}")
+    for nested in ("alone", "fold", "call"):
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.run(
+                f"pipeline: p\nsteps:\n{NESTED[nested].replace('STEP', step(named, None))}\n", registry=house.registry
+            )
+        found = caught.value.diagnostic
+        assert (found.code, found.span and found.span.text) == ("flow.unknown-agent", f'"{named}"')
+        assert ("did you mean" in str(found.hint)) is (nearest is not None)
+        assert "registered agents are ab, anyone, nothing" in str(found.hint)
+    assert house.used == []
+
+
+def test_a_capability_that_is_no_tool_is_a_warning_where_a_later_cell_may_register_it() -> None:
+    house = House()
+    text = f"pipeline: p\nsteps:\n- {step(None, ['a', 'bb'])}\n"
+    run = agf.run(text, registry=house.registry)
+    assert (run.output, [found.code for found in run.warnings]) == ("user a", ["flow.unknown-capability"])
+    with pytest.raises(agf.DefinitionError):
+        agf.load(text, registry=house.registry, strict=True)
+    inline = house.launch("inline", "user", f"- {step(None, ['a', 'bb'])}")
+    assert "[flow.unknown-capability]" in inline["data"]["error"]
+
+
+def test_a_launch_among_the_capabilities_gives_none() -> None:
+    house = House()
+    agf.tool(lambda: None, name="run_pipeline", registry=house.registry)
+    run = agf.run(
+        f"pipeline: p\nsteps:\n- {step(None, ['a', 'run_pipeline'])}\n- {step(None, None)}\n", registry=house.registry
+    )
+    assert run.steps["steps[0]"].value == "user a"
+    assert run.output == "user abc"
