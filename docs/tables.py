@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
@@ -16,8 +17,10 @@ from typing import Any, get_args
 import agf_magics as agf
 from agf_magics import __main__, settings
 from agf_magics.engine import events
+from agf_magics.flow.misfits import KINDS
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
+from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import SHARED, AgfMagics
 from agf_magics.notebook.options import Command
@@ -224,6 +227,62 @@ def event_list() -> str:
     return _table(("event", "fields", "when"), rows)
 
 
+def policy(name: str) -> str:
+    """The fields of a part of an Agent Format document, from the schema that a document is held against."""
+    rule = _policy_rule(name)
+    required = rule.get("required", ())
+    rows = [
+        (f"`{key}`", "yes" if key in required else "no", _policy_takes(field), _policy_meaning(field))
+        for key, field in rule["properties"].items()
+    ]
+    return _table(("field", "required", "takes", "what it is"), rows)
+
+
+def _policy_rule(name: str) -> Mapping[str, Any]:
+    rules: Mapping[str, Any] = SCHEMA["$defs"]
+    return SCHEMA if name == "document" else rules[name]
+
+
+def _policy_takes(field: Mapping[str, Any]) -> str:
+    """In one cell what a field takes: ``a whole number, at least 1; 10 when left out``."""
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2]
+        takes = POLICY_FORMS.get(name) or f"*{name}*, below"
+    elif "enum" in field:
+        takes = "one of " + ", ".join(f"`{value}`" for value in field["enum"])
+    elif field["type"] == "array":
+        takes = f"a list: each {_policy_takes(field['items'])}"
+    elif "additionalProperties" in field:
+        takes = "a mapping of texts"
+    else:
+        takes = KINDS[field["type"]].replace("an object", "a mapping")
+    bounds = [f"at {word} {field[key]}" for key, word in (("minimum", "least"), ("maximum", "most")) if key in field]
+    bounds += ["not empty"] if field.get("minItems") or field.get("minLength") else []
+    takes += f" of {field['$comment']}" if "$comment" in field else ""
+    default = f"; `{json.dumps(field['default']).strip(chr(34))}` when left out" if "default" in field else ""
+    return ", ".join([takes, *bounds]) + default
+
+
+POLICY_FORMS: Mapping[str, str] = {
+    "Alias": "a name: letters a to z, digits and `_`, no digit first",
+    "SchemaRef": "a JSON Schema",
+    "InputMapping": "a mapping of names to [paths](paths.md)",
+    "Condition": "a [condition](paths.md)",
+    "Literal": "a text, a number, true or false",
+    "OutputFrom": "an alias, `last`, `merge`, `first`, or a *Selection*, below",
+    "Approval": "true, false, or an *ApprovalConfig*, below",
+    "McpToolRef": "a name, or an *McpTool*, below",
+    "SkillRef": "a name, or a *Skill*, below",
+}
+"""What cannot be told in a table of its own."""
+
+
+def _policy_meaning(field: Mapping[str, Any]) -> str:
+    behind = _policy_rule(field["$ref"].rpartition("/")[2]) if "$ref" in field else {}
+    told: str = field.get("description") or behind["description"]
+    return re.sub(r"(\{\{[^}]*\}\}|\.\[\]|agf\.\*|x-VENDOR\.NAME)", r"`\1`", told)
+
+
 def command_line() -> str:
     (acts,) = (action for action in __main__._parser()._actions if isinstance(action, argparse._SubParsersAction))
     parts = []
@@ -251,6 +310,7 @@ TABLES: Mapping[str, Callable[..., str]] = {
     "shared-settings": shared_settings,
     "view-settings": view_settings,
     "api": api,
+    "policy": policy,
     "events": event_list,
     "command-line": command_line,
 }

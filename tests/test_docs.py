@@ -18,6 +18,7 @@ from agf_magics.engine.events import Event
 from agf_magics.engine.progress import Row
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
+from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import AgfMagics
 from agf_magics.settings import Settings
@@ -131,6 +132,20 @@ def test_targets_and_reserved_keys_are_described() -> None:
 def test_types_of_fields_and_functions_are_described() -> None:
     assert all(f"| `{name}` |" in SITE["reference/schemas.md"] for name in words.FIELD_TYPES)
     assert all(f"| `{name}(" in SITE["reference/r1.md"] for name in COMBINATORS)
+
+
+def test_every_part_of_a_policy_document_has_its_table() -> None:
+    page = (DOCS / "reference" / "policy-document.md").read_text(encoding="utf-8")
+    asked = {found[2] for found in tables.MARK.finditer(page) if found[1] == "policy"}
+    parts = {name for name, rule in SCHEMA["$defs"].items() if "properties" in rule}
+    elsewhere = {
+        "ConditionGroup",
+        "Operators",
+        "SchemaRef",
+    }  # conditions are a page of their own, JSON Schema is not ours
+    assert asked == {"document", *parts} - elsewhere
+    conditions = _section(SITE["reference/paths.md"], "Conditions")
+    assert all(f"`{operator}`" in conditions for operator in SCHEMA["$defs"]["Operators"]["properties"])
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ...flow.misfits import KINDS
@@ -58,6 +59,8 @@ def hint_for(misfit: Misfit, node: Node) -> str | None:
         return f"{path[-1]}: [{node.text}]"
     if path == ("schema_version",):
         return 'write "1.0.0"'
+    if misfit.keyword == "pattern" and isinstance(node, Scalar):
+        return _spelt(node.text, path[-1] == "alias")
     if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
         kind = misfit.found if isinstance(misfit.found, str) and misfit.found in KINDS else "object"
         return f"it is a JSON Schema: {{type: {kind}}}"
@@ -85,6 +88,13 @@ def schema_hint(misfit: Misfit) -> str | None:
         meant = TYPES.get(misfit.found)
         return f"did you mean {meant}?" if meant else suggest(misfit.found, KINDS, "types")
     return None
+
+
+def _spelt(text: str, alias: bool) -> str | None:
+    """The name nearest to a text that is none."""
+    near = re.sub("[^a-zA-Z0-9_]+", "_", text) if alias else re.sub("[^a-z0-9_-]+", "-", text.lower())
+    near = near.strip("-_").lstrip("0123456789" if alias else "")
+    return f"did you mean {near}?" if near else None
 
 
 def _of_scalar(misfit: Misfit, node: Scalar) -> str | None:
