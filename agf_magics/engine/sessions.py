@@ -76,7 +76,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         language=around.language,
         source=around.source,
         body=Sequence(
-            id="steps",
+            id="built",  # it has no text of its own
             word="steps",
             span=span,
             steps=(react(session, id="session", word="session", span=span, label=agent.name, target=_Answer()),),

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.engine import events as ev
+from agf_magics.resumed import resume
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
+from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
 Turn = ModelResponse | BaseException
@@ -39,9 +43,7 @@ class Script:
         self.asked: list[Asked] = []
 
     def model(self) -> FunctionModel:
-        async def answer(
-            messages: list[ModelMessage], info: AgentInfo
-        ) -> ModelResponse:
+        async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
             turn = self.turns[min(len(self.asked), len(self.turns) - 1)]
             self.asked.append((messages, info))
             if isinstance(turn, BaseException):
@@ -482,3 +484,50 @@ def test_a_wrong_model_agent_is_refused(registry: agf.Registry) -> None:
         agf.model_agent("clerk", max_steps=0, registry=registry)
     with pytest.raises(ValueError, match="user"):
         agf.model_agent("user", registry=registry)
+
+
+# --- taken up again ---
+
+
+def test_a_session_that_broke_off_is_taken_up_where_it_did(registry: agf.Registry, tmp_path: Path) -> None:
+    script = Script(call(("add", {"x": 2, "y": 3})), ModelHTTPError(400, "m"), text("5"))
+    registry.choose(script.model())
+    with kept.journal_in(tmp_path):
+        broken = agf.run(ASK, registry=registry, raises=False)
+        assert broken.error is not None
+        assert broken.error.code == "model.rejected"
+        done = resume(broken.run_id, registry=registry)
+    assert (done.output, len(script.asked)) == ("5", 3)
+    assert script.told("add") == ["5"]
+
+
+def test_a_secret_that_was_not_kept_is_asked_of_the_model_again(registry: agf.Registry, tmp_path: Path) -> None:
+    got: list[str] = []
+
+    @agf.tool(secret=["token"], registry=registry)
+    def login(token: str) -> str:
+        got.append(token)
+        return "in"
+
+    ask = call(("login", {"token": "open-sesame"}))
+    registry.choose(Script(ask, text("ok")).model())
+    with kept.journal_in(tmp_path) as path:
+        run_id = agf.run(ASK, registry=registry).run_id
+        begun = kept.cut(path, 1, tmp_path / "cut")  # the first reply, and nothing after it
+        assert not [row for row in rows(path) if "open-sesame" in row]
+    got.clear()
+    script = Script(ask, text("ok"))
+    registry.choose(script.model())
+    with kept.journal_in(begun.parent):
+        assert resume(run_id, registry=registry).output == "ok"
+    assert got == ["open-sesame"]
+    assert script.told("login") == [
+        "Error: tool 'login' needs 'token' again: it is a secret, and secrets are not kept",
+        "in",
+    ]
+
+
+def rows(path: Path) -> list[str]:
+    kept.flush(path)
+    with closing(sqlite3.connect(path)) as connection:
+        return [str(row) for row in connection.execute("SELECT given, value, shown, error FROM records")]
