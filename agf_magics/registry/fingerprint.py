@@ -10,6 +10,7 @@ the same. What cannot be told has no digest, and what has none is never reused.
 from __future__ import annotations
 
 import dis
+import enum
 import functools
 import hashlib
 import importlib.metadata
@@ -210,7 +211,12 @@ def _object(told: _Telling, thing: Any) -> None:
     """Something of a class: an array, a table, or an instance of the notebook's own classes."""
     kind = type(thing)
     package = kind.__module__.partition(".")[0]
-    if package == "numpy" and kind.__name__ in ("ndarray", *_SCALARS):
+    if package in _BY_REPR:
+        told.add(f"{kind.__module__}.{kind.__qualname__}", repr(thing))
+    elif isinstance(thing, enum.Enum):
+        told.tell(kind)
+        told.add("member", thing.name)
+    elif package == "numpy" and kind.__name__ in ("ndarray", *_SCALARS):
         if thing.dtype.hasobject:
             raise Untold
         told.add("array", f"{thing.dtype.str} {thing.shape}")
@@ -273,6 +279,8 @@ def _version(module: str) -> str:
 
 _ATOMS = frozenset({int, float, complex, bool, type(None), type(Ellipsis)})
 _LOOK_UPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+_BY_REPR = frozenset({"datetime", "decimal", "fractions", "pathlib", "re", "uuid", "zoneinfo"})
+"""Packages whose values are all that their repr says."""
 _SCALARS = ("bool", "int64", "int32", "float64", "float32")
 _OF_EVERY_CLASS = frozenset(
     {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__", "__slotnames__"}
@@ -286,6 +294,7 @@ _KINDS: tuple[tuple[Any, Callable[[_Telling, Any], None]], ...] = (
     (types.MethodType, _method),
     ((types.BuiltinFunctionType, types.MethodWrapperType), _builtin),
     (functools.partial, _partial),
+    (enum.Enum, _object),
     (type, _class),
     ((staticmethod, classmethod, property), _wrapped),
     (types.ModuleType, _module),

@@ -1,0 +1,176 @@
+"""``reuse``: what is the same in an earlier run is taken from it, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+import agf_magics as agf
+from agf_magics.settings import Settings, current
+
+
+class Calls:
+    """What was called, in a file: a tool that holds what changes is never the same tool again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "calls.txt"
+        self.clear()
+
+    def append(self, name: str) -> None:
+        with self.path.open("a") as file:
+            file.write(f"{name}\n")
+
+    def clear(self) -> None:
+        self.path.write_text("")
+
+    @property
+    def made(self) -> list[str]:
+        return self.path.read_text().split()
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Calls:
+    return Calls(tmp_path)
+
+
+BOTH = """\
+pipeline: main
+steps:
+- tool: {name: load, args: {path: !expr ctx.path}, output: rows}
+- agent: {prompt: "say {rows}", output: said}
+- tool: {name: shout, args: {text: !expr said}, output: loud}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    before, current.settings = current.settings, Settings(journal=str(tmp_path / ".agf" / "runs.sqlite"))
+    yield
+    current.settings = before
+
+
+def world(calls: Calls, *, louder: str = "!", reuse: bool = True, reads: Callable[[], Any] = lambda: [1, 2]) -> Any:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, reuse=reuse)
+    def load(path: str) -> Any:
+        calls.append("load")
+        return reads()
+
+    @agf.agent(registry=registry)
+    def carol(prompt: str) -> str:
+        calls.append("carol")
+        return prompt.upper()
+
+    @agf.tool(registry=registry)
+    def shout(text: str) -> str:
+        calls.append("shout")
+        return text + louder
+
+    return registry
+
+
+def run(text: str, calls: Calls, *, reuse: bool | str = False, path: str = "a.csv", **made: Any) -> agf.Run:
+    return agf.run(text, {"path": path}, registry=world(calls, **made), reuse=reuse)
+
+
+def test_an_equal_run_calls_nothing_and_comes_to_the_same(calls: Calls) -> None:
+    first = run(BOTH, calls)
+    again = run(BOTH, calls, reuse=True)
+    assert (again.output, again.stores) == (first.output, first.stores)
+    assert len(calls.made) == 3
+    assert [row.earlier for row in again.steps.values()] == [1, 1, 1]
+
+
+def test_what_stands_after_an_edit_and_is_the_same_call_is_taken_too(calls: Calls) -> None:
+    run(BOTH, calls)
+    edited = BOTH.replace("steps:\n", 'steps:\n- transform: {value: "1", output: one}\n').replace("shout", "shout")
+    calls.clear()
+    assert run(edited, calls, reuse=True).status == "ok"
+    assert calls.made == []
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "called"),
+    [
+        (BOTH.replace("say {rows}", "sing {rows}"), {}, ["carol", "shout"]),
+        (BOTH, {"path": "b.csv"}, ["load"]),
+        (BOTH, {"louder": "!!"}, ["shout"]),
+        (BOTH, {"reuse_of_load": False}, ["load"]),
+    ],
+)
+def test_only_what_changed_and_what_follows_from_it_is_called(
+    calls: Calls, text: str, how: dict[str, Any], called: list[str]
+) -> None:
+    run(BOTH, calls)
+    calls.clear()
+    registry = world(calls, louder=how.get("louder", "!"), reuse=how.get("reuse_of_load", True))
+    agf.run(text, {"path": how.get("path", "a.csv")}, registry=registry, reuse=True)
+    assert calls.made == called
+
+
+def test_a_failed_run_gives_what_it_did_and_the_failure_is_tried_again(calls: Calls) -> None:
+    broken = BOTH.replace("{text: !expr said}", '{text: !expr "said - 1"}')
+    with pytest.raises(agf.StepError):
+        run(broken, calls)
+    assert run(BOTH, calls, reuse=True).status == "ok"
+    assert calls.made == ["load", "carol", "shout"]
+
+
+def test_the_run_that_is_named_is_the_one_that_gives(calls: Calls) -> None:
+    first = run(BOTH, calls)
+    run(BOTH, calls, path="b.csv")
+    calls.clear()
+    assert run(BOTH, calls, reuse=first.run_id).status == "ok"
+    assert calls.made == []
+
+
+def test_equal_calls_take_equal_outcomes_one_each(calls: Calls) -> None:
+    text = "pipeline: two\nsteps:\n" + "".join(
+        f"- tool: {{name: load, args: {{path: same}}, output: {name}}}\n" for name in "ab"
+    )
+    registry = world(calls, reads=lambda: len(calls.made))
+    agf.run(text, registry=registry)
+    again = agf.run(text, registry=registry, reuse=True)
+    assert (again.stores, len(calls.made)) == ({"a": 1, "b": 2}, 2)
+
+
+def test_a_table_is_taken_over_and_is_an_equal_argument_by_what_it_holds(calls: Calls) -> None:
+    text = BOTH.replace('"say {rows}"', '"say {n}"').replace(
+        "- agent", "- tool: {name: count_rows, args: {table: !expr rows}, output: n}\n- agent"
+    )
+
+    def again(value: int, reuse: bool) -> agf.Run:
+        registry = world(calls, reads=lambda: pandas.DataFrame({"a": [1, value]}), reuse=value == 2)
+
+        @agf.tool(registry=registry)
+        def count_rows(table: pandas.DataFrame) -> int:
+            calls.append("count_rows")
+            return len(table)
+
+        return agf.run(text, {"path": "a"}, registry=registry, reuse=reuse)
+
+    assert again(2, False).status == again(2, True).status == "ok"
+    assert calls.made == ["load", "count_rows", "carol", "shout"]
+    calls.clear()
+    assert again(3, True).status == "ok"
+    assert calls.made == ["load", "count_rows"]
+
+
+def test_there_must_be_a_run_to_take_from_and_a_journal(calls: Calls) -> None:
+    with pytest.raises(agf.DefinitionError) as told:
+        run(BOTH, calls, reuse=True)
+    assert told.value.code == "journal.unknown-run"
+    with pytest.raises(agf.DefinitionError) as told:
+        run(BOTH, calls, reuse="nobody")
+    assert told.value.code == "journal.unknown-run"
+    current.settings = Settings(journal="")
+    with pytest.raises(agf.DefinitionError) as told:
+        run(BOTH, calls, reuse=True)
+    assert told.value.code == "journal.off"
