@@ -14,6 +14,9 @@ from .plain import line
 
 MOST_NUMBERS = 4
 
+AGAIN = "↺"
+"""Marks what was taken over from an earlier run, or an earlier session of this one."""
+
 
 class Tally(NamedTuple):
     """The elements of a fan-out."""
@@ -59,21 +62,22 @@ def words(row: Row) -> str:
     A mark and a word always: a colour alone says nothing to who cannot see it.
     """
     look = state(row.state)
-    return f"{look.mark} {look.word}{_left(row)}"
+    return f"{look.mark} {look.word}{_left(row)}{_earlier(row)}"
 
 
 def corner(row: Row, tally: Tally | None) -> Corner:
     """What a box of the picture shows of its row."""
     look = state(row.state)
+    again = f" {AGAIN}" if row.earlier else ""
     if tally is not None and row.state != "pending":
         total = tally.total or 1
         share = (tally.ok / total, tally.failed / total)
         return Corner(f"{look.mark} {_short(tally.ok)}/{_short(tally.total)}", look, share)
     if row.many and row.started:
-        return Corner(f"{look.mark} {_short(row.finished)}/{_short(row.times)}", look)
+        return Corner(f"{look.mark} {_short(row.finished)}/{_short(row.times)}{again}", look)
     if row.times > 1:
-        return Corner(f"{look.mark} {_short(row.times)}×", look)
-    return Corner(f"{look.mark} {look.word.split()[0]}", look)
+        return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
+    return Corner(f"{look.mark} {look.word.split()[0]}{again}", look)
 
 
 def paths(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
@@ -110,6 +114,13 @@ def times(row: Row) -> str:
 
 def _left(row: Row) -> str:
     return f", {row.left:,} left running" if row.left and row.state != "left" else ""
+
+
+def _earlier(row: Row) -> str:
+    """What was not called, because an earlier session or an earlier run had called it."""
+    if not row.earlier:
+        return ""
+    return f", {AGAIN} taken over" if row.earlier == row.times else f", {AGAIN} {row.earlier:,} taken over"
 
 
 def _tally(total: int, parts: tuple[Row, ...]) -> Tally:
