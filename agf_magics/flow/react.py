@@ -31,7 +31,7 @@ def react(session: Session, *, id: str, word: str, span: Span, label: str = "", 
         label=label,
         span=span,
         body=Sequence(id=f"{id}.step", word="step", span=span, steps=steps),
-        until=Read(span, lambda frame: state.of(frame).verdict == "answer"),
+        until=Read(span, lambda frame: state.of(frame).verdict == "answer", "it answers"),
         limit=session.steps,
         session=True,
         target=_Closed(state, target),
@@ -167,11 +167,13 @@ class _State:
 class Read:
     """An Expr of our own."""
 
-    __slots__ = ("evaluate", "span")
+    __slots__ = ("evaluate", "span", "text")
 
-    def __init__(self, span: Span, evaluate: Callable[[Frame], Value]) -> None:
+    def __init__(self, span: Span, evaluate: Callable[[Frame], Value], text: str = "") -> None:
+        """``text``: what the picture shows of it."""
         self.span = span
         self.evaluate = evaluate
+        self.text = text
 
     def reads(self) -> tuple[Ref, ...]:
         return ()
