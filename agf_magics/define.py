@@ -41,13 +41,7 @@ def load(
     file, text = file_name(text), source_of(text)
     language = language or told(text.text)
     loaded = read(text, language, strict=strict, registry=registry or default())
-    if loaded.flow is not None and not loaded.flow.name:
-        return replace(loaded.flow, name=file or language)
-    if loaded.flow is None:
-        span = source_of(text).span(0, 0)
-        hint = "one document with pipeline: and steps:"
-        raise DefinitionError(Diagnostic(f"{language}.no-{language}", f"there is no {language} here", span, hint))
-    return loaded.flow
+    return _there(loaded.flow, file or language, text)
 
 
 def define(
@@ -89,7 +83,15 @@ def register(
 
 def read(text: str | Path | Source, language: str, *, strict: bool, registry: Registry) -> Defined:
     """Load, check and link, registering nothing; everything that is wrong is raised at once."""
-    source = source_of(text)
+    flow, schemas, problems = _checked(source_of(text), language)
+    if flow is not None:
+        problems.extend(_milder(d) for d in linked(flow, registry)[1])
+    problems.refuse(strict)
+    return Defined(flow, schemas, tuple(problems))
+
+
+def _checked(source: Source, language: str) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
+    """Load and check."""
     problems = Diagnostics()
     definition = language_of(language).load(source, problems, current.settings.bounds)
     flow = definition.flow
@@ -100,14 +102,27 @@ def read(text: str | Path | Source, language: str, *, strict: bool, registry: Re
     if flow is not None:
         # What the text decides belongs to the flow; what the registry decides changes with the next cell.
         flow = replace(flow, warnings=tuple(problems))
-        problems.extend(_milder(d) for d in linked(flow, registry)[1])
-    problems.refuse(strict)
-    return Defined(flow, definition.schemas, tuple(problems))
+    return flow, definition.schemas, problems
 
 
 def linked(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
     """`link`, with the files that it names."""
-    return link(flow, registry, files(lambda path: load(path, registry=registry)))
+    return link(flow, registry, files(_of_file))
+
+
+def _of_file(path: Path) -> Flow:
+    """What a file defines. It is linked with whoever names it: two that name each other are a cycle there."""
+    source = source_of(path)
+    language = told(source.text)
+    return _there(_checked(source, language)[0], file_name(path) or language, source)
+
+
+def _there(flow: Flow | None, name: str, source: Source) -> Flow:
+    """A definition's flow, called ``name`` where it does not say; a DefinitionError where it declares schemas alone."""
+    if flow is not None:
+        return flow if flow.name else replace(flow, name=name)
+    hint = "one document with pipeline: and steps:"
+    raise DefinitionError(Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint))
 
 
 def evaluate(language: str, expression: str, context: Value) -> Value:

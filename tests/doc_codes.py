@@ -37,7 +37,6 @@ SAID_BY = {
 """Modules whose function ``wrong`` (or ``_wrong``) is given a code without its layer."""
 
 COMPOSED = {
-    ("define.py", "{language}.no-{language}"): ("pipeline.no-pipeline",),
     ("engine/outside.py", "step.{what}-failed"): (
         "step.tool-failed",
         "step.agent-failed",

@@ -125,7 +125,10 @@ class _Linker:
             return LOOK_UP[step.kind](self, step, around)
         if step.among is None:
             return Choice(dict(self.registry.tools))
-        one = ((name, replace(step, name=meant(step, name, self.registry), among=None)) for name in step.among)
+        one = (
+            (name, replace(step, name=meant(step, name, self.registry), among=None, file=step.files.get(name.text)))
+            for name in step.among
+        )
         found = ((name.text, LOOK_UP[step.kind](self, each, around)) for name, each in one)
         return Choice({name: callee for name, callee in found if callee is not None})
 
@@ -212,7 +215,7 @@ class _Linker:
 
     def arguments(self, step: Invoke, tool: Tool) -> None:
         """A call names the arguments its tool has, and those it cannot do without."""
-        if step.pick is not None:  # who chooses it gives its arguments too
+        if step.pick is not None or step.args.names is None:  # who chooses it gives its arguments too
             return
         given, takes = dict(step.args.names), tool.arguments
         for name, span in given.items():
@@ -292,6 +295,8 @@ class _Linker:
 
     def passed(self, step: Invoke, flow: Flow) -> None:
         """A call hands over what its callee surely reads."""
+        if step.args.names is None:
+            return
         given = [name for name, _ in step.args.names]
         for ref in flow.inputs if step.pick is None else ():  # who chooses it gives its arguments too
             if ref.certain and ref.path[-1] not in given:

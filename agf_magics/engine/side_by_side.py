@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from ..flow.frame import GONE, Frame, Outcome, Ran
 from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
@@ -47,7 +48,8 @@ async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: In
     plan = _Plan(range(len(items)), step.limit, first=[i for i in first if i < len(items)])
     failures = await _pool(run, step, one, plan, lambda i: (*of_body, i), scope.tries)
     if step.on_error == "finish":
-        _fail(failures, [None if value is GONE else value for value in values])
+        told = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
+        _fail(told, {i: value for i, value in enumerate(values) if value is not GONE})
     # A for_each in collect is one inside this one (semantics 10), but nothing runs beside it.
     ran = Ran(values, failures=failures)
     return await _collect(run, step, frame, ran, inside._replace(beside=scope.beside), index)
@@ -104,6 +106,13 @@ def _build_ahead(step: Each, items: list[Value], frame: Frame, scope: Scope, ind
             error.at = (*scope.before, step.body.id, *index, i)
             error.where = ev.at_text(error.at)
             raise
+
+
+def _numbered(error: StepError, i: int) -> StepError:
+    """Which element it was, where several failed: an error of them all has the moment of the first one alone."""
+    found = type(error)(*(replace(d, message=f"element {i}: {d.message}") for d in error.diagnostics))
+    found.at, found.where, found.__cause__ = error.at, error.where, error.__cause__
+    return found
 
 
 def _fail(failures: Mapping[int, StepError], partial: Value) -> None:

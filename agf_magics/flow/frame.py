@@ -49,8 +49,8 @@ class Args(Protocol):
     """What a call is given. The language's rules for absent, null, default and type live here."""
 
     @property
-    def names(self) -> tuple[tuple[str, Span | None], ...]:
-        """The arguments' names as far as the text has them, each with its place: what linking checks."""
+    def names(self) -> tuple[tuple[str, Span | None], ...] | None:
+        """The arguments' names, each with its place: what linking checks. None: the text does not have them."""
         ...
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:

@@ -103,6 +103,10 @@ class Script:
         self.asked: list[AgentInfo] = []
         self.told: list[str] = []
         """The instructions of each request."""
+        self.prompts: list[str] = []
+        """The first message of each."""
+        self.heard: list[str] = []
+        """What tools gave, of each."""
 
     def model(self) -> Any:
         from pydantic_ai.models.function import FunctionModel
@@ -114,7 +118,14 @@ class Script:
 
         turn = self.turns[min(len(self.asked), len(self.turns) - 1)]
         self.asked.append(info)
-        self.told.append("".join(part.content for part in messages[0].parts if part.part_kind == "system-prompt"))
+        self.told.append(_said(messages[:1], "system-prompt"))
+        self.prompts.append(_said(messages[:1], "user-prompt"))
+        self.heard.append(_said(messages, "tool-return", "retry-prompt"))
         if "output" in turn:
-            return ModelResponse(parts=[TextPart(json.dumps(turn["output"]))])
+            text = turn["output"] if isinstance(turn["output"], str) else json.dumps(turn["output"])
+            return ModelResponse(parts=[TextPart(text)])
         return ModelResponse(parts=[ToolCallPart(call["tool"], call["args"]) for call in turn["tool_calls"]])
+
+
+def _said(messages: Sequence[Any], *kinds: str) -> str:
+    return " ".join(str(part.content) for message in messages for part in message.parts if part.part_kind in kinds)

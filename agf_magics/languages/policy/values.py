@@ -55,8 +55,8 @@ class Handed:
         self.delivery = delivery
 
     @property
-    def names(self) -> tuple[tuple[str, Span | None], ...]:
-        return self.delivery.names if self.delivery else ()
+    def names(self) -> tuple[tuple[str, Span | None], ...] | None:
+        return self.delivery.names if self.delivery else None
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
         given = self.delivery.build(frame, wanted) if self.delivery else frame[PARENT]["input"]
