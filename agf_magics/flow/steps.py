@@ -74,6 +74,8 @@ class Invoke(Step):
     file: Name | None = None
     """What defines it where nothing is registered under its name: a definition's file, or a function of a Python file
     (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder (decision A16)."""
+    files: Mapping[str, Name] = field(default_factory=dict)
+    """The same for names of `among`."""
     config: Mapping[str, Value] | None = None
     """What a vendor's policy or a model is set up with."""
     permit: Callable[[Frame, Mapping[str, Value]], str | None] | None = None
@@ -302,7 +304,7 @@ class Flow:
     file: str | None = None
     """The file that defines it, where a definition named that file; None: it is registered, or a text of its own."""
     context: str | None = None
-    """The named context that a run of it reads and adds to (plans)."""
+    """The named context that a run of it reads and adds to (plans); empty: that of its own name; None: it has none."""
 
 
 class Definition(NamedTuple):

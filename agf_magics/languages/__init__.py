@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..flow.frame import Expr
 from ..flow.steps import Definition
 from ..text.diagnostics import Diagnostics
 from ..text.source import Source, Text
 from ..text.yamlnodes import Bounds
-from . import pipeline, plan, policy
+from . import graph, pipeline, plan, policy
 from .pipeline.words import Words
 
 
@@ -27,6 +27,8 @@ class Language(NamedTuple):
     """
     words: Words | None = None
     """Its keys as a table, where it has one."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of what a cell may hold, where there is no such table."""
     begins: str = ""
     """A regular expression for a line, or the beginning of a JSON text, that only its documents have; empty: none."""
 
@@ -35,8 +37,11 @@ LANGUAGES: Mapping[str, Language] = {
     language.name: language
     for language in (
         Language("pipeline", pipeline.load, {"r1": pipeline.parse}, pipeline.WORDS),
-        Language("policy", policy.load, {"path": policy.parse}, begins=policy.BEGINS),
-        Language("plan", plan.load, {"reference": plan.Reading}, begins=plan.BEGINS),
+        Language("policy", policy.load, {"path": policy.parse}, None, policy.CELL, policy.BEGINS),
+        Language("plan", plan.load, {"reference": plan.Reading}, schema=plan.SCHEMA, begins=plan.BEGINS),
+        Language(
+            "graph", graph.load, {"value": graph.parse_value, "condition": graph.parse_condition}, begins=graph.BEGINS
+        ),
     )
 }
 

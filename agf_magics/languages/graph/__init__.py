@@ -1,0 +1,17 @@
+"""Graphs: nodes over one state, along edges with conditions, with value and condition expressions."""
+
+from .condition import evaluate_condition
+from .condition import parse_condition_text as parse_condition
+from .load import BEGINS, load
+from .value import parse_value, resolve_node_variables, resolve_state_expression, resolve_template
+
+__all__ = [
+    "BEGINS",
+    "evaluate_condition",
+    "load",
+    "parse_condition",
+    "parse_value",
+    "resolve_node_variables",
+    "resolve_state_expression",
+    "resolve_template",
+]

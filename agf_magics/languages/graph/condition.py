@@ -1,0 +1,92 @@
+"""Conditions: ``score < 0.8 and status == 'done'``, parsed once and compiled to closures over the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from ...flow.frame import Frame
+from ...flow.values import Value
+from ...text.source import Text
+from .condition_grammar import Comparison, Condition, parse_condition
+from .lookup import MISSING, compare, find
+from .tokens import Bare, Path, Refused, located
+from .value import Expression, ref
+
+Test = Callable[[Any], bool]
+"""Given the state."""
+
+
+def evaluate_condition(expr: str, state: Mapping[str, Value]) -> bool:
+    """Whether a condition holds. Raises ValueError for what no condition can say.
+
+    >>> evaluate_condition("score < 0.8 and status == 'open'", {"score": 0.5, "status": "open"})
+    True
+    """
+    return _kept(expr)(state)
+
+
+def parse_condition_text(text: Text) -> Expression:
+    """The condition that a text is when it stands alone: its frame is the state."""
+    return condition(text, located(text, parse_condition), lambda frame: frame)
+
+
+@lru_cache(maxsize=512)
+def _kept(expr: str) -> Test:
+    try:
+        return compiled(parse_condition(expr))
+    except Refused as refused:
+        told = refused.wrong
+        raise ValueError(f"{told.message}: {expr!r}{f' ({told.hint})' if told.hint else ''}") from None
+
+
+def condition(text: Text, node: Condition, state: Callable[[Frame], Any], root: tuple[str, ...] = ()) -> Expression:
+    """A condition as the engine evaluates it. ``root``: where in a frame the state is."""
+    return Expression(text, compiled(node), state, tuple(ref(path, text, root) for path in paths(node)))
+
+
+def comparisons(node: Condition) -> tuple[Comparison, ...]:
+    return tuple(one for alternative in node.alternatives for one in alternative)
+
+
+def paths(node: Condition) -> tuple[Path, ...]:
+    """What the left sides read; on the right a text may be meant."""
+    return tuple(one.left for one in comparisons(node))
+
+
+def compiled(node: Condition) -> Test:
+    """A condition as a closure over the state."""
+    alternatives = [_all([_comparison(one) for one in alternative]) for alternative in node.alternatives]
+    if len(alternatives) == 1:
+        return alternatives[0]
+    return lambda state: any(test(state) for test in alternatives)
+
+
+def _all(tests: list[Test]) -> Test:
+    if len(tests) == 1:
+        return tests[0]
+    return lambda state: all(test(state) for test in tests)
+
+
+def _comparison(node: Comparison) -> Test:
+    sign, names = node.operator, node.left.names
+    if isinstance(node.right, Bare):
+        text, path = node.right.text, tuple(node.right.text.split("."))
+
+        def against_state(state: Any) -> bool:
+            right = find(state, path)  # Y11: a key that exists counts even when it is None
+            return compare(sign, _left(state, names), text if right is MISSING else right)
+
+        return against_state
+    value = node.right.value
+
+    def against_literal(state: Any) -> bool:
+        return compare(sign, _left(state, names), value)
+
+    return against_literal
+
+
+def _left(state: Any, names: tuple[str, ...]) -> Value:
+    found = find(state, names)
+    return None if found is MISSING else found

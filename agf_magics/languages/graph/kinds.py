@@ -1,0 +1,62 @@
+"""The kinds of node by name: the one table of their builders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...text.diagnostics import suggest
+from ...text.yamlnodes import Fields, Node, Scalar, shown
+from .maps import build_map
+from .nodes import (
+    Built,
+    Given,
+    Here,
+    build_interrupt,
+    build_passthrough,
+    build_python,
+    build_router,
+    build_session,
+    build_subgraph,
+    build_tool,
+)
+from .reading import Reader
+from .tool_call import build_tool_call
+from .words import NODES
+
+NOT_IN_A_MAP = ("map", "interrupt")
+
+
+def build(reader: Reader, node: Node, here: Here) -> Built | None:
+    """The node that ``node`` is; None, and told why, when it is none."""
+    if not isinstance(node, Fields):
+        hint = f"{here.name}: {{type: passthrough, output: {{...}}}}"
+        reader.wrong("node-shape", f"a node is a mapping of its keys, not {shown(node)}", node.span, hint)
+        return None
+    kind = node.fields.get("type")
+    name = kind.text if isinstance(kind, Scalar) else "llm"
+    allowed = [each for each in NODES if not here.inside or each not in NOT_IN_A_MAP]
+    if name not in allowed or (kind is not None and not isinstance(kind, Scalar)):
+        place = kind.span if kind is not None else here.span
+        where = "in a map" if name in NODES else ""
+        message = f"node type {name!r} is not supported {where}".rstrip()
+        reader.wrong("node-type", message, place, suggest(name, allowed, "node types"))
+        return None
+    before = reader.faults
+    given = reader.fields(NODES[name], node, here.span)
+    here = here._replace(kind=name)
+    made = BUILD[name](reader, given, here) if reader.faults == before else None
+    return made if reader.faults == before else None
+
+
+BUILD: dict[str, Callable[[Reader, Given, Here], Built | None]] = {
+    "passthrough": build_passthrough,
+    "map": lambda reader, given, here: build_map(reader, given, here, build),
+    "tool": build_tool,
+    "tool_call": build_tool_call,
+    "python": build_python,
+    "llm": build_session,
+    "agent": build_session,
+    "router": build_router,
+    "subgraph": build_subgraph,
+    "interrupt": build_interrupt,
+}

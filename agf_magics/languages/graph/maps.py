@@ -1,0 +1,246 @@
+"""``map``: a node once per item of a list, side by side; what succeeded and what failed are kept apart.
+
+An element of the fan-out is what the node sees of its item: ``{as: item, "_map_index": n}``, laid over the state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ...flow.frame import GONE, Frame, Outcome, Ran, Ref
+from ...flow.steps import Compute, Each, Name, Sequence, Step
+from ...flow.values import Value, type_name
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from ...text.yamlnodes import Items, Node, Scalar, plain
+from .lookup import MISSING, find
+from .nodes import Built, Given, Here, Written, at
+from .reading import ROOT, Reader
+from .state import Failed, Write
+from .words import Key
+
+_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
+
+Build = Callable[[Reader, Node, Here], Built | None]
+
+ITEMS = 100
+"""Items that a map may have where it does not say."""
+
+
+class Elements:
+    """The list of a map, each item with its number. An Expr."""
+
+    __slots__ = ("_list", "_reads", "evaluate", "name", "span")
+
+    evaluate: Callable[[Frame], Value]
+
+    def __init__(self, span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]) -> None:
+        self.span, self.name, self._list, self._reads = span, name, read, reads
+        self.evaluate = self._elements
+
+    def _elements(self, frame: Frame) -> Value:
+        found = self._list(frame)
+        if type(found) is not list:
+            raise StepError(
+                Diagnostic("graph.over", f"over must be a list, and this is {type_name(found)}", self.span)
+            ) from TypeError(f"not a list: {type_name(found)}")
+        return [{self.name: item, "_map_index": index} for index, item in enumerate(found)]
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self._reads
+
+
+class Bind:
+    """Lays an element over the state. A Target."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return {**frame, "state": {**frame["state"], **outcome.value}}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref((*ROOT, self.name)), Ref((*ROOT, "_map_index")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather:
+    """What a map gives of what ran: its results and its failures, under their keys."""
+
+    node: str
+    collect: str
+    failures: str
+    least: int | float
+    key: str | None
+    flat: bool
+    tolerated: bool
+    span: Span
+
+    def __call__(self, ran: Ran) -> Value:
+        results, failed = list[Value](), list[Value]()
+        for index, value in enumerate(ran.values):
+            error = ran.failures.get(index)
+            if value is GONE:
+                failed.append(self.failure(index, Failed(error).kind if error is not None else "unknown_error"))
+            elif type(value) is dict and (value.get("error") or value.get("errors")) and "success" not in value:
+                failed.append(self.failure(index, "unknown_error"))
+            else:
+                results.append(self.result(index, value))
+        accepted = len(results) + (len(failed) if self.tolerated else 0)
+        self.enough(accepted, len(ran.values), ran)
+        return {self.collect: results, self.failures: failed}
+
+    def failure(self, index: int, kind: str) -> Value:
+        node = f"_map_{self.node}_sub"
+        return {"map": self.node, "index": index, "error_type": kind, "node": node, "tolerated": self.tolerated}
+
+    def result(self, index: int, value: Value) -> Value:
+        found = value
+        if type(found) is dict and self.key is not None and self.key in found:
+            found = found[self.key]
+        if self.flat and type(found) is dict and len(found) == 1 and type(next(iter(found.values()))) is dict:
+            (found,) = found.values()
+        if type(found) is not dict:
+            return {"_map_index": index, "value": found}
+        return {"_map_index": index, **{name: inner for name, inner in found.items() if name != "_map_index"}}
+
+    def enough(self, accepted: int, width: int, ran: Ran) -> None:
+        needed = self.least if type(self.least) is int else self.least * width
+        if accepted >= needed:
+            return
+        message = f"{accepted} of {width} items of {self.node!r} succeeded"
+        hint = f"min_success is {self.least}: fewer may be allowed there"
+        first = next(iter(ran.failures.values()), None)
+        if first is not None:
+            message += f"; the first failure: {first.diagnostic.message}"
+        raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
+
+
+def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built | None:
+    """``build`` makes the node that runs once per item."""
+    name: Name = given["as"]
+    over = _over(reader, given["over"], name.text)
+    inner = build(reader, given["node"], here._replace(name=here.name, id=f"{here.id}.node", inside=True))
+    if over is None or inner is None:
+        return None
+    collect, failures = given["collect"].text, (given.get("failures") or Name(f"{given['collect'].text}_failures")).text
+    node = given["node"].fields
+    key = node["state_key"].text if "state_key" in node and not inner.collects else None
+    least = given.get("min_success", 1.0)
+    tolerated = isinstance(node.get("on_error"), Scalar) and node["on_error"].text == "skip"
+    gather = Gather(
+        node=here.name,
+        collect=collect,
+        failures=failures,
+        least=least,
+        key=key,
+        flat=bool(given.get("flatten_output")),
+        tolerated=tolerated,
+        span=here.span,
+    )
+    most: int = given.get("max_items") or here.limits.get("max_map_items") or ITEMS
+    overflow = given.get("on_overflow") or here.defaults.get("on_overflow") or "error"
+    step = Each(
+        **at(here),
+        label=f"{name.text} in {over.span.text}",
+        over=over,
+        element=Bind(name.text),
+        body=_collected(inner, here.span),
+        gather=gather,
+        limit=here.limits["max_concurrency"],
+        on_error="continue",
+        most=most,
+        cut=_cut(most, overflow == "truncate", over.span),
+    )
+    keys = (
+        Written(collect, given["collect"].span, type="list", reducer="sorted_add"),
+        Written(failures, given["failures"].span if "failures" in given else None, type="list", reducer="add"),
+    )
+    return Built(step, lambda state, value: value, keys)
+
+
+class Kept:
+    """Keeps what a call came to beside the state. A Target."""
+
+    __slots__ = ()
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return {**frame, "called": outcome.value}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref(("called",)),)
+
+
+class Result:
+    """What a node makes of what its call came to. An Expr."""
+
+    __slots__ = ("evaluate", "span")
+
+    evaluate: Callable[[Frame], Value]
+
+    def __init__(self, write: Write, span: Span) -> None:
+        self.span = span
+        self.evaluate = lambda frame: write(frame["state"], frame["called"])
+
+    def reads(self) -> tuple[Ref, ...]:
+        return (Ref(("called",)),)
+
+
+def _collected(inner: Built, span: Span) -> Step:
+    """A node's step as the body of a map: its value is what is collected."""
+    step = inner.step
+    if not inner.collects:
+        return step
+    call = replace(step, id=f"{step.id}.call", target=Kept())
+    result = Compute(id=f"{step.id}.result", word="result", span=span, value=Result(inner.write, span))
+    return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))
+
+
+def _cut(most: int, truncate: bool, span: Span) -> Callable[[int], Diagnostic]:
+    def cut(left_out: int) -> Diagnostic:
+        if truncate:
+            message = f"only the first {most} items are taken, {left_out} are left out"
+            return Diagnostic("graph.truncated", message, span, "max_items allows more", "warning")
+        message = f"there are {most + left_out} items, and {most} are allowed"
+        hint = "max_items allows more; on_overflow: truncate takes the first ones"
+        return Diagnostic("graph.too-many-items", message, span, hint)
+
+    return cut
+
+
+def _over(reader: Reader, node: Node, name: str) -> Elements | None:
+    if isinstance(node, Items):
+        items = plain(node)
+        return Elements(node.span, name, lambda frame: items, ())
+    if not isinstance(node, Scalar) or not isinstance(node.value, str) or not _braced(node.text):
+        reader.mistyped(node, Key("over", "over", ""))
+        return None
+    text = node.text[1:-1].strip()
+    start = node.text.index(text) if text else 1
+    names = tuple(text.removeprefix("state.").split("."))
+    if any(
+        not part.replace("-", "_").strip().replace(" ", "_").isidentifier() and not part.isalnum() for part in names
+    ):
+        place = node.locate(start, start + len(text))
+        hint = "compute the list in a passthrough node, into a key of its own"
+        reader.wrong("over-expression", "over takes one path, without arithmetic or brackets", place, hint)
+        return None
+    span = node.locate(start, start + len(text))
+
+    def read(frame: Frame) -> Value:
+        found = find(frame["state"], names)
+        if found is not MISSING:
+            return found
+        there = ", ".join(frame["state"]) or "nothing"
+        message = f"there is no {'.'.join(names)!r} in the state"
+        raise StepError(Diagnostic("graph.over", message, span, f"there is {there}")) from KeyError(".".join(names))
+
+    return Elements(span, name, read, (Ref((*ROOT, *names), span, False),))
+
+
+def _braced(text: str) -> bool:
+    return text.startswith("{") and text.endswith("}") and len(text) > 2

@@ -1,0 +1,174 @@
+"""The state of a graph: its keys, and how what the nodes of a round wrote becomes the next one.
+
+A frame is ``{"state": …}``. All that ran in one round is put in at once, in the order of the nodes' names: a key with a
+reducer is put together with what is there, any other key can be written by one node only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...flow.frame import Ended, Frame, Given, Outcome
+from ...flow.values import Value, type_name
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from .lookup import combine
+from .words import TYPES
+
+State = Mapping[str, Value]
+Write = Callable[[State, Value], Mapping[str, Value]]
+"""What a node writes, given the state it ran in and its value."""
+
+
+class Declared(NamedTuple):
+    """A key of the state."""
+
+    name: str
+    type: str = "any"
+    reducer: str | None = None
+    span: Span | None = None
+    """Where it is declared; None: a node's own keys declare it."""
+
+
+class Became(NamedTuple):
+    """What a key has become in another graph that went on with this one's state."""
+
+    value: Value
+
+
+class Failed:
+    """What stands for the value of a node that failed and whose failure is kept."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: StepError) -> None:
+        self.error = error
+
+    @property
+    def kind(self) -> str:
+        """The class of what went wrong."""
+        cause = self.error.__cause__
+        return type(cause).__name__ if cause is not None else type(self.error).__name__
+
+    @property
+    def said(self) -> str:
+        cause = self.error.__cause__
+        return str(cause) if cause is not None else self.error.diagnostic.message
+
+
+IMPLICIT = (
+    Declared("messages", "list", "add"),
+    Declared("errors", "list", "add"),
+    Declared("_route", "any", "last_value"),
+)
+
+
+class Keys:
+    """All keys of a graph that are declared, and the reducers of those that have one."""
+
+    def __init__(self, declared: Mapping[str, Declared]) -> None:
+        self.declared = declared
+        self.reducers = {key.name: key.reducer for key in (*IMPLICIT, *declared.values()) if key.reducer is not None}
+
+    def begin(self, initial: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:
+        """The state before the first round: a key with a reducer begins as its type's empty value."""
+        state: dict[str, Value] = {}
+        for key in self.declared.values():
+            empty = TYPES.get(key.type)
+            if key.reducer is not None and empty is not None:
+                state[key.name] = type(empty)()
+        for name, value in {**initial, **given}.items():
+            reducer = self.reducers.get(name)
+            state[name] = _reduced(reducer, name, state[name], value) if reducer and name in state else value
+        return state
+
+    def after(self, state: State, round: Sequence[tuple[str, Mapping[str, Value]]]) -> dict[str, Value]:
+        """The state after a round: what each node wrote, in this order."""
+        made, by = dict(state), dict[str, str]()
+        for node, written in round:
+            for name, value in written.items():
+                reducer = self.reducers.get(name)
+                if isinstance(value, Became):
+                    value = value.value if reducer is None else _news(state.get(name), value.value)
+                if reducer is not None:
+                    if value is None and reducer != "last_value":
+                        continue  # nothing to add
+                    made[name] = _reduced(reducer, name, made[name], value) if name in made else value
+                elif name in by:
+                    message = f"{by[name]!r} and {node!r} write {name!r} in the same round"
+                    hint = f"give it a reducer: {name}: {{type: list, reducer: add}}, or let one run after the other"
+                    raise StepError(Diagnostic("graph.write-conflict", message, self.place(name), hint))
+                else:
+                    made[name], by[name] = value, node
+        return made
+
+    def place(self, name: str) -> Span | None:
+        return self.declared[name].span if name in self.declared else None
+
+
+class Joining:
+    """What `Walk.join` is: the frame after a round."""
+
+    def __init__(self, keys: Keys, writes: Mapping[str, Write]) -> None:
+        self.keys, self.writes = keys, writes
+
+    def __call__(self, frame: Frame, ends: Sequence[tuple[str, Outcome]]) -> Frame:
+        state = frame["state"]
+        written = [(name, self.writes[name](state, outcome.value)) for name, outcome in ends]
+        after = self.keys.after(state, written)
+        if ends:
+            after["current_step"] = ends[-1][0]
+        return {**frame, "state": after}
+
+
+def _reduced(reducer: str, name: str, before: Value, value: Value) -> Value:
+    try:
+        if reducer == "last_value":
+            return value
+        if type(before) is list and type(value) is not list:
+            raise TypeError(f"a list and {type_name(value)}")
+        added = combine("+", before, value)
+        return sorted(added, key=_index) if reducer == "sorted_add" else added
+    except (TypeError, ValueError) as error:
+        hint = "a node writes only what is new: a list for a list, a number for a number"
+        message = f"what is written to {name!r} cannot be added to what is there: {error}"
+        raise StepError(Diagnostic("graph.reducer", message, hint=hint)) from error
+
+
+def _news(before: Value, value: Value) -> Value:
+    """What of a value is new, where it goes on with what was there."""
+    if isinstance(before, list | str) and type(value) is type(before) and value[: len(before)] == before:
+        return value[len(before) :]
+    numbers = type(before) in (int, float) and type(value) in (int, float)
+    return value - before if numbers else value
+
+
+def _index(item: Value) -> float:
+    index = item.get("_map_index") if isinstance(item, dict) else None
+    return float(index) if isinstance(index, int | float) else float("inf")
+
+
+def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[Given], Frame]:
+    """How a run begins."""
+
+    def start(given: Given) -> Frame:
+        found: Any = {} if given.input is None else given.input
+        if type(found) is not dict or not all(type(name) is str for name in found):
+            what = type_name(found) if type(found) is not dict else "one whose names are not all texts"
+            message = f"a graph's input is a mapping of keys to values, not {what}"
+            raise StepError(Diagnostic("graph.input", message, hint="its keys become the state"))
+        return {"state": keys.begin(initial(), found)}
+
+    return start
+
+
+def ends(keys: Keys) -> Callable[[Frame], Ended]:
+    """What a run gives: its last state, without what nobody declared and the run itself keeps."""
+    own = {"current_step", "_route"} - keys.declared.keys()
+
+    def end(frame: Frame) -> Ended:
+        state = {name: value for name, value in frame["state"].items() if name not in own}
+        return Ended(state, state)
+
+    return end

@@ -1,0 +1,107 @@
+"""A graph as a vector row: its tools, its run, what loading says of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+
+import yaml
+
+import agf_magics as agf
+from agf_magics.engine.events import EdgeTaken, StepStarted
+from agf_magics.languages import LANGUAGES
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import Bounds
+from tests.engine.virtual_time import run_virtual
+
+
+def decoded(value: Any) -> Any:
+    """A row's value, with what JSON lacks."""
+    if isinstance(value, list):
+        return [decoded(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"__object__": fields}:
+            return SimpleNamespace(**{name: decoded(inner) for name, inner in fields.items()})
+        case {"__tuple__": items}:
+            return tuple(decoded(item) for item in items)
+        case {"__float__": text}:
+            return float(text)
+    return {name: decoded(inner) for name, inner in value.items()}
+
+
+def told(found: Diagnostic) -> dict[str, Any]:
+    return {"code": found.code, "at": found.span.text if found.span else None}
+
+
+def load(text: str) -> tuple[agf.Flow | None, list[Diagnostic]]:
+    """What loading makes of a graph's text and says of it."""
+    problems = Diagnostics()
+    definition = LANGUAGES["graph"].load(Source("test", text), problems, Bounds())
+    return definition.flow, list(problems)
+
+
+def found_in(text: str) -> list[dict[str, Any]]:
+    return [told(found) for found in load(text)[1]]
+
+
+def edge_with(condition: str, state: Mapping[str, Any]) -> str:
+    """A graph with this condition on an edge, whose state is declared."""
+    edges = [
+        {"from": "START", "to": "a"},
+        {"from": "a", "to": "b", "condition": condition},
+        {"from": "a", "to": "END", "condition": "else"},
+    ]
+    document = {
+        "state": dict.fromkeys(state, "any"),
+        "nodes": {"a": {"type": "passthrough"}, "b": {"type": "passthrough"}},
+        "edges": edges,
+    }
+    return yaml.safe_dump(document, allow_unicode=True, sort_keys=False, width=10_000)
+
+
+def registry_of(row: Mapping[str, Any]) -> agf.Registry:
+    """The row's functions, under the names its graphs call them by."""
+    registry, names = agf.Registry(), dict[str, Any]()
+    exec(row.get("tools", ""), names)
+    for text in (row["text"], *row.get("files", {}).values()):
+        for name, tool in (yaml.safe_load(text).get("tools") or {}).items():
+            if tool.get("function") in names:
+                agf.tool(names[tool["function"]], name=name, registry=registry, where="loop")
+    return registry
+
+
+def run_case(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What became of a row: its state, its rounds, its warnings, or its error."""
+    before, rounds, answers = Path.cwd(), [list[str]()], iter(row.get("answers", ()))
+
+    def heard(event: Any) -> None:
+        if isinstance(event, StepStarted) and len(event.at) == 2 and event.at[0] != "nodes":
+            rounds[-1].append(str(event.at[0]).removeprefix("nodes."))
+        elif isinstance(event, EdgeTaken) and rounds[-1]:
+            rounds.append([])
+
+    with TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            for name, text in row.get("files", {}).items():
+                Path(name).write_text(text, encoding="utf-8")
+            registry = registry_of(row)
+            flow = agf.load(row["text"], "graph", registry=registry)
+            ask = (lambda question: next(answers)) if "answers" in row else None
+            run = run_virtual(agf.arun(flow, row["input"], registry=registry, on_event=heard, ask=ask))
+        except agf.AgfError as error:
+            cause = {"cause": type(error.__cause__).__name__} if error.__cause__ is not None else {}
+            return {"error": {**told(error.diagnostic), **cause}}
+        finally:
+            os.chdir(before)
+    found: dict[str, Any] = {"ok": run.output, "order": [names for names in rounds if names]}
+    if flow.warnings:
+        found["warnings"] = [told(warning) for warning in flow.warnings]
+    return found

@@ -1,0 +1,264 @@
+"""Value and condition expressions of graphs: the vectors, and the laws that no list of cases can show."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import agf_magics as agf
+from agf_magics.flow.values import LARGEST
+from agf_magics.languages import graph
+from agf_magics.languages.graph import condition_grammar, value_grammar
+from agf_magics.languages.graph.condition import evaluate_condition
+from agf_magics.languages.graph.tokens import LONGEST, Refused
+from agf_magics.languages.graph.value import resolve_node_variables, resolve_state_expression, resolve_template
+from tests.languages.graph_case import decoded, edge_with, found_in
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+VALUES = json.loads((VECTORS / "value_expressions.json").read_text("utf-8"))["rows"]
+CONDITIONS = json.loads((VECTORS / "condition_expressions.json").read_text("utf-8"))["rows"]
+NAMED = (ValueError, KeyError, TypeError, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("row", [*VALUES, *CONDITIONS], ids=lambda row: row["id"])
+def test_an_expression_gives_what_its_vector_says(row: dict[str, Any]) -> None:
+    function, state = getattr(graph, row["fn"]), decoded(row["state"])
+    before = copy.deepcopy(state)
+    if "error" in row:
+        with pytest.raises(NAMED) as caught:
+            function(row["text"], state)
+        assert type(caught.value).__name__ == row["error"]["type"]
+    else:
+        assert _typed(function(row["text"], state)) == _typed(decoded(row["ok"]))
+    assert _typed(state) == _typed(before), "the state is never changed"
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in (*VALUES, *CONDITIONS) if "code" in row.get("error", {})], ids=lambda row: row["id"]
+)
+def test_a_wrong_expression_is_told_at_the_very_token(row: dict[str, Any]) -> None:
+    language = "condition" if row["fn"] == "evaluate_condition" else "value"
+    text = row["text"] if isinstance(row["text"], str) else next(iter(row["text"].values()))
+    with pytest.raises(agf.AgfError) as caught:
+        agf.evaluate(language, text, decoded(row["state"]))
+    found = caught.value.diagnostic
+    assert found.span is not None
+    assert {"code": found.code, "at": found.span.text} == {key: row["error"][key] for key in ("code", "at")}
+
+
+@pytest.mark.parametrize("row", CONDITIONS, ids=lambda row: row["id"])
+def test_a_graph_says_of_a_condition_what_is_wrong_with_it(row: dict[str, Any]) -> None:
+    assert found_in(edge_with(row["text"], row["state"])) == row.get("graph", [])
+
+
+def _typed(value: Any) -> Any:
+    """Values compared by type: 1 is neither true nor 1.0, nan is itself."""
+    if isinstance(value, dict):
+        return {key: _typed(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [type(value), *map(_typed, value)]
+    return type(value), repr(value)
+
+
+# --- what is read of an object ---
+
+
+class Thing:
+    shown = 1
+    _hidden = 2
+
+    @property
+    def computed(self) -> int:
+        return 3
+
+    @property
+    def broken(self) -> int:
+        raise RuntimeError("not today")
+
+    def method(self) -> int:
+        return 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("shown", 1), ("computed", 3), ("_hidden", None), ("method", None), ("__class__", None), ("absent", None)],
+)
+def test_of_an_object_only_what_is_shown_and_no_method_is_read(name: str, value: Any) -> None:
+    assert resolve_template(f"{{state.thing.{name}}}", {"thing": Thing()}) == value
+    assert evaluate_condition(f"thing.{name} == null", {"thing": Thing()}) is (value is None)
+
+
+def test_a_key_is_read_whatever_its_name() -> None:
+    assert resolve_template("{state.d.__class__}", {"d": {"__class__": 1}}) == 1
+    assert resolve_state_expression("{d._x}", {"d": {"_x": 1}}) == 1
+
+
+def test_a_missing_key_is_missing_though_dicts_have_a_method_of_its_name() -> None:
+    with pytest.raises(KeyError, match="there is no 'items' in the state; there is rows"):
+        resolve_state_expression("{state.items}", {"rows": [1]})
+
+
+def test_a_property_that_raises_is_told_as_a_value_that_cannot_be_read() -> None:
+    with pytest.raises(ValueError, match="'broken' of an opaque Thing cannot be read: RuntimeError: not today"):
+        resolve_template("{state.thing.broken}", {"thing": Thing()})
+
+
+def test_what_is_opaque_is_not_computed_with() -> None:
+    with pytest.raises(TypeError, match="an opaque Thing"):
+        resolve_template("{state.thing + 1}", {"thing": Thing()})
+    assert not evaluate_condition("a == b", {"a": Thing(), "b": Thing()})
+    assert not evaluate_condition("a < b", {"a": Thing(), "b": Thing()})
+
+
+# --- decisions ---
+
+
+def test_each_placeholder_of_a_text_is_replaced() -> None:
+    assert resolve_template("{state.first} {state.last}", {"first": "Ada", "last": "Byron"}) == "Ada Byron"
+    assert resolve_template("{state.a}{state.b}", {"a": 1, "b": [2]}) == "1[2]"
+
+
+def test_a_placeholder_alone_keeps_its_type_and_blanks_in_it_do_not_count() -> None:
+    assert resolve_template("{ state.a }", {"a": [1]}) == [1]
+    assert resolve_template("{ state.a + 1 }", {"a": 1}) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{state.a + b + c}", "{state.a + 'x' + 'y'}", "{state.items + [state.x] + [state.y]}", "{state.a ** 2}",
+        "{state.a // 2}", "{state.items + [state.x, state.y]}", "{state.items + ['a', 'b']}", "{state.items + []}",
+        "{state.items + [{'k': state.v}]}", "{state.items + [[1]]}", "{state.log + {'k': {'l': 1}}}",
+        "{state.log + {'k'}}", "{state.log + {'k': }}", "{state.a + }", "{state.a + 'open}", "{state.a + (1)}",
+        "{state.items + [state.x}",
+    ],
+)  # fmt: skip
+def test_what_a_value_cannot_say_is_refused_whatever_the_state_holds(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\(.+\)$"):
+        resolve_template(text, {})
+
+
+@pytest.mark.parametrize("text", ["a.", "a..b == 1", "a. == 1", ".a == 1", "x == a..b", "x == a."])
+def test_a_path_with_a_name_missing_beside_a_dot_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        evaluate_condition(text, {"a": {"": {"b": 1}}})
+
+
+def test_a_quoted_text_may_hold_what_means_something_without_quotes() -> None:
+    assert resolve_template("{state.log + {'k': 'x, y: z'}}", {"log": []}) == [{"k": "x, y: z"}]
+    assert resolve_template("{state.log + {'a:b': 'c}d'}}", {"log": []}) == [{"a:b": "c}d"}]
+    assert evaluate_condition("s == 'a < b and (c or d)' and n == 1", {"s": "a < b and (c or d)", "n": 1})
+
+
+def test_and_and_or_stand_between_blanks_of_any_kind() -> None:
+    assert evaluate_condition("a == 1\n\tAND b == 2", {"a": 1, "b": 2})
+
+
+# --- bounds ---
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("{state.s * 1000000000}", {"s": "x"}),
+        ("{state.n * state.n}", {"n": 1 << 60_000}),
+        ("{state.rows + state.rows}", {"rows": [0] * (LARGEST // 2 + 1)}),
+        ("{state.n / 3}", {"n": 10**400}),
+        ("all: {state.deep}", {"deep": None}),
+    ],
+    ids=["text", "number", "list", "overflow", "shared"],
+)
+def test_what_grows_beyond_a_bound_is_told(text: str, state: dict[str, Any]) -> None:
+    if "deep" in state:
+        state["deep"] = [0]
+        for _ in range(40):
+            state["deep"] = [state["deep"], state["deep"]]
+    with pytest.raises(ValueError, match=r"."):
+        resolve_template(text, state)
+
+
+def test_an_expression_may_be_only_so_long() -> None:
+    with pytest.raises(ValueError, match="characters"):
+        resolve_template("{state.a + '" + "x" * LONGEST + "'}", {})
+    with pytest.raises(ValueError, match="characters"):
+        evaluate_condition(" and ".join(["a == 1"] * LONGEST), {})
+
+
+# --- laws ---
+
+NAME = st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True)
+PATH = st.lists(NAME, min_size=1, max_size=3).map(tuple)
+QUOTABLE = st.text(st.sampled_from("abc ,:{}[]+-*/<>=!.andor0"), max_size=8)
+LITERAL = st.one_of(st.integers(-99, 99), st.booleans(), st.none(), QUOTABLE).map(value_grammar.Literal)
+ATOM = st.one_of(PATH.map(value_grammar.Path), LITERAL)
+OPERAND = st.one_of(
+    ATOM,
+    ATOM.map(value_grammar.One),
+    st.lists(st.tuples(QUOTABLE, ATOM), max_size=3).map(tuple).map(value_grammar.Pairs),
+)
+VALUE = st.one_of(
+    PATH.map(value_grammar.Path),
+    st.builds(value_grammar.Arithmetic, PATH.map(value_grammar.Path), st.sampled_from("+-*/"), OPERAND),
+)
+COMPARISON = st.builds(
+    condition_grammar.Comparison,
+    PATH.filter(lambda path: path[0] not in ("and", "or", "not")).map(value_grammar.Path),
+    st.sampled_from(condition_grammar.COMPARING),
+    st.one_of(LITERAL, NAME.map(lambda name: f"k_{name}").map(value_grammar.Bare)),
+)
+CONDITION = st.lists(st.lists(COMPARISON, min_size=1, max_size=3).map(tuple), min_size=1, max_size=3).map(tuple)
+
+
+@given(VALUE)
+def test_a_printed_value_is_parsed_to_the_same(node: Any) -> None:
+    assert value_grammar.parse_template(value_grammar.show(node)) == node
+
+
+@given(CONDITION.map(condition_grammar.Condition))
+def test_a_printed_condition_is_parsed_to_the_same(node: condition_grammar.Condition) -> None:
+    assert condition_grammar.parse_condition(condition_grammar.show(node)) == node
+
+
+SCALAR = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4))
+JSON = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAME, inner, max_size=3))
+STATE = st.dictionaries(st.sampled_from(["a", "b", "items", "log", "n"]), JSON, max_size=5)
+SOUP = st.lists(
+    st.sampled_from(
+        ["{", "}", "state.", "a", "b", "items", ".", " ", "+", "-", "*", "/", "[", "]", "'", '"', ",", ":", "1", "0.5",
+         "==", "<", ">=", " and ", " or ", "not ", "(", ")", "x y", "null", "true", "\n", "é"]
+    ),
+    max_size=14,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=400)
+@given(st.one_of(SOUP, SOUP.map(lambda text: f"{{state.a + {text}}}")), STATE)
+@example("{state.a + 'x}", {"a": 1})
+def test_whatever_a_value_is_it_raises_only_what_is_named_and_leaves_the_state(text: str, state: Any) -> None:
+    before = copy.deepcopy(state)
+    for function in (resolve_template, resolve_state_expression, lambda t, s: resolve_node_variables({"x": t}, s)):
+        try:
+            function(text, state)
+        except NAMED:
+            pass
+    assert _typed(state) == _typed(before)
+
+
+@settings(max_examples=400)
+@given(st.one_of(SOUP, SOUP.map(lambda text: f"a == {text}")), STATE)
+def test_whatever_a_condition_is_it_is_refused_or_it_holds_or_not(text: str, state: Any) -> None:
+    before = copy.deepcopy(state)
+    try:
+        condition_grammar.parse_condition(text)
+    except Refused:
+        with pytest.raises(ValueError, match=r"."):
+            evaluate_condition(text, state)
+    else:
+        assert evaluate_condition(text, state) in (True, False)
+    assert _typed(state) == _typed(before)
