@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import draw as _draw  # noqa: F401  # now: imported later, the package would hide the function of its name
+from .contexts import NamedContext, context
 from .define import define, evaluate, load
 from .engine.limits import Limits
 from .engine.threads import here
 from .flow.steps import Flow
+from .kept_runs import Runs, runs
+from .languages.plan import Message, branch
 from .launch import Run, RunCancelled, arun, find, run, start
 from .launches import (
     launch_tools,
@@ -24,9 +27,12 @@ from .launches import (
     run_pipeline_inline_async,
     run_result,
 )
-from .registry import ModelAgent, Registry, agent, default, install, model_agent, policy, tool, transform
+from .past import PastRun
+from .registry import Registry, agent, default, install, model_agent, policy, tool, transform
+from .resumed import resume
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+from .ticks import ticks
 
 if TYPE_CHECKING:
     from .draw.diagram import Diagram
@@ -72,13 +78,18 @@ __all__ = [
     "Diagnostic",
     "Flow",
     "Limits",
-    "ModelAgent",
+    "Message",
+    "NamedContext",
+    "PastRun",
     "Registry",
     "Run",
     "RunCancelled",
+    "Runs",
     "StepError",
     "agent",
     "arun",
+    "branch",
+    "context",
     "define",
     "draw",
     "evaluate",
@@ -87,13 +98,16 @@ __all__ = [
     "model_agent",
     "policy",
     "registry",
+    "resume",
     "run",
     "run_pipeline",
     "run_pipeline_async",
     "run_pipeline_inline",
     "run_pipeline_inline_async",
     "run_result",
+    "runs",
     "start",
+    "ticks",
     "tool",
     "transform",
 ]

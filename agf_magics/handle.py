@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import re
 import secrets
@@ -13,11 +14,14 @@ from .draw.plain import counted
 from .engine import host, job
 from .engine import run as engine
 from .engine.events import Event, RunEnded, StepLeft
+from .engine.history import once_each
 from .engine.journal import Journal
 from .engine.limits import ANYTHING, Limits
 from .engine.link import Linked
 from .engine.perform import clock
 from .engine.progress import Progress, Row
+from .engine.records import Record
+from .engine.store import Trouble
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import Value
@@ -38,7 +42,7 @@ class Run:
     def __init__(
         self, linked: Linked, given: Given, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
     ) -> None:
-        self.run_id = f"{_ODD.sub('_', linked.flow.name)[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
+        self.run_id = f"{_ODD.sub('_', linked.flow.name or linked.flow.language)[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
         """A word that can be written in the line of a magic."""
         self.linked = linked
         self.input = given.input
@@ -132,7 +136,12 @@ class Run:
     @property
     def trace(self) -> Trace:
         """One row a step, in the order of the definition."""
-        return traced(self.progress)
+        calls: list[Record] = []
+        if self.journal is not None:
+            once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
+            with contextlib.suppress(Trouble):  # a run says itself that it is not kept
+                calls += once_each(self.journal.store, self.journal.num, once)
+        return traced(self.progress, calls)
 
     def begin(
         self, emit: Callable[[Event], None], *, enter: Callable[[], None] | None = None, behind: bool = False

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from .draw.plain import duration, line
-from .draw.values import table_html, table_text
+from .draw.values import table_html, table_text, value_text
 from .engine.progress import Progress, Row
+from .engine.records import Record
 from .text.diagnostics import AgfError
 
+MOST_ROWS = 500
+"""Rows that are shown; all of them are there."""
 
-def traced(progress: Progress) -> Trace:
-    """One row a step, in the order of the definition."""
-    return Trace(_row(row) for row in progress.rows.values())
+
+def traced(progress: Progress, calls: Iterable[Record] = ()) -> Trace:
+    """One row a step, in the order of the definition; ``calls``: what a journal has of the steps that run once."""
+    kept = {"/".join(map(str, record.at)): record for record in calls}
+    return Trace(_row(row, kept.get(row.id)) for row in progress.rows.values())
 
 
 class Trace(tuple[dict[str, Any], ...]):
     """The rows of a run's steps; ``to_pandas()`` gives a DataFrame."""
+
+    columns: ClassVar[tuple[str, ...]] = ("step", "kind", "label", "status", "ok", "failed", "took", "error")
+    """What is shown; a row has more."""
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with one row a step. Raises ImportError without pandas."""
@@ -25,18 +34,46 @@ class Trace(tuple[dict[str, Any], ...]):
         return pandas.DataFrame(list(self))
 
     def _repr_html_(self) -> str:
-        return table_html(*self._table())
+        columns, rows = self._table()
+        more = f"<p>… {len(self) - len(rows):,} more</p>" if len(self) > len(rows) else ""
+        return table_html(columns, rows) + more
 
     def __repr__(self) -> str:
-        return "\n".join(table_text(*self._table()))
+        columns, rows = self._table()
+        more = [f"… {len(self) - len(rows):,} more"] if len(self) > len(rows) else []
+        return "\n".join([*table_text(columns, rows), *more])
 
     def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        columns = ("step", "kind", "label", "status", "ok", "failed", "took", "error")
-        rows = ({**row, "took": duration(row["seconds"]), "label": line(row["label"], 40)} for row in self)
-        return columns, tuple(tuple("" if row[c] is None else str(row[c]) for c in columns) for row in rows)
+        columns = self.columns
+        return columns, tuple(tuple(_cell(row, column) for column in columns) for row in self[:MOST_ROWS])
 
 
-def _row(row: Row) -> dict[str, Any]:
+class Calls(Trace):
+    """The calls of a run, in the order in which they ended."""
+
+    columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
+
+
+class Comparison(Trace):
+    """The steps of two runs, and in which way the second is another."""
+
+    columns = ("step", "calls", "calls of the other", "same input", "same output", "differs", "took",
+               "took in the other")  # fmt: skip
+
+
+TIMES = {"took": "seconds", "took in the other": "seconds of the other"}
+
+
+def _cell(row: dict[str, Any], column: str) -> str:
+    if column in TIMES:
+        return duration(row[TIMES[column]])
+    value = row[column]
+    if value is None:
+        return ""
+    return line(value if isinstance(value, str) else value_text(value), 60 if column != "step" else 100)
+
+
+def _row(row: Row, call: Record | None) -> dict[str, Any]:
     return {
         "step": row.id,
         "kind": row.word,
@@ -47,4 +84,7 @@ def _row(row: Row) -> dict[str, Any]:
         "failed": row.failed,
         "seconds": row.seconds,
         "error": str(row.error.diagnostic.message) if isinstance(row.error, AgfError) else None,
+        "attempts": row.started or None,
+        "input": call.given_shown if call is not None else None,
+        "output": call.value_shown if call is not None else None if row.many else row.value,
     }

@@ -71,6 +71,7 @@ STATES = {
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
     "kept": State("!", "failed, kept", "#a56c00", "#7d5200"),
     "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4"),
+    "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200"),
     "taken": State("", "taken", "#27894f", "#17683a", 2.4),
     "left": State("◌", "left running", "#a56c00", "#7d5200"),
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from .pickles import encode
 from .records import COLUMNS, Record, read_records
 from .store import Store, Trouble, crc
 
@@ -79,6 +80,24 @@ def records(store: Store, num: int) -> Iterator[Record]:
     with store.reading() as connection, closing(connection.cursor()) as cursor:
         cursor.execute(f"SELECT run, {COLUMNS}, crc FROM records WHERE run=? ORDER BY seq", (num,))
         yield from read_records(cursor)
+
+
+def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterator[Record]:
+    """The calls that were made at these moments of steps that run once, the last one of each. Raises Trouble."""
+    store.flush()
+    wanted = [encode(at) for at in ats]
+    found: dict[str, Record] = {}
+    with store.reading() as connection:
+        for start in range(0, len(wanted), 500):
+            some = wanted[start : start + 500]
+            sql = f"SELECT run, {COLUMNS}, crc FROM records WHERE run=? AND kind!='' AND at IN ({marks(some)}) ORDER BY seq"
+            for record in read_records(connection.execute(sql, (num, *some))):
+                found[encode(record.at)] = record
+    yield from found.values()
+
+
+def marks(some: list[str]) -> str:
+    return ",".join("?" * len(some))
 
 
 def claim(store: Store, one: Listed) -> bool:

@@ -29,6 +29,7 @@ def load(shell: Any) -> None:
     from .background import BackgroundMagics
     from .complete import Known, matcher
     from .config import AgfMagics
+    from .history import HistoryMagics, kept_ids, told_on_load
     from .magics import PipelineMagics
     from .view import Widget
 
@@ -37,21 +38,24 @@ def load(shell: Any) -> None:
     config = AgfMagics(shell, Path.cwd())
     magics = PipelineMagics(shell, default(), config)
     behind = BackgroundMagics(shell, magics)
+    back = HistoryMagics(shell, magics)
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
         undo.callback(Widget.forget)
         _put(undo, shell.configurables, config)
         undo.callback(_leave_none)
-        for each in (magics, behind):
+        for each in (magics, behind, back):
             undo.callback(shell.configurables.remove, each)  # where Magics puts every one of its kind
             _register(undo, shell, each)
-        tab = matcher(lambda: Known(magics.registry, shell.user_ns, magics.frame))
+        tab = matcher(lambda: Known(magics.registry, shell.user_ns, magics.frame, kept_ids))
         _put(undo, shell.Completer.custom_matchers, tab)
         _put(undo, shell.input_transformers_cleanup, magics.with_body, first=True)
         _ask(undo, shell)
         rendering.install(undo, shell, lambda: config.traceback == "full")
         rendering.formats(undo, shell, lambda run: magics.is_shown(run) or magics.show_again(run))
         magics.undo = undo.pop_all()
+    if said := told_on_load():
+        print(said)
 
 
 def unload(shell: Any) -> None:

@@ -10,9 +10,10 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, nee
 from .. import launch
 from ..define import load
 from ..draw.listing import runs_html, runs_text
+from ..keeping import journal_file
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Source
-from . import commands
+from . import commands, history
 from .magics import PipelineMagics, takes
 from .options import Said, Word
 from .output import show
@@ -66,18 +67,30 @@ class BackgroundMagics(Magics):
         if "--wait" in said:
             for run in [_run(word)] if word is not None else launch.live.running:
                 run.wait() if run.behind else None
+        history.forget(said)
         if word is not None:
-            return _run(word)
-        if unwanted is None:
-            found = tuple(launch.live)
-            show({"text/html": runs_html(found), "text/plain": runs_text(found)})
+            asked = "--compare" in said or "--export" in said
+            return (None if asked else _find(word)) or history.shown(said, word)
+        history.needs_run(said)
+        if not {"--cancel", "--delete", "--prune"} & said.given.keys():
+            found, kept = tuple(launch.live), history.listed()
+            if found or kept is None:
+                show({"text/html": runs_html(found), "text/plain": runs_text(found)})
+            if kept is not None:
+                show(kept)
         return None
 
     def _inline(self, said: Said, body: str, behind: bool) -> Any:
         asked = self.notebook.asked(said, runs=True)
         name = "%%run_pipeline_inline_async" if behind else "%%run_pipeline_inline"
-        flow = load(Source(f"{self.cell} {name}", body, first_line=2), registry=self.notebook.registry)
+        source = Source(f"{self.cell} {name}", body, first_line=2)
+        flow = load(source, "pipeline", registry=self.notebook.registry)
         return self.notebook.run(flow, asked, behind=behind, inline=True)
+
+
+def _find(word: Word) -> launch.Run | None:
+    """A run of this process; None where the journal may have it."""
+    return _run(word) if any(word.text in run.run_id for run in launch.live) or journal_file() is None else None
 
 
 def _run(word: Word) -> launch.Run:

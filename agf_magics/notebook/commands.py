@@ -141,14 +141,88 @@ steps:
 
 RUNS = Command(
     name="%runs",
-    about="The runs that go on, and those of the background that have ended; one of them; wait for them; cancel one.",
+    about="The runs that go on and those that are kept; one of them, step by step; wait for them; cancel one.",
     operands=(Operand("RUN", "the run's id, or a part of it that no other has", "run", required=False),),
     options=(
         Option("--wait", "wait for the run, or for all that go on; an interrupt ends the waiting alone"),
         Option("--cancel", "cancel a run", "run", "RUN"),
+        Option("--compare", "in which steps RUN and OTHER differ", "run", "OTHER"),
+        Option("--export", "write RUN to a .json file", "file", "FILE"),
+        Option("--delete", "forget a run", "run", "RUN"),
+        Option(
+            "--prune",
+            "forget the runs that ended more than DAYS ago, else what the settings say",
+            "days",
+            "DAYS",
+            optional=True,
+        ),
     ),
     example="""\
 %runs --wait""",
+)
+
+RESUME = Command(
+    name="%resume",
+    about="Take up a run that was interrupted, failed, was cancelled or waits for an answer; what was done stays done.",
+    operands=(
+        Operand("RUN", "the run's id, or its beginning; else the last that was interrupted", "run", required=False),
+    ),
+    options=(
+        Option("--answer", "the answer it waits for: a YAML value, or $name", "value", "ANSWER"),
+        SET,
+        INPUT,
+        Option("--trust", "read values that somebody else has signed: they may run any code"),
+        Option("--caps", "under the caps that are set now, not those it was begun with"),
+        OUT,
+        QUIET,
+    ),
+    example="""\
+%resume longest-1-4f2a""",
+)
+
+PLAN = _defines(
+    "%%plan",
+    "Define a plan: a list of calls in YAML or JSON that are wired by what they read and write.",
+    """\
+%%plan report --draw --run --set 'word=pear'
+calls:
+- {_tool: measure, word: †input.word, _outputPath: †state.length}
+- {_tool: double, number: †state.length, _outputPath: †state.twice}
+output: †state""",
+    Option("--context", "the named context it reads and adds to; else that of its own name", "context", "NAME"),
+    Option("--ordered", "results that overlap are kept in the order of the calls, not of their ends"),
+    Option("--keep-going", "calls that fail are warned about; the run fails by none of them"),
+)
+
+GRAPH = _defines(
+    "%%graph",
+    "Define a graph: nodes in YAML and the edges between them, with conditions.",
+    """\
+%%graph countdown --draw --run --set n=3
+state: {n: int}
+nodes:
+  tick: {type: passthrough, output: {n: "{state.n - 1}"}}
+edges:
+- {from: START, to: tick}
+- {from: tick, to: tick, condition: n > 0}
+- {from: tick, to: END, condition: else}""",
+)
+
+CONTEXT = Command(
+    name="%context",
+    about="A plan's named context: its messages, what a reference reads, what it was after any of them.",
+    operands=(
+        Operand("NAME", "a context; else the one that a run added to last", "context", required=False),
+        Operand("REFERENCE", "what to read of it, as in †state.user", "reference", required=False),
+    ),
+    options=(
+        Option("--at", "as it was after so many messages", "count", "N"),
+        Option("--clear", "begin a new one of that name; who has the old log keeps it"),
+        Option("--save", "write it to a .jsonl file, a message a line", "file", "FILE"),
+        Option("--load", "make it of the messages in a .jsonl or .json file", "file", "FILE"),
+    ),
+    example="""\
+%context report †state.twice --at 2""",
 )
 
 FLOWS = Command(
@@ -201,11 +275,15 @@ COMMANDS = {
     for command in (
         PIPELINE,
         POLICY,
+        PLAN,
+        GRAPH,
         RUN_PIPELINE,
         RUN_PIPELINE_ASYNC,
         RUN_PIPELINE_INLINE,
         RUN_PIPELINE_INLINE_ASYNC,
         RUNS,
+        CONTEXT,
+        RESUME,
         FLOWS,
         TOOLS,
         DRAW,

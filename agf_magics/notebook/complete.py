@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from ..languages import LANGUAGES
+from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..launch import live
 from ..registry import Registry
-from .body import Choice, Offer, expression, offer
+from .body import Choice, Offer, by_schema, expression, offer
 from .commands import COMMANDS
+from .names import NAMES
 from .options import Command, Kind
 
 MAGIC = re.compile(r"\s*(?:[\w.,\s\[\]]+=\s*)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
@@ -44,6 +45,8 @@ class Known(NamedTuple):
     """The notebook's variables."""
     frame: Mapping[str, Any]
     """What the last run left, as an expression sees it: ctx and pipe."""
+    runs: Callable[[], Iterable[str]] = tuple
+    """The ids of the runs that are kept."""
 
 
 def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
@@ -62,10 +65,16 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     above = "\n".join([*lines[first + 1 : line], before])
     inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
     language = LANGUAGES.get(found[2]) or LANGUAGES["pipeline"]  # %%run_pipeline_inline
-    if language.words is None:
-        return None
-    made = offer(above, body[len(above) :], inputs, language.words, known.registry)
+    made = _in_body(language, above, body[len(above) :], inputs, known)
     return made if before.endswith(made.fragment) else Offer("")  # a text of several lines is nobody's name
+
+
+def _in_body(language: Language, above: str, below: str, inputs: list[str], known: Known) -> Offer:
+    if language.words is not None:
+        return offer(above, below, inputs, language.words, known.registry)
+    if language.schema is None:
+        return Offer("")
+    return by_schema(above, below, inputs, language.schema, NAMES[language.name], known.registry)
 
 
 def matcher(known: Callable[[], Known]) -> Matcher:
@@ -105,7 +114,7 @@ def _values(kind: Kind, word: str, said: list[str], body: str, known: Known) -> 
         case "flow":
             return _those(word, "flow", known.registry.flows)
         case "run":
-            return _those(word, "run", [run.run_id for run in live])
+            return _those(word, "run", [*(run.run_id for run in live), *known.runs()])
         case "variable":
             mappings = [name for name in _variables(known) if isinstance(known.names[name], Mapping)]
             return _those(word.lstrip("$"), "variable", mappings)

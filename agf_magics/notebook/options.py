@@ -1,24 +1,23 @@
-"""The line of a magic: words with their places, options from one table, values of the notebook.
+"""The line of a magic: words with their places, options from one table. What the words stand for is in `given`.
 
 Our own splitter, because IPython's keeps the quotes inside a value (``--set 'q=1'``) and refuses ``--set msg="a b"``,
-and because a caret needs to know where a word stood. Nothing is ever pasted as text: ``$name`` is the object of that
-name.
+and because a caret needs to know where a word stood.
 """
 
 from __future__ import annotations
 
-import keyword
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Source, Span
-from ..text.yamlnodes import Items, Scalar, documents, plain
 
-Kind = Literal["switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "expression"]
+Kind = Literal[
+    "switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "days", "value", "expression", "context",
+    "reference", "count",
+]  # fmt: skip
 """What is written there; completion and reading both go by it. ``new``: a name the magic will bind."""
 
 BLANKS = " \t\r\n"
@@ -141,7 +140,7 @@ def read(command: Command, line: str, where: str = "") -> Said | None:
     _operands(command, loose, given)
     missing = next((o for o in command.operands if o.required and o.metavar not in given), None)
     if missing:
-        _wrong("missing", f"{command.name} needs {missing.metavar}: {missing.help}", source.span(), command.usage)
+        wrong("missing", f"{command.name} needs {missing.metavar}: {missing.help}", source.span(), command.usage)
     return Said(source, {name: tuple(found) for name, found in given.items()})
 
 
@@ -150,7 +149,7 @@ def _whole(command: Command, source: Source, start: int) -> Said:
     start += len(text) - start - len(text[start:].lstrip())
     end = max(start, len(text.rstrip()))
     if operand.required and start == end:
-        _wrong("missing", f"{command.name} needs {operand.metavar}: {operand.help}", source.span(), command.usage)
+        wrong("missing", f"{command.name} needs {operand.metavar}: {operand.help}", source.span(), command.usage)
     word = Word(text[start:end], Span(source, start, end), tuple(range(start, end + 1)))
     return Said(source, {operand.metavar: (word,)} if word.text else {})
 
@@ -169,13 +168,13 @@ def _options(command: Command, words: Sequence[Word], given: dict[str, list[Word
         option = known.get(flag)
         if option is None:
             shown = word.part(0, len(flag))
-            _wrong("unknown-option", f"{command.name} has no option {flag!r}", shown.span,
+            wrong("unknown-option", f"{command.name} has no option {flag!r}", shown.span,
                    suggest(flag, [*known, "--help"], "options"))  # fmt: skip
         if option.flag in given and not option.many:
-            _wrong("option-twice", f"{flag} is given twice", word.span, f"{flag} takes one value; leave one out")
+            wrong("option-twice", f"{flag} is given twice", word.span, f"{flag} takes one value; leave one out")
         if option.kind == "switch":
             if equals:
-                _wrong("unwanted-value", f"{flag} takes no value", word.span, f"write {flag} alone")
+                wrong("unwanted-value", f"{flag} takes no value", word.span, f"write {flag} alone")
             value = word
         elif equals:
             value = word.part(len(flag) + 1, len(word.text))
@@ -184,7 +183,7 @@ def _options(command: Command, words: Sequence[Word], given: dict[str, list[Word
         elif option.optional:
             value = word
         else:
-            _wrong("missing-value", f"{flag} needs a value", word.span, f"write {flag} {option.metavar}: {option.help}")
+            wrong("missing-value", f"{flag} needs a value", word.span, f"write {flag} {option.metavar}: {option.help}")
         given.setdefault(option.flag, []).append(value)
     return loose
 
@@ -194,7 +193,7 @@ def _operands(command: Command, words: Sequence[Word], given: dict[str, list[Wor
     for word in words:
         if not places:
             takes = " and ".join(o.metavar for o in command.operands) or "no name"
-            _wrong("extra-word", f"{word.text!r} is one word too many for {command.name}, which takes {takes}",
+            wrong("extra-word", f"{word.text!r} is one word too many for {command.name}, which takes {takes}",
                    word.span, "a value with blanks is written in quotes; " + command.usage)  # fmt: skip
         given.setdefault(places[0].metavar, []).append(word)
         if not places[0].many:
@@ -234,109 +233,14 @@ def _word(source: Source, start: int, escapes: bool) -> Word:
             if char == "\\" and (text[i + 1 : i + 2] in (quote, "\\") if quote == '"' else escapes and not quote):
                 i += 1
                 if i == len(text):
-                    _wrong("quote", "the line ends after a backslash", Span(source, i - 1, i), "write \\\\ for one")
+                    wrong("quote", "the line ends after a backslash", Span(source, i - 1, i), "write \\\\ for one")
             at.append(i)
         i += 1
     if quote:
-        _wrong("quote", f"the quote {quote} is never closed", Span(source, opened, opened + 1),
+        wrong("quote", f"the quote {quote} is never closed", Span(source, opened, opened + 1),
                f"close it with {quote}; a quote inside a value stands in the other kind of quotes")  # fmt: skip
     return Word("".join(text[k] for k in at), Span(source, start, i), (*at, i))
 
 
-# --- values ----------------------------------------------------------------------------------------------------------
-
-
-def inputs(said: Said, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The input that ``--input`` and ``--set`` make, the latter on top."""
-    whole = said.word("--input")
-    found = dict(_mapping(whole, names)) if whole else {}
-    for word in said.words("--set"):
-        key, equals, _ = word.text.partition("=")
-        if not equals or not key.isidentifier():
-            _wrong("set", f"--set takes key=value, not {word.text!r}", word.span,
-                   "write --set doc=text, --set doc=$variable or --set 'tags=[a, b]'")  # fmt: skip
-        found[key] = value(word.part(len(key) + 1, len(word.text)), names)
-    return found
-
-
-def value(word: Word, names: Mapping[str, Any]) -> Any:
-    """``$name`` is the object of that name; brackets or quotes begin YAML; anything else is one YAML scalar."""
-    text = word.text
-    if text.startswith("$") and text[1:2].isidentifier():
-        return lookup(word.part(1, len(text)), names)
-    if not text:
-        return ""  # whoever writes name='' means the empty text; YAML would say null
-    problems = Diagnostics()
-    lead = "- "  # an element of a list: a document that is null would be none
-    nodes = documents(Source("", lead + text), problems)
-    if text[:1] in ("{", "[", '"', "'"):
-        for problem in problems.errors:
-            start, end = (problem.span.start, problem.span.end) if problem.span else (0, len(text))
-            span = word.locate(max(0, start - len(lead)), max(0, end - len(lead)))
-            raise DefinitionError(Diagnostic(problem.code, problem.message, span, problem.hint))
-        return plain(nodes[0])[0]
-    if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Items) and len(nodes[0].items) == 1:
-        node = nodes[0].items[0]
-        # `a: b`, `# c` and `*d` are YAML too, but whoever writes them here means the text.
-        if isinstance(node, Scalar) and node.text == text and node.tag is None:
-            return node.value
-    return text
-
-
-def lookup(word: Word, names: Mapping[str, Any]) -> Any:
-    """The notebook's object of that name."""
-    name = word.text
-    if not name.isidentifier():
-        hint = "give the value a name of its own first; a text that begins with $ is quoted twice: '\"$a\"'"
-        _wrong("variable", f"only a name may follow $, not {name!r}", word.span, hint)
-    if name not in names:
-        yours = [known for known in names if not known.startswith("_")]
-        _wrong("unknown-variable", f"there is no variable {name!r} in the notebook", word.span,
-               suggest(name, yours) or "run the cell that sets it first")  # fmt: skip
-    return names[name]
-
-
-def new_name(word: Word) -> str:
-    """A name that a variable can have."""
-    if not word.text.isidentifier() or keyword.iskeyword(word.text):
-        _wrong("name", f"{word.text!r} cannot be the name of a variable", word.span, "a name is letters, digits and _")
-    return word.text
-
-
-def seconds(word: Word) -> float:
-    try:
-        found = float(word.text)
-    except ValueError:
-        found = -1.0
-    if not 0 < found < float("inf"):
-        _wrong("seconds", f"{word.text!r} is no time", word.span, "write seconds, as in 30 or 0.5")
-    return found
-
-
-def _mapping(word: Word, names: Mapping[str, Any]) -> Mapping[str, Any]:
-    if word.text.endswith((".json", ".yaml", ".yml")):
-        found = _file(word)
-    else:
-        found = lookup(word.part(1, len(word.text)) if word.text.startswith("$") else word, names)
-    if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
-        _wrong("input", f"{word.text!r} is not a mapping with text keys but {type(found).__name__}", word.span,
-               "--input names a dict; a single value is given by --set key=$name")  # fmt: skip
-    return found
-
-
-def _file(word: Word) -> Any:
-    path = Path(word.text)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        _wrong(
-            "file", f"{word.text!r} cannot be read: {error}", word.span, "a path is relative to the notebook's folder"
-        )
-    problems = Diagnostics()
-    nodes = documents(Source(str(path), text), problems)
-    problems.refuse()
-    return plain(nodes[0]) if nodes else None
-
-
-def _wrong(what: str, message: str, span: Span, hint: str | None) -> NoReturn:
+def wrong(what: str, message: str, span: Span, hint: str | None) -> NoReturn:
     raise DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))

@@ -1,0 +1,167 @@
+"""Which runs there are, here and in the journal: listed, found, forgotten."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .engine import history
+from .engine.history import ENDED, Listed
+from .engine.store import Store, Trouble
+from .handle import Run, live
+from .keeping import journal_file
+from .kept import find, journal, refused, unusable
+from .past import PastRun
+from .settings import current
+from .text.diagnostics import DefinitionError
+
+DAY = 86_400.0
+
+
+class RunLine(NamedTuple):
+    """A run as a list shows it."""
+
+    run_id: str
+    name: str
+    status: str
+    started: float
+    """Seconds since 1970."""
+    seconds: float | None
+    """None: it has no end."""
+    note: str
+
+
+class Runs(tuple[RunLine, ...]):
+    """Runs, the last one first."""
+
+    @property
+    def interrupted(self) -> Runs:
+        """Those whose process died before their end: `resume` takes them up."""
+        return Runs(one for one in self if one.status == "interrupted")
+
+    @property
+    def waiting(self) -> Runs:
+        """Those that wait for an answer."""
+        return Runs(one for one in self if one.status == "waiting")
+
+    def _repr_html_(self) -> str:
+        from .draw.past_page import runs_html
+
+        return runs_html(self)
+
+    def __repr__(self) -> str:
+        from .draw.past_page import runs_text
+
+        return runs_text(self)
+
+
+def runs(run_id: str | None = None) -> Any:
+    """Every run that is kept or goes on here (`Runs`), or the one whose id is, or begins with, ``run_id``: a `Run` that
+    is live, else one of the journal (`PastRun`).
+
+    Raises DefinitionError when the journal cannot be read or there is no such run.
+    """
+    if run_id is not None:
+        return live.find(run_id) or past(run_id)
+    here = {run.run_id: run for run in live if run.journal is None}
+    found = [_live_line(run) for run in reversed(here.values())]
+    return Runs([*found, *(_line(one) for one in kept())])
+
+
+def past(run_id: str) -> PastRun:
+    """A run of the journal. Raises DefinitionError."""
+    store = journal()
+    try:
+        return PastRun(store, find(store, run_id))
+    except Trouble as trouble:
+        raise unusable(trouble) from None
+
+
+def kept() -> list[Listed]:
+    """The runs of the journal, the last one first; none where there is no journal. Raises DefinitionError."""
+    path = journal_file()
+    if path is None or not path.exists():
+        return []
+    try:
+        return history.listed(journal())
+    except Trouble as trouble:
+        raise unusable(trouble) from None
+
+
+def delete(run_ids: Sequence[str]) -> list[str]:
+    """Forget these runs; the ids of them. Raises DefinitionError, and has then forgotten none."""
+    store = journal()
+    try:
+        found = [find(store, run_id).listed for run_id in run_ids]
+        for one in found:
+            if one.status == "running":
+                raise refused("journal.running", f"run {one.run_id!r} is going on", f"%runs --cancel {one.run_id}")
+        history.forget(store, [one.num for one in found])
+        history.shrink(store)
+    except Trouble as trouble:
+        raise unusable(trouble) from None
+    return [one.run_id for one in found]
+
+
+def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]:
+    """Forget runs that ended, or were interrupted, more than ``days`` ago, and then the oldest ones until the file
+    takes at most ``size`` bytes; None: what the settings say, 0: no limit. How many were forgotten, and the bytes that
+    are left. Runs that go on or wait for an answer stay.
+
+    Raises DefinitionError.
+    """
+    settings = current.settings
+    store = journal()
+    try:
+        every = [one for one in history.listed(store) if one.status in (*ENDED, "interrupted")]
+        old = _old(store, every, settings.journal_days if days is None else days,
+                   settings.journal_size if size is None else size)  # fmt: skip
+        history.forget(store, old)
+        return len(old), history.shrink(store)
+    except Trouble as trouble:
+        raise unusable(trouble) from None
+
+
+def prune_quietly(store: Store) -> None:
+    """What the settings say, of runs that came to an end; the first time that this process uses the file."""
+    settings = current.settings
+    ended = [one for one in history.listed(store) if one.status in ENDED]
+    old = _old(store, ended, settings.journal_days, settings.journal_size)
+    if old:
+        history.forget(store, old)
+
+
+def _old(store: Store, found: Sequence[Listed], days: float, size: int) -> list[int]:
+    since = time.time() - days * DAY if days else 0.0
+    old = [one.num for one in found if (one.ended or one.started) < since]
+    if size and history.size(store.path) > size:
+        sizes = history.sizes(store)
+        left = sum(sizes.values()) - sum(sizes.get(num, 0) for num in old)
+        for one in reversed(found):
+            if left <= size:
+                break
+            if one.num not in old:
+                old.append(one.num)
+                left -= sizes.get(one.num, 0)
+    return old
+
+
+def interrupted() -> list[Listed]:
+    """What can be taken up, told when a notebook begins; nothing where the journal cannot be read."""
+    try:
+        return [one for one in kept() if one.status in ("interrupted", "waiting")]
+    except DefinitionError:
+        return []
+
+
+def _line(one: Listed) -> RunLine:
+    seconds = one.ended - one.started if one.ended is not None else None
+    note = f"taken up {one.taken}×" if one.taken else ""
+    return RunLine(one.run_id, one.name, one.status, one.started, seconds, note)
+
+
+def _live_line(run: Run) -> RunLine:
+    seconds = run.progress.seconds
+    began = time.time() - (time.monotonic() - run.progress.when) if run.progress.when is not None else time.time()
+    return RunLine(run.run_id, run.name, run.status, began, seconds, "not kept")

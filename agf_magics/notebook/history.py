@@ -1,0 +1,154 @@
+"""Magics for the journal: runs taken up again, looked back at, compared, written to a file, forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope
+
+from .. import kept_runs, launch, settings
+from ..draw.past_page import runs_html, runs_text
+from ..draw.plain import counted, line
+from ..past import PastRun
+from ..resumed import take_up
+from ..text.diagnostics import DefinitionError, Diagnostic
+from . import commands, view
+from .magics import PipelineMagics, takes
+from .given import inputs, new_name, number, value
+from .options import Said, Word
+from .output import Bundle
+
+MOST_TOLD = 3
+"""Interrupted runs that are named when the extension is loaded."""
+
+
+@magics_class
+class HistoryMagics(Magics):
+    """Beside `PipelineMagics`, whose notebook it shares."""
+
+    def __init__(self, shell: Any, notebook: PipelineMagics) -> None:
+        super().__init__(shell)
+        self.notebook = notebook
+        self.local: Mapping[str, Any] = {}
+
+    @property
+    def cell(self) -> str:
+        return self.notebook.cell
+
+    @line_magic
+    @needs_local_scope
+    @takes(commands.RESUME)
+    def resume(self, said: Said) -> Any:
+        notebook, word, out = self.notebook, said.word("RUN"), said.word("--out")
+        name = new_name(out) if out else None
+        names = {**notebook.ipython.user_ns, **self.local}
+        answer = said.word("--answer")
+        seen = view.view(notebook.settings, notebook.ipython, quiet="--quiet" in said, drawn=None)
+
+        def begin(enter: Callable[[], None]) -> launch.Run:
+            run = take_up(
+                word.text if word is not None else _last(),
+                input=inputs(said, names) or None,
+                answer=value(answer, names) if answer is not None else None,
+                trust="--trust" in said,
+                limits=settings.current.settings.limits if "--caps" in said else None,
+                registry=notebook.registry,
+                enter=enter,
+            )
+            run.origin = notebook.cell
+            notebook.last = run
+            if name is not None:
+                notebook.ipython.user_ns[name] = run
+            if seen.shows_page:
+                notebook.shown = run, notebook.number
+            return run
+
+        run = view.watch(begin, seen, notebook.settings.refresh_hz).result()
+        return None if name is not None else run
+
+
+def listed() -> Bundle | None:
+    """The runs of the journal that are over, as a table; None where there are none."""
+    here = {run.run_id for run in launch.live}
+    found = kept_runs.Runs(one for one in kept_runs.runs() if one.run_id not in here)
+    return {"text/html": runs_html(found), "text/plain": runs_text(found)} if found else None
+
+
+def forget(said: Said) -> None:
+    """``--delete`` and ``--prune``."""
+    unwanted, pruned = said.word("--delete"), said.word("--prune")
+    if unwanted is not None:
+        (gone,) = _at(unwanted, lambda: kept_runs.delete([unwanted.text]))
+        print(f"deleted {gone}")
+    if pruned is not None:
+        days = number(pruned) if pruned.text != "--prune" else None
+        count, size = kept_runs.prune(days)
+        print(f"forgot {counted(count, 'run')}; the journal takes {size / 1e6:,.1f} MB")
+
+
+def shown(said: Said, word: Word) -> Any:
+    """A run of the journal, compared or written to a file where the line says so, else to be displayed."""
+    run = _past(word)
+    other, target = said.word("--compare"), said.word("--export")
+    if target is not None:
+        try:
+            print(f"wrote {run.export(Path(target.text))}")
+        except OSError as error:
+            message = f"{target.text!r} cannot be written: {error.strerror}"
+            raise DefinitionError(Diagnostic("magic.file", message, target.span)) from None
+    if other is not None:
+        return run.compare(_past(other))
+    return run if target is None else None
+
+
+def needs_run(said: Said) -> None:
+    """``--compare`` and ``--export`` are about one run."""
+    for flag in ("--compare", "--export"):
+        word = said.word(flag)
+        if word is not None:
+            message, hint = f"{flag} needs the RUN that it is about", f"%runs RUN {flag} {word.text}"
+            raise DefinitionError(Diagnostic("magic.missing", message, word.span, hint))
+
+
+def kept_ids() -> list[str]:
+    """The ids of the runs of the journal; none where that cannot be read."""
+    try:
+        return [one.run_id for one in kept_runs.kept()]
+    except DefinitionError:
+        return []
+
+
+def told_on_load() -> str:
+    """Which runs can be taken up, in one line; empty where there are none."""
+    found = kept_runs.interrupted()
+    if not found:
+        return ""
+    names = ", ".join(line(one.run_id, 60) for one in found[:MOST_TOLD])
+    more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
+    cut = f"{counted(len(found), 'run')} did not come to an end: {names}{more}"
+    return f"{cut} · %resume RUN takes one up, %runs lists them"
+
+
+def _last() -> str:
+    found = kept_runs.interrupted()
+    if not found:
+        hint = "%resume RUN; %runs lists them"
+        raise DefinitionError(Diagnostic("magic.missing", "no run was interrupted", None, hint))
+    return found[0].run_id
+
+
+def _past(word: Word) -> PastRun:
+    found: PastRun = _at(word, lambda: kept_runs.past(word.text))
+    return found
+
+
+def _at(word: Word, made: Callable[[], Any]) -> Any:
+    """What ``made`` gives; what it refuses is said of this word."""
+    try:
+        return made()
+    except DefinitionError as error:
+        found = error.diagnostic
+        again = Diagnostic(found.code, found.message, found.span or word.span, found.hint)
+    raise DefinitionError(again)

@@ -1,0 +1,324 @@
+"""A run as the journal has it: read when somebody asks, value by value, and never unpickled to be shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .engine import history
+from .engine.earlier import Earlier
+from .engine.events import at_text
+from .engine.history import Told
+from .engine.link import Linked
+from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
+from .engine.progress import FAILURES_KEPT, Progress, Row
+from .engine.records import Record, error_from, is_within
+from .engine.store import Store
+from .flow.steps import Flow
+from .flow.values import Value
+from .kept import refused
+from .resumed import load_text
+from .summary import fill
+from .text.diagnostics import Diagnostic, StepError
+from .trace import Calls, Comparison, Trace, traced
+from .work_order import Order, read
+
+CALLS_SHOWN = 200
+"""Calls that a page of a run lists and draws."""
+
+
+class PastRun:
+    """A run of the journal. Everything on it may be read at any time; what stands there is what was kept."""
+
+    warnings: tuple[Diagnostic, ...] = ()
+
+    def __init__(self, store: Store, told: Told) -> None:
+        self._store = store
+        self._told = told
+        self.run_id = told.listed.run_id
+        self.name = told.listed.name
+        self.language = told.listed.language
+        self.status = told.listed.status
+        """ok, error, cancelled, waiting, running, interrupted."""
+
+    @property
+    def started(self) -> datetime:
+        return datetime.fromtimestamp(self._told.listed.started)
+
+    @property
+    def ended(self) -> datetime | None:
+        """None: it did not come to an end."""
+        ended = self._told.listed.ended
+        return datetime.fromtimestamp(ended) if ended is not None else None
+
+    @property
+    def seconds(self) -> float | None:
+        one = self._told.listed
+        return one.ended - one.started if one.ended is not None else None
+
+    @property
+    def note(self) -> str:
+        """What must be known to read it: that it was cut, and what can be done about that."""
+        taken = self._told.listed.taken
+        more = f" (taken up {'once' if taken == 1 else f'{taken} times'} already)" if taken else ""
+        match self.status:
+            case "interrupted":
+                return f"its process ended before it did{more}: %resume {self.run_id} takes it up"
+            case "waiting":
+                return f"it waits for an answer{more}: %resume {self.run_id} --answer …"
+            case "error" | "cancelled":
+                return f"%resume {self.run_id} takes it up where it ended{more}"
+        return f"taken up {'once' if taken == 1 else f'{taken} times'}" if taken else ""
+
+    @cached_property
+    def order(self) -> Order:
+        """Its work order: the definitions, the input, the caps. Raises DefinitionError when it is damaged."""
+        try:
+            return read(self._told.work, self.run_id)
+        except Unreadable as error:
+            raise refused("journal.unreadable", f"run {self.run_id!r} cannot be read: {error}") from None
+
+    @property
+    def input(self) -> Value:
+        return self.order.input
+
+    @property
+    def output(self) -> Value:
+        """To be shown; `load` gives the value itself where it is no JSON."""
+        told = self._told
+        text = told.output if told.form == "json" else told.shown
+        return json.loads(text) if text is not None else None
+
+    @property
+    def stores(self) -> Mapping[str, Value]:
+        return json.loads(self._told.stores) if self._told.stores is not None else {}
+
+    @cached_property
+    def error(self) -> StepError | None:
+        told = self._told.error
+        return error_from(told, [text.source for text in self.order.flows]) if told is not None else None
+
+    @cached_property
+    def flow(self) -> Flow:
+        """The definition as it was. Raises DefinitionError where that cannot be loaded any more."""
+        return self._linked.flow
+
+    @cached_property
+    def progress(self) -> Progress:
+        """The tree, with what became of each step."""
+        progress = Progress(self.flow, self._linked.callees)
+        records = [record for record in self.records() if record.what in ("finished", "failed", "dropped")]
+        one, last = self._told.listed, max((record.ended or 0 for record in records), default=0)
+        progress.status, progress.error, progress.stores = self.status, self.error, self.stores
+        progress.when, progress.ended = one.started, one.ended or max(last, one.started)
+        if self._told.tree is not None and (found := json.loads(self._told.tree)) is not None:
+            fill(progress, found)
+        else:
+            _count(progress, records)
+        _time(progress, records)
+        _drop(progress, records)
+        return progress
+
+    @property
+    def steps(self) -> Mapping[str, Row]:
+        """What became of each step, by id."""
+        return {row.id: row for row in self.progress.rows.values()}
+
+    @property
+    def trace(self) -> Trace:
+        """One row a step, in the order of the definition."""
+        once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
+        return traced(self.progress, history.once_each(self._store, self._told.listed.num, once))
+
+    @property
+    def calls(self) -> Calls:
+        """One row a call that was kept, in the order in which they ended."""
+        return Calls(called(record) for record in self.records() if record.kind)
+
+    def records(self) -> Iterator[Record]:
+        """The lines of the journal, as they lie there. Raises Trouble."""
+        return history.records(self._store, self._told.listed.num)
+
+    def load(self, at: str | None = None, trust: bool = False) -> Value:
+        """The value itself of its output, or of a call (``steps[0].do#3``); what is no JSON is unpickled, which runs
+        code of whoever wrote it: only what this user has signed, unless ``trust``. Raises DefinitionError."""
+        if at is None:
+            told = self._told
+            return self._value("its output", told.form, told.output, told.sign, ("output", ""), trust)
+        found = None
+        for record in self.records():
+            if record.what == "finished" and at_text(record.at) == at:
+                found = record
+        if found is None:
+            raise refused("journal.unknown-call", f"run {self.run_id!r} kept no call at {at!r}", "run.calls lists them")
+        return self._value(at, found.form, found.value, found.sign, (encode(found.at), found.tries), trust)
+
+    def compare(self, other: PastRun) -> Comparison:
+        """One row a step, in which way ``other`` is another."""
+        return compared(self, other)
+
+    def export(self, path: str | Path) -> Path:
+        """Write all of it as JSON, what is opaque as it is shown; the path of the file."""
+        target = Path(path)
+        with target.open("w", encoding="utf-8") as file:
+            head = {
+                "run": self.run_id, "name": self.name, "language": self.language, "status": self.status,
+                "started": self.started.isoformat(), "seconds": self.seconds, "input": self.input,
+                "output": self.output, "stores": self.stores, "error": str(self.error) if self.error else None,
+                "definitions": [{"name": one.name, "language": one.language, "text": one.source.text}
+                                for one in self.order.flows],
+            }  # fmt: skip
+            file.write(_strict(head)[:-1] + ',"calls":[')
+            for number, record in enumerate(record for record in self.records() if record.kind):
+                file.write((",\n" if number else "\n") + _strict(called(record)))
+            file.write("]}\n")
+        return target
+
+    @cached_property
+    def _linked(self) -> Linked:
+        """Its definitions, each under the steps that called it; nothing of the kernel."""
+        texts = self.order.flows
+        flows = [load_text(text) for text in texts]
+        made: dict[int, Linked] = {}
+        for number in reversed(range(len(texts))):
+            flow = flows[number]
+            if flow is not None:
+                made[number] = Linked(flow, {})
+        for number in made:
+            callees = {step: made[first] for step, (first, *_) in texts[number].calls.items() if first in made}
+            made[number].callees.update(callees)  # type: ignore[attr-defined]  # it was made here, as a dict
+        return made[0]
+
+    def _value(
+        self, what: str, form: str | None, data: str | bytes | None, signature: bytes | None, place: tuple[str, str],
+        trust: bool,
+    ) -> Value:  # fmt: skip
+        signed = isinstance(data, str) or is_signed(user_key(), signature, self.run_id, *place, data or b"")
+        try:
+            if form == "pickle" and not signed and not trust:
+                raise Unreadable("its signature is not yours")
+            return unpack(form or "again", data)
+        except Unreadable as error:
+            raise refused("journal.unreadable", f"{what} of run {self.run_id!r} cannot be had: {error}") from None
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from .draw.past_page import past_html, past_text
+
+        return {"text/html": past_html(self), "text/plain": past_text(self)}
+
+    def __repr__(self) -> str:
+        return f"<PastRun {self.run_id} {self.status}>"
+
+
+def called(record: Record) -> dict[str, Any]:
+    """A kept call as a row of a table."""
+    tries = record.tries.rpartition("\x1f")[2]
+    took = record.ended - record.started if record.ended is not None and record.started is not None else None
+    error = json.loads(record.error)["said"][0][1] if record.error is not None else None
+    return {
+        "step": at_text(record.at),
+        "kind": record.kind,
+        "label": record.name,
+        "status": "ok" if record.what == "finished" else record.what,
+        "attempt": json.loads(tries)[-1] if tries else 1,
+        "started": record.started,
+        "seconds": took,
+        "input": record.given_shown,
+        "output": record.value_shown,
+        "error": error,
+    }
+
+
+def _count(progress: Progress, records: Iterable[Record]) -> None:
+    """The tree of a run that has no end: from its calls."""
+    last: tuple[str, ...] = ()
+    seen: dict[tuple[str, ...], None] = {}
+    for record in records:
+        if record.what == "dropped":
+            continue
+        row = progress.row(record.at)
+        row.started += 1
+        if record.what == "finished":
+            row.finished += 1
+            row.value = record.value_shown if not row.many else None
+        else:
+            row.failed += 1
+            row.error = error_from(record.error or "{}", ())
+        last = row.key
+        seen[last] = None
+    for row in progress.rows.values():
+        inside = [key for key in seen if key != row.key and is_within(key, row.key)]
+        if inside:
+            row.started = 1
+            cut = last in inside
+            row.finished, row.cancelled = int(not cut), int(cut)
+
+
+def _time(progress: Progress, records: Iterable[Record]) -> None:
+    """Times of calls are the journal's: a run that was taken up did not make them again."""
+    found: dict[tuple[str, ...], tuple[float, float]] = {}
+    for record in records:
+        if record.started is not None and record.ended is not None:
+            key = progress.row(record.at).key
+            first, last = found.get(key, (record.started, record.ended))
+            found[key] = min(first, record.started), max(last, record.ended)
+    for key, (first, last) in found.items():
+        progress.rows[key].when, progress.rows[key].ended = first, last
+
+
+def _drop(progress: Progress, records: list[Record]) -> None:
+    """What was left out, and why."""
+    dropped = [record.at for record in records if record.what == "dropped"]
+    progress.failed = len(dropped)
+    failed = Earlier(records, False).outcomes
+    for at in dropped[:FAILURES_KEPT]:
+        why = next((one.error for (inner, _), one in failed.items() if one.error and is_within(inner, at)), None)
+        unknown = StepError(Diagnostic("step.failed", "it failed"))
+        progress.failures.append((at, error_from(why, ()) if why is not None else unknown))
+
+
+def compared(a: PastRun, b: PastRun) -> Comparison:
+    """One row a step that either of them kept calls of."""
+    left, right = _by_step(a), _by_step(b)
+    rows = []
+    for step in dict.fromkeys((*left, *right)):
+        one, other = left.get(step, {}), right.get(step, {})
+        both = one.keys() & other.keys()
+        same = sum(one[key][:2] == other[key][:2] for key in both)
+        given = sum(one[key][2] == other[key][2] for key in both)
+        only = "only in the first" if not other else "only in the second" if not one else ""
+        rows.append(
+            {
+                "step": step,
+                "calls": len(one),
+                "calls of the other": len(other),
+                "same input": given,
+                "same output": same,
+                "differs": only or ("" if same == len(one) == len(other) else "yes"),
+                "seconds": sum(call[3] for call in one.values()),
+                "seconds of the other": sum(call[3] for call in other.values()),
+            }
+        )
+    return Comparison(rows)
+
+
+def _by_step(run: PastRun) -> dict[str, dict[str, tuple[str, int, int, float]]]:
+    """Of each step the calls: what became of them, and digests of output and input."""
+    found: dict[str, dict[str, tuple[str, int, int, float]]] = {}
+    for record in run.records():
+        if record.kind and record.what in ("finished", "failed"):
+            step = "/".join(bit for bit in record.at if isinstance(bit, str))
+            value = record.error or (record.value if record.form == "json" else record.shown)
+            took = (record.ended or 0) - (record.started or 0)
+            found.setdefault(step, {})[at_text(record.at)] = (record.what, hash(value), hash(record.given), took)
+    return found
+
+
+def _strict(value: Any) -> str:
+    """JSON that every program reads: NaN and infinities as texts."""
+    plain = json.loads(encode(value), parse_constant=str)
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
