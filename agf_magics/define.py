@@ -120,13 +120,15 @@ def _of_file(path: Path) -> Flow:
 def _there(flow: Flow | None, name: str, source: Source) -> Flow:
     """A definition's flow, called ``name`` where it does not say; a DefinitionError where it declares schemas alone."""
     if flow is not None:
-        return flow if flow.name else replace(flow, name=name)
+        # Without a name of its own it has no context of that name either: two such texts share nothing.
+        return flow if flow.name else replace(flow, name=name, context=flow.context or None)
     hint = "one document with pipeline: and steps:"
     raise DefinitionError(Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint))
 
 
 def evaluate(language: str, expression: str, context: Value) -> Value:
-    """The value of one expression of a small language: ``r1`` over its root mapping.
+    """The value of one expression of a small language: ``r1`` over its root mapping, ``path`` over
+    ``{"parent": {"input": …}, alias: {"input": …, "output": …}}``.
 
     Raises DefinitionError for a wrong expression, StepError for one that fails on its data.
     """

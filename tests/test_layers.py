@@ -29,6 +29,8 @@ LAYERS = (
     "handle",
     "launch",
     "launches",
+    "contexts",
+    "ticks",
 )
 MAY = {
     "text": (),
@@ -37,7 +39,7 @@ MAY = {
     "registry": ("text", "flow"),
     "engine": ("text", "flow", "registry"),
     "draw": ("text", "flow", "engine.progress", "engine.events"),
-    **dict.fromkeys(("settings", "files", "define", "trace", "handle", "launch", "launches"), LAYERS),
+    **dict.fromkeys(("settings", "files", "define", "trace", "handle", "launch", "launches", "contexts", "ticks"), LAYERS),
     "typed": ("draw.plain", "engine.events", "engine.host"),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }

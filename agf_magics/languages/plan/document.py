@@ -137,7 +137,7 @@ class Reader:
         for name, schema in node.fields.items():
             if isinstance(schema, Fields):
                 found[name] = plain(schema)
-            elif is_nothing(schema):
+            elif isinstance(schema, Scalar) and schema.value is None:
                 found[name] = {}
             else:
                 self.wrong("wrong-type", f"what is said of a tool is a mapping, not {shown(schema)}", schema.span)

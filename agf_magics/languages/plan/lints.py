@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...text.diagnostics import Diagnostic, suggest
 from .calls import Call, expressions
@@ -10,13 +11,16 @@ from .document import Document
 from .needs import Needs, exists
 from .reference import Reference, is_mixed, references
 
+SUGGESTED = 20
+"""For how many references that nobody writes it is looked who was meant."""
+
 
 def lint(needs: Needs, document: Document) -> Iterator[Diagnostic]:
     """Warnings and notes, call by call."""
     for turn in needs.turns:
         yield from _written(turn.call)
         yield from _read(turn.call)
-        yield from _unwritten(turn.call, needs)
+    yield from _unwritten(needs)
     if not document.ordered:
         yield from _races(needs)
 
@@ -44,19 +48,24 @@ def _read(call: Call) -> Iterator[Diagnostic]:
                 yield Diagnostic("plan.mixed-operators", message, first.span if first else span, hint, "warning")
 
 
-def _unwritten(call: Call, needs: Needs) -> Iterator[Diagnostic]:
-    known = {str(one) for turn in needs.turns for one in turn.call.destinations}
-    for one in call.expressions:
-        first = next(references(one), None)
-        for ref in [one] if isinstance(one, Reference) else []:
-            need = needs.needs[call.index][ref]
-            if ref.kind == "input" or need.awaited or need.others or exists(ref, needs.log, call.instance):
+def _unwritten(needs: Needs) -> Iterator[Diagnostic]:
+    """A reference that nothing in the text gives."""
+    known: dict[str, dict[str, None]] = {}
+    for one in (one for turn in needs.turns for one in turn.call.destinations):
+        known.setdefault(one.kind, {})[".".join(one.path)] = None
+    misses = 0
+    for turn in needs.turns:
+        for ref in (one for one in turn.call.expressions if isinstance(one, Reference)):
+            need = needs.needs[turn.call.index][ref]
+            if ref.kind == "input" or need.awaited or need.others:
                 continue
-            near = suggest(str(ref), known)
+            if any(exists(ref, needs.log, reader) for reader in (turn.instance, *needs.log.instances)):
+                continue
+            misses += 1
+            near = suggest(".".join(ref.path), known.get(ref.kind, ())) if misses <= SUGGESTED else None
             hint = near or "an earlier run in its context may have; else the call never runs"
-            severity = "warning" if near else "note"
-            span = first.span if first else None
-            yield Diagnostic("plan.unwritten", f"no call writes {ref}", span, hint, severity)  # type: ignore[arg-type]
+            found = Diagnostic("plan.unwritten", f"no call writes {ref}", ref.span, hint, "note")
+            yield replace(found, severity="warning") if near else found
 
 
 def _races(needs: Needs) -> Iterator[Diagnostic]:
@@ -77,7 +86,7 @@ def _races(needs: Needs) -> Iterator[Diagnostic]:
             pushes = call.method == first.method == "push"
             message = f"{call.id} and {first.id} write to one place, in the order in which they end"
             related = (("the other one", first.path_span),) if first.path_span else ()
-            severity = "note" if pushes else "warning"
             hint = "ordered: true keeps the order of the list"
-            yield Diagnostic("plan.race", message, call.path_span, hint, severity, related)  # type: ignore[arg-type]
+            found = Diagnostic("plan.race", message, call.path_span, hint, "warning", related)
+            yield replace(found, severity="note") if pushes else found
             break

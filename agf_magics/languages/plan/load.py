@@ -92,7 +92,7 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
         kept=stores,
         description=document.description,
         span=name.span,
-        context=document.context or name.text or None,
+        context=document.context or "",
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
+from .lines import lost_in
 from .messages import SEEKING, Writing, said
 from .paths import Paths
 from .reference import EVERY, MISSING, Reference, is_index
@@ -33,9 +34,11 @@ class Write(NamedTuple):
 class _Index:
     """What all views of one log share. It only ever grows."""
 
-    __slots__ = ("instances", "layers", "messages", "writes")
+    __slots__ = ("instances", "layers", "loses", "messages", "writes")
 
-    def __init__(self) -> None:
+    def __init__(self, loses: bool) -> None:
+        self.loses = loses
+        """Whether something in it may have been lost when it was saved."""
         self.messages: list[Mapping[str, Value]] = []
         self.writes: list[Write] = []
         self.layers: dict[tuple[str, str | None], Paths] = {}
@@ -60,8 +63,9 @@ class Log(Sequence[Mapping[str, Value]]):
 
     __slots__ = ("_index", "_messages", "_writes")
 
-    def __init__(self, messages: Iterable[Mapping[str, Value]] = ()) -> None:
-        self._index = _Index()
+    def __init__(self, messages: Iterable[Mapping[str, Value]] = (), *, loses: bool = False) -> None:
+        """``loses``: the messages were saved as text, and what was no JSON in them is lost."""
+        self._index = _Index(loses)
         for message in messages:
             self._index.append(message)
         self._messages, self._writes = len(self._index.messages), len(self._index.writes)
@@ -70,7 +74,7 @@ class Log(Sequence[Mapping[str, Value]]):
         """This log with ``messages`` at its end, which nobody may change any more."""
         index = self._index
         if len(index.messages) != self._messages:  # somebody went on from here already: this one goes its own way
-            return Log([*self, *messages])
+            return Log([*self, *messages], loses=index.loses)
         for message in messages:
             index.append(message)
         later = Log.__new__(Log)
@@ -138,11 +142,15 @@ class Log(Sequence[Mapping[str, Value]]):
         whole = self._whole(kind, path, instance)
         writes = self._collected(kind, whole, instance)
         try:
-            return walk(replay(write.writing for write in writes), path)
+            value = walk(replay(write.writing for write in writes), path)
         except Conflict as conflict:
-            reference = Reference(kind, path)
-            found = Diagnostic(f"plan.{conflict.what}", f"{reference} cannot be read: {conflict}", span)
-        raise StepError(found)
+            code, why = f"plan.{conflict.what}", str(conflict)
+        else:
+            lost = lost_in(value) if self._index.loses else None
+            if lost is None:
+                return value
+            code, why = "plan.lost", f"when it was saved, {lost} was no JSON"
+        raise StepError(Diagnostic(code, f"{Reference(kind, path)} cannot be read: {why}", span))
 
     def _whole(self, kind: str, path: tuple[str, ...], instance: str | None) -> tuple[str, ...]:
         """The part of ``path`` that must be put together to know all of it: a list is known as a whole only."""

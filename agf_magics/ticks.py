@@ -1,0 +1,90 @@
+"""A planner and its plans, tick by tick: it is shown the context and says what to call next, until it has an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .define import load
+from .engine.events import Event
+from .engine.limits import Limits
+from .flow.values import Value, isolate, type_name
+from .handle import Run
+from .launch import begin
+from .registry import Registry, default
+from .text.diagnostics import DefinitionError, Diagnostic
+from .text.source import Source
+
+Planner = Callable[[Sequence[Mapping[str, Value]]], Any]
+"""Given the messages so far it gives the next plan: a list of calls, or a mapping with ``calls`` and ``output``."""
+
+
+def ticks(
+    planner: Planner,
+    input: Mapping[str, Value] | None = None,
+    *,
+    context: str = "ticks",
+    max_ticks: int = 10,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    raises: bool = True,
+) -> tuple[Run, ...]:
+    """Ask ``planner`` for a plan, run it, and again, on one context, until a plan with an ``output`` has run.
+
+    The planner sees what failed as Error messages and may do better; only the last plan's failure is raised. After
+    ``max_ticks`` plans without an output the last run carries the warning ``run.max-ticks``.
+    """
+    if type(max_ticks) is not int or max_ticks < 1:
+        raise ValueError(f"max_ticks is a whole number, 1 or more, not {max_ticks!r}")
+    registry = registry or default()
+    runs: list[Run] = []
+    for number in range(1, max_ticks + 1):
+        said = planner(_messages(registry, context))
+        text, answers = _document(said, number)
+        flow = replace(load(text, "plan", registry=registry), name=f"{context}-{number}", context=context)
+        given = input if number == 1 else None
+        runs.append(begin(flow, given, registry=registry, limits=limits, on_event=on_event).wait())
+        if runs[-1].status == "cancelled" or answers:
+            break
+    else:
+        message = f"no plan of the first {max_ticks} had an output"
+        runs[-1].warn(Diagnostic("run.max-ticks", message, hint="max_ticks=… allows more", severity="warning"))
+    if raises:
+        runs[-1].result()
+    return tuple(runs)
+
+
+def _messages(registry: Registry, context: str) -> list[Mapping[str, Value]]:
+    log = registry.contexts.named(context).log
+    return [isolate(message) for message in log or ()]
+
+
+def _document(said: Any, number: int) -> tuple[Source, bool]:
+    """What a planner said, as a plan's text, and whether it has an output."""
+    name = f"tick {number}"
+    if isinstance(said, str):
+        try:
+            said = json.loads(said)
+        except ValueError as error:
+            raise DefinitionError(
+                Diagnostic("run.planner", f"{name}: the planner's text is no JSON: {error}")
+            ) from None
+    plan: dict[str, Any] = (
+        {"calls": said} if isinstance(said, list) else dict(said) if isinstance(said, Mapping) else {}
+    )
+    if not isinstance(plan.get("calls"), list):
+        hint = 'a list of calls, or {"calls": [...], "output": ...}'
+        raise DefinitionError(
+            Diagnostic("run.planner", f"{name}: a planner gives a plan, not {type_name(said)}", hint=hint)
+        )
+    plan.pop("meta", None)
+    if plan.get("output") is None:
+        plan.pop("output", None)
+    try:
+        text = json.dumps(plan, ensure_ascii=False, indent=2)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DefinitionError(Diagnostic("run.planner", f"{name}: the plan is no JSON: {error}")) from None
+    return Source(name, text), "output" in plan

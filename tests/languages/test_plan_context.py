@@ -1,0 +1,480 @@
+"""Plans in their contexts: what rows of calls cannot say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.engine.events import FiredEnded, StepFailed, StepFinished, StepSkipped
+from tests.engine.virtual_time import run_virtual
+
+
+@pytest.fixture
+def registry() -> agf.Registry:
+    found = agf.Registry()
+
+    def add(function: Any, name: str, **more: Any) -> None:
+        agf.tool(function, name=name, registry=found, **more)
+
+    def boom() -> None:
+        raise ValueError("boom")
+
+    add(lambda: 1, "one")
+    add(lambda n: n + 1, "inc")
+    add(lambda v: v, "echo")
+    add(boom, "boom")
+    return found
+
+
+def plan(*calls: str, **keys: str) -> str:
+    """The text of a plan."""
+    head = "".join(f"{key}: {value}\n" for key, value in {"name": "p", **keys}.items())
+    return head + "calls:\n" + "".join(f"- {{{call}}}\n" for call in calls)
+
+
+def run(text: str, registry: agf.Registry, **more: Any) -> agf.Run:
+    flow = agf.define(text, "plan", registry=registry)
+    assert flow is not None
+    return agf.run(flow, registry=registry, **more)
+
+
+# --- what a plan gives ---
+
+
+def test_its_output_is_read_when_nothing_runs_any_more(registry: agf.Registry) -> None:
+    done = run(plan("_tool: one, _outputPath: †state.a", output="{a: †state.a, b: †state.b || 7}"), registry)
+    assert done.output == {"a": 1, "b": 7}
+    assert done.stores == {"state": {"a": 1}, "output": {"a": 1, "b": 7}}
+    assert agf.context("p", registry=registry)[-1] == {"type": "data", "kind": "output", "data": {"a": 1, "b": 7}}
+
+
+def test_an_output_that_nothing_is_found_for_is_null_and_warned_of(registry: agf.Registry) -> None:
+    done = run("{name: p, calls: [{_tool: one, _outputPath: †state.a}], output: †state.b}", registry)
+    assert (done.output, done.status) == (None, "ok")
+    assert [found.code for found in done.warnings if found.code == "plan.no-output"] == ["plan.no-output"]
+
+
+def test_changing_an_output_changes_no_history(registry: agf.Registry) -> None:
+    done = run("{name: p, calls: [{_tool: echo, v: [1], _outputPath: †state.a}], output: †state}", registry)
+    done.output["a"].append(2)
+    done.stores["state"]["a"].append(3)
+    assert agf.context("p", registry=registry).resolve("†state.a") == [1]
+
+
+def test_a_tool_that_changes_what_it_is_given_changes_no_history(registry: agf.Registry) -> None:
+    agf.tool(lambda v: v.append(2), name="spoil", registry=registry)
+    done = run(plan("_tool: spoil, v: †state.l, _outputPath: †state.r", state="{l: [1]}", output="†state.l"), registry)
+    assert done.output == [1]
+
+
+# --- failures ---
+
+
+def test_a_failed_call_is_raised_at_the_end_and_everything_else_is_done_first(registry: agf.Registry) -> None:
+    text = (
+        "name: p\ncalls:\n- {_tool: boom, _outputPath: †state.a}\n- {_tool: inc, n: †state.a, _outputPath: †state.b}\n"
+        "- {_tool: one, _outputPath: †state.c}\n- {_tool: inc, n: †state.c, _outputPath: †state.d}\noutput: †state.d\n"
+    )
+    told: list[Any] = []
+    with pytest.raises(agf.StepError) as caught:
+        run(text, registry, on_event=told.append)
+    assert caught.value.code == "step.tool-failed"
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert caught.value.partial["state"] == {"c": 1, "d": 2}
+    assert caught.value.partial["output"] == 2
+    (skipped,) = [event for event in told if isinstance(event, StepSkipped)]
+    assert (skipped.at, skipped.why) == (("calls[1]",), "upstream failed: †state.a was not written")
+    (error,) = [m["data"] for m in agf.context("p", registry=registry) if m.get("kind") == "error"]
+    assert error == {
+        "call": {"_tool": "boom", "_outputPath": "†state.a"},
+        "error": {"code": "ValueError", "message": "boom"},
+    }
+    assert agf.run("p", registry=registry, raises=False).status == "error"
+
+
+def test_every_failure_is_told_at_once(registry: agf.Registry) -> None:
+    text = (
+        "name: p\ncalls:\n- {_tool: boom, _outputPath: †state.a}\n- {_tool: inc, n: †state.z, _outputPath: †state.b}\n"
+    )
+    with pytest.raises(agf.StepError) as caught:
+        run(text, registry)
+    assert [found.code for found in caught.value.diagnostics] == ["step.tool-failed", "plan.unresolved-reference"]
+    assert "†state.z" in str(caught.value)
+
+
+def test_a_failure_goes_to_the_last_of_several_alternatives(registry: agf.Registry) -> None:
+    done = run("{name: p, calls: [{_tool: boom, _outputPath: †state.a || †state.e}], output: †state.e}", registry)
+    assert (done.status, done.output) == ("ok", {"code": "ValueError", "message": "boom"})
+
+
+def test_a_failure_of_ours_has_its_code(registry: agf.Registry) -> None:
+    agf.tool(lambda: asyncio.sleep(9), name="slow", registry=registry, timeout=0.01)
+    done = run("{name: p, calls: [{_tool: slow, _outputPath: †state.a || †state.e}], output: †state.e.code}", registry)
+    assert done.output == "step.timeout"
+
+
+def test_a_value_that_cannot_be_read_fails_its_reader_alone(registry: agf.Registry) -> None:
+    text = (
+        "name: p\nstate: {n: 1}\ncalls:\n- {_tool: one, _outputPath: †state.n, _outputMethod: push}\n"
+        "- {_tool: echo, v: †state.n, _outputPath: †state.a}\n- {_tool: one, _outputPath: †state.c}\n"
+    )
+    done = run_raw(text, registry)
+    assert done.error is not None
+    assert done.error.code == "plan.type-conflict"
+    assert agf.context("p", registry=registry).resolve("†state.c") == 1
+
+
+def run_raw(text: str, registry: agf.Registry, **more: Any) -> agf.Run:
+    return run(text, registry, raises=False, **more)
+
+
+def test_a_cycle_refuses_the_run_before_any_call(registry: agf.Registry) -> None:
+    text = plan("_tool: inc, n: †state.b, _outputPath: †state.a", "_tool: inc, n: †state.a, _outputPath: †state.b")
+    done = run_raw(text, registry)
+    assert done.error is not None
+    assert done.error.code == "plan.cycle"
+    assert len(agf.context("p", registry=registry)) == 0
+    agf.context("p", registry=registry).append({"type": "data", "kind": "state", "data": {"b": 0}})
+    assert agf.run("p", registry=registry).stores["state"] == {"a": 1, "b": 2}
+
+
+# --- branches and messages that tools return ---
+
+
+def test_a_tool_chooses_a_branch_by_number_or_as_it_is_written(registry: agf.Registry) -> None:
+    agf.tool(lambda: agf.branch(1, "B"), name="second", registry=registry)
+    agf.tool(lambda: agf.branch("†state.x && †data.y", "C"), name="written", registry=registry)
+    done = run(
+        "name: p\ncalls:\n- {_tool: second, _outputPath: †state.a || †state.b}\n"
+        "- {_tool: written, _outputPath: '†state.c || †state.x && †data.y'}\n",
+        registry,
+    )
+    assert done.stores == {"state": {"b": "B", "x": "C"}, "data": {"y": "C"}}
+
+
+@pytest.mark.parametrize("which", [2, -1, "†state.z"])
+def test_a_branch_that_there_is_not_fails_the_call(which: Any, registry: agf.Registry) -> None:
+    agf.tool(lambda: agf.branch(which, 1), name="odd", registry=registry)
+    done = run_raw("{name: p, calls: [{_tool: odd, _outputPath: †state.a || †state.b}]}", registry)
+    assert done.error is not None
+    assert done.error.code == "plan.branch"
+    with pytest.raises(TypeError):
+        agf.branch(None, 1)  # type: ignore[arg-type]
+
+
+def test_a_returned_message_is_appended_as_it_is(registry: agf.Registry) -> None:
+    agf.tool(lambda: agf.Message({"log": "x"}, method="push"), name="say", registry=registry)
+    run("{name: p, state: {log: []}, calls: [{_tool: say, _outputPath: †state.log}]}", registry)
+    message = dict(agf.context("p", registry=registry)[-1])
+    assert message.pop("_date").endswith("Z")
+    assert message == {
+        "type": "data", "kind": "state", "data": {"log": "x"}, "_call": {"_tool": "say", "_outputPath": "†state.log"},
+        "_outputMethod": "push",
+    }  # fmt: skip
+    assert agf.context("p", registry=registry).resolve("†state.log") == ["x"]
+
+
+def test_a_returned_message_with_an_unknown_method_fails_the_call(registry: agf.Registry) -> None:
+    agf.tool(lambda: agf.Message(1, method="replace"), name="say", registry=registry)
+    done = run_raw("{name: p, calls: [{_tool: say, _outputPath: †state.log}]}", registry)
+    assert done.error is not None
+    assert done.error.code == "plan.unknown-method"
+
+
+# --- what a tool may ask for ---
+
+
+def test_a_tool_that_asks_is_given_its_call_and_the_messages_of_its_scopes(registry: agf.Registry) -> None:
+    asked: list[Any] = []
+
+    def look(x: int, _call: Any, _tool: Any, _context: Any = None) -> int:
+        asked.extend([_call, _tool, _context])
+        return x
+
+    agf.tool(look, registry=registry)
+    run(
+        "name: p\ntools: {look: {description: looks}}\nstate: {x: 1}\ninput: {y: 2}\ninstances: {①: {state: {z: 3}}}\n"
+        "calls:\n- {_tool: look, x: †state.x, _scopes: [state], _outputPath: †state.r}\n",
+        registry,
+    )
+    call, tool, context = asked
+    assert call == {"_tool": "look", "x": "†state.x", "_scopes": ["state"], "_outputPath": "†state.r", "_instance": "①"}
+    assert tool == {"look": {"description": "looks"}}
+    assert context == [
+        {"type": "data", "kind": "state", "data": {"x": 1}},
+        {"type": "data", "kind": "state", "data": {"z": 3}},
+    ]
+    asked.clear()
+    run("{name: q, calls: [{_tool: look, x: 1, _outputPath: †state.r}]}", registry)
+    assert asked[2] == []
+
+
+def test_arguments_that_do_not_fit_the_tool_are_told_before_anything_runs(registry: agf.Registry) -> None:
+    with pytest.raises(agf.DefinitionError) as caught:
+        run(
+            "{name: p, calls: [{_tool: inc, m: 1, _outputPath: †state.r}, {_tool: nobody, _outputPath: †state.s}]}",
+            registry,
+        )
+    assert {found.code for found in caught.value.diagnostics} == {
+        "flow.unknown-argument", "flow.missing-argument", "flow.unknown-tool",
+    }  # fmt: skip
+
+
+def test_an_activity_is_the_tool_s_other_name(registry: agf.Registry) -> None:
+    done = run("{name: p, calls: [{_tool: count, _activity: one, _outputPath: †state.r}]}", registry)
+    assert done.stores == {"state": {"r": 1}}
+    assert agf.context("p", registry=registry)[0]["_call"]["_tool"] == "count"
+
+
+def test_a_flow_of_any_language_is_called_with_a_log_of_its_own(registry: agf.Registry) -> None:
+    agf.define("{pipeline: double, steps: [{transform: {value: ctx.n * 2, output: r}}]}", registry=registry)
+    inner = plan("_tool: inc, n: †input.n, _outputPath: †state.r", name="inner", output="†state.r")
+    agf.define(inner, "plan", registry=registry)
+    done = run(
+        plan("_delegate: double, n: 3, _outputPath: †state.a", "_tool: inner, n: †state.a, _outputPath: †state.b"),
+        registry,
+    )
+    assert done.stores == {"state": {"a": 6, "b": 7}}
+    assert len(agf.context("inner", registry=registry)) == 0
+
+
+# --- latent, fired, lazy, approved ---
+
+
+def test_a_latent_call_writes_its_answer_at_once_or_leaves_no_trace(registry: agf.Registry) -> None:
+    done = run(
+        "name: p\ntools: {think: {}}\ncalls:\n- {_tool: inc, n: †state.t, _outputPath: †state.u}\n"
+        "- {_tool: think, _output: 4, _outputPath: †state.t}\n- {_tool: think, _output: nothing of this}\n",
+        registry,
+    )
+    assert done.stores == {"state": {"t": 4, "u": 5}}
+    assert len(agf.context("p", registry=registry)) == 2
+
+
+def test_what_is_fired_is_not_waited_for_and_leaves_nothing(registry: agf.Registry) -> None:
+    told: list[Any] = []
+
+    async def slow(v: int) -> agf.Message:
+        await asyncio.sleep(60)
+        return agf.Message({"x": v}, kind="state")
+
+    agf.tool(slow, registry=registry)
+    text = plan("_tool: one, _outputPath: †state.a", "_tool: slow, v: †state.a")
+    flow = agf.define(text, "plan", registry=registry)
+
+    async def main() -> tuple[float, float]:
+        done = await agf.arun(flow, registry=registry, on_event=told.append)  # type: ignore[arg-type]
+        assert done.stores == {"state": {"a": 1}}
+        at = asyncio.get_running_loop().time()
+        await asyncio.sleep(100)
+        return at, len(agf.context("p", registry=registry))
+
+    at, messages = run_virtual(main())
+    assert at < 60
+    assert messages == 1
+
+
+def test_a_lazy_plan_calls_nothing(registry: agf.Registry) -> None:
+    told: list[Any] = []
+    text = plan("_tool: boom, _outputPath: †state.a", mode="lazy", output="†state.a")
+    done = run(text, registry, on_event=told.append)
+    assert (done.status, done.output, done.calls) == ("ok", None, 0)
+    assert [event.why for event in told if isinstance(event, StepSkipped)] == ["the plan is lazy: nothing is called"]
+
+
+def test_a_call_that_a_person_refuses_is_not_made(registry: agf.Registry) -> None:
+    asked: list[str] = []
+
+    def ask(question: Any) -> bool:
+        asked.append(question.text)
+        return "one" not in question.text
+
+    text = plan(
+        "_tool: one, _outputPath: †state.a || †state.e",
+        "_tool: echo, v: 2, _outputPath: †state.b",
+        "_tool: inc, n: †state.a, _outputPath: †state.c",
+        confirm="true",
+    )
+    done = run_raw(text, registry, ask=ask)
+    assert sorted(asked) == ["call echo(v=2)?", "call one()?"]
+    assert done.error is not None
+    assert done.error.code == "step.denied"
+    assert done.stores == {"state": {"b": 2}}
+    asked.clear()
+    run_raw(text.replace("confirm: true", "confirm: [echo]"), registry, ask=ask)
+    assert asked == ["call echo(v=2)?"]
+
+
+# --- named contexts ---
+
+
+def test_a_context_goes_on_from_run_to_run_and_is_begun_anew_when_asked(registry: agf.Registry) -> None:
+    text = "{name: p, calls: [{_tool: inc, n: '†state.n || 0', _outputPath: †state.n}], output: †state.n}"
+    assert [run(text, registry).output for _ in range(3)] == [1, 2, 3]
+    held = agf.context("p", registry=registry)
+    assert held.resolve("†state.n", at=2) == 1
+    assert held.sources("†state.n") == (4,)
+    before = held.log
+    held.clear()
+    assert (len(held), len(before)) == (0, 6)
+    assert run(text.replace("name: p", "name: p, context: shared"), registry).output == 1
+    assert len(agf.context("shared", registry=registry)) == 2
+
+
+def test_two_runs_on_one_context_at_once_are_refused(registry: agf.Registry) -> None:
+    go, begun = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        begun.set()
+        assert go.wait(60)
+
+    agf.tool(hang, registry=registry)
+    flow = agf.define("{name: p, calls: [{_tool: hang, _outputPath: †state.a}]}", "plan", registry=registry)
+    assert flow is not None
+    first = agf.start(flow, registry=registry)
+    try:
+        assert begun.wait(60)
+        for refused in (
+            lambda: agf.run(flow, registry=registry),
+            agf.context("p", registry=registry).clear,
+            lambda: agf.context("p", registry=registry).append({"type": "data", "data": 1}),
+        ):
+            with pytest.raises(agf.DefinitionError) as caught:
+                refused()
+            assert caught.value.code == "run.context-busy"
+    finally:
+        go.set()
+    first.wait()
+    agf.context("p", registry=registry).append({"type": "data", "data": 1})
+    agf.run(flow, registry=registry)
+
+
+def test_a_dry_run_adds_nothing_to_the_context(registry: agf.Registry) -> None:
+    flow = agf.define("{name: p, calls: [{_tool: one, _outputPath: †state.a}]}", "plan", registry=registry)
+    assert flow is not None
+    agf.run(flow, registry=registry, dry=True)
+    assert len(agf.context("p", registry=registry)) == 0
+
+
+def test_a_plan_without_a_name_runs_on_a_context_of_its_own(registry: agf.Registry) -> None:
+    flow = agf.load("[{_tool: one, _outputPath: †state.a}]", "plan", registry=registry)
+    assert agf.run(flow, registry=registry).stores == {"state": {"a": 1}}
+    assert list(registry.contexts) == []
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.define("[{_tool: one, _outputPath: †state.a}]", "plan", registry=registry)
+    assert caught.value.code == "define.no-name"
+
+
+def test_what_was_done_is_kept_when_a_run_is_stopped(registry: agf.Registry) -> None:
+    async def main() -> agf.Run:
+        text = plan("_tool: one, _outputPath: †state.a", "_tool: wait, v: †state.a, _outputPath: †state.b")
+        flow = agf.define(text, "plan", registry=registry)
+        return await agf.arun(flow, registry=registry, raises=False)  # type: ignore[arg-type]
+
+    async def wait(v: int) -> None:
+        running[0].cancel()
+        await asyncio.sleep(60)
+
+    running: list[Any] = []
+    agf.tool(wait, registry=registry)
+
+    async def outer() -> None:
+        running.append(asyncio.create_task(main()))
+        with pytest.raises(asyncio.CancelledError):
+            await running[0]
+
+    run_virtual(outer())
+    assert agf.context("p", registry=registry).resolve("†state") == {"a": 1}
+    agf.context("p", registry=registry).clear()
+
+
+def test_a_context_is_saved_and_loaded_but_for_what_is_no_json(registry: agf.Registry, tmp_path: Path) -> None:
+    table, marks = object(), {"$opaque": 1, "$$opaque": {"type": "x"}}
+    agf.tool(lambda: {"table": table, "n": 1.5, "marks": marks, "nan": float("nan")}, name="make", registry=registry)
+    run("{name: p, calls: [{_tool: make, _outputPath: †state.made}]}", registry)
+    held = agf.context("p", registry=registry)
+    assert held.resolve("†state.made.table") is table
+    held.save(tmp_path / "p.jsonl")
+    assert [json.loads(line)["type"] for line in (tmp_path / "p.jsonl").read_text("utf-8").splitlines()] == ["data"]
+    again = agf.context("again", registry=registry)
+    again.load(tmp_path / "p.jsonl")
+    assert again.resolve("†state.made.n") == 1.5
+    assert again.resolve("†state.made.marks") == marks
+    for reference in ("†state.made.table", "†state.made.nan", "†state"):
+        with pytest.raises(agf.StepError) as caught:
+            again.resolve(reference)
+        assert caught.value.code == "plan.lost"
+    again.save(tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_text("utf-8") == (tmp_path / "p.jsonl").read_text("utf-8")
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", "7", "[" * 5000, '{"a": ' + '{"a": ' * 500 + "1" + "}" * 501])
+def test_a_file_that_is_no_context_is_refused_at_its_line(line: str, registry: agf.Registry, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('{"type": "data", "data": 1}\n' + line, "utf-8")
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.context("p", registry=registry).load(tmp_path / "p.jsonl")
+    span = caught.value.diagnostic.span
+    assert (caught.value.code, span and span.place[0]) == ("plan.lines", 2)
+
+
+# --- ticks ---
+
+
+def test_a_planner_is_asked_until_its_plan_has_an_output(registry: agf.Registry) -> None:
+    seen: list[int] = []
+
+    def planner(messages: Any) -> Any:
+        seen.append(len(messages))
+        calls = [{"_tool": "inc", "n": "†state.n || †input.n", "_outputPath": "†state.n"}]
+        return calls if len(seen) < 3 else {"calls": calls, "output": "†state.n", "meta": {}}
+
+    runs = agf.ticks(planner, {"n": 1}, context="t", registry=registry)
+    assert [done.output for done in runs] == [None, None, 4]
+    assert seen == [0, 2, 3]
+
+
+def test_a_planner_sees_what_failed_and_may_do_better(registry: agf.Registry) -> None:
+    def planner(messages: Any) -> Any:
+        if any(message.get("kind") == "error" for message in messages):
+            return json.dumps({"calls": [{"_tool": "one", "_outputPath": "†state.a"}], "output": "†state.a"})
+        return [{"_tool": "boom", "_outputPath": "†state.a"}]
+
+    assert [done.status for done in agf.ticks(planner, registry=registry)] == ["error", "ok"]
+
+
+def test_a_planner_without_an_answer_is_not_asked_for_ever(registry: agf.Registry) -> None:
+    runs = agf.ticks(lambda messages: [], max_ticks=2, registry=registry)
+    assert [found.code for found in runs[-1].warnings if found.code.startswith("run.max")] == ["run.max-ticks"]
+    assert len(runs) == 2
+    with pytest.raises(ValueError, match="max_ticks"):
+        agf.ticks(lambda messages: [], max_ticks=0, registry=registry)
+
+
+@pytest.mark.parametrize("said", [None, 3, "text", {"output": 1}, [{"_tool": object()}]])
+def test_what_is_no_plan_is_told_to_be_none(said: Any, registry: agf.Registry) -> None:
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.ticks(lambda messages: said, registry=registry)
+    assert caught.value.code == "run.planner"
+
+
+# --- every call has one end ---
+
+
+def test_every_call_that_starts_ends_once(registry: agf.Registry) -> None:
+    told: list[Any] = []
+    calls = [
+        {"_tool": ("boom" if i % 7 == 3 else "echo"), **({} if i % 7 == 3 else {"v": f"†state.x{i // 2} || 0"}),
+         "_outputPath": f"†state.x{i + 1}"}
+        for i in range(60)
+    ]  # fmt: skip
+    done = run_raw(json.dumps({"name": "p", "calls": calls}), registry, on_event=told.append)
+    ends = [e.at for e in told if isinstance(e, StepFinished | StepFailed | StepSkipped) and e.at[0] != "calls"]
+    assert sorted(ends) == sorted((f"calls[{i}]",) for i in range(60))
+    assert done.status == "error"
+    assert not [event for event in told if isinstance(event, FiredEnded)]

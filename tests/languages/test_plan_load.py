@@ -1,0 +1,150 @@
+"""Plan documents: what a text means, or everything that is wrong with it. The rows are the language."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import agf_magics as agf
+from agf_magics.flow.steps import Dag, Definition, Flow, Invoke
+from agf_magics.languages import LANGUAGES
+from agf_magics.languages.plan import SCHEMA, Log, resolve
+from agf_magics.languages.plan.calls import Arguments, Call
+from agf_magics.languages.plan.names import instance_names
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import Bounds, documents, plain
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "plan_documents.json"
+ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
+
+
+def load(text: str) -> tuple[Definition, list[Diagnostic]]:
+    problems = Diagnostics()
+    return LANGUAGES["plan"].load(Source("test", text), problems, Bounds()), list(problems)
+
+
+def loaded(text: str) -> Flow:
+    definition, problems = load(text)
+    assert definition.flow is not None, problems
+    return definition.flow
+
+
+def dag(flow: Flow) -> Dag:
+    (found,) = flow.body.steps
+    assert isinstance(found, Dag)
+    return found
+
+
+def calls(text: str) -> list[Call]:
+    found = [step.args for step in dag(loaded(text)).steps if isinstance(step, Invoke)]
+    return [args.call for args in found if isinstance(args, Arguments)]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["title"] for row in ROWS])
+def test_documents(row: dict[str, Any]) -> None:
+    definition, problems = load(row["text"])
+    found: dict[str, Any] = {"title": row["title"], "text": row["text"]}
+    for severity in ("error", "warning", "note"):
+        told = [{"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity]
+        if told:
+            found[f"{severity}s"] = told
+    assert ("errors" in found) == (definition.flow is None)
+    if definition.flow is not None:
+        body = dag(definition.flow)
+        found["ok"] = [{"id": step.id, "word": step.word, "label": step.label} for step in body.steps]
+        found["feeds"] = [list(fed) for fed in body.feeds]
+    assert found == row
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "ok" in row], ids=lambda row: row["title"])
+def test_what_loads_conforms_to_the_schema(row: dict[str, Any]) -> None:
+    (node,) = documents(Source("test", row["text"]), Diagnostics(), Bounds())
+    jsonschema.Draft202012Validator(SCHEMA).validate(plain(node))
+
+
+@pytest.mark.parametrize(
+    "title", ["unknown keys", "methods", "bad call", "types", "no calls", "calls no list", "scalar", "instances"]
+)
+def test_what_does_not_load_does_not_conform(title: str) -> None:
+    (row,) = [row for row in ROWS if row["title"] == title]
+    (node,) = documents(Source("test", row["text"]), Diagnostics(), Bounds())
+    assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(plain(node))
+
+
+def test_a_dollar_is_kept_as_a_dagger_where_a_known_kind_follows() -> None:
+    (call,) = calls(
+        "calls:\n- {_tool: a, v: $state.x, w: '($input.a||$data)', m: '$5 off', k: $weather, t: $$state.x,"
+        " u: ††state.x, n: {k: [$state]}, _outputPath: $state.y && †rain.x}\nstate: {x: 1}\n"
+    )
+    assert call.authored == {
+        "_tool": "a", "v": "†state.x", "w": "(†input.a||†data)", "m": "$5 off", "k": "$weather", "t": "$$state.x",
+        "u": "††state.x", "n": {"k": ["†state"]}, "_outputPath": "†state.y && †rain.x",
+    }  # fmt: skip
+    assert {name: template for name, _, template in call.given if isinstance(template, str)} == {
+        "m": "$5 off", "k": "$weather", "t": "$state.x", "u": "†state.x",
+    }  # fmt: skip
+
+
+def test_a_kind_of_the_document_s_own_may_have_a_dollar_too() -> None:
+    text = "messages: [{type: data, kind: weather, data: {sun: 1}}]\ncalls: [{_tool: a, v: $weather.sun}]\n"
+    assert calls(text)[0].authored["v"] == "†weather.sun"
+
+
+def test_a_prescribed_path_is_filled_in() -> None:
+    (call,) = calls("tools: {a: {_outputPath: {const: †data.s}}}\ncalls: [{_tool: a}]\n")
+    assert call.authored == {"_tool": "a", "_outputPath": "†data.s"}
+    assert [str(one) for one in call.destinations] == ["†data.s"]
+
+
+def test_or_is_distributed_over_and() -> None:
+    (call,) = calls("- {_tool: a, _outputPath: '(†a || †b) && †c || †d'}\n")
+    assert [[str(one) for one in each] for each in call.alternatives] == [["†a", "†c"], ["†b", "†c"], ["†d"]]
+
+
+def test_a_path_of_too_many_destinations_is_refused() -> None:
+    pairs = " && ".join(f"(†a{i} || †b{i})" for i in range(30))
+    _, problems = load(f"- {{_tool: a, _outputPath: '{pairs}'}}\n")
+    assert [found.code for found in problems] == ["plan.bad-output-path"]
+
+
+def test_an_error_is_told_at_its_line_in_yaml_and_in_json() -> None:
+    for text in ("- _tool: a\n  v: †state.\n", '[{"_tool": "a",\n  "v": "†state."}]'):
+        (problem,) = load(text)[1]
+        assert problem.span is not None
+        assert problem.span.place[0] == 2
+
+
+def test_what_a_plan_is_told_first_is_messages() -> None:
+    flow = loaded(
+        "input: {n: 1}\nstate: {x: 2}\ndata: 3\nmessages: [{type: data, kind: k, data: 4}]\n"
+        "instances: [{state: {x: 5}}]\ncalls: []\n"
+    )
+    registry = agf.Registry()
+    agf.run(flow, registry=registry)
+    log = Log([{"type": "data", "kind": "input", "data": {"n": 1}}])
+    assert resolve(log, "†input.n") == 1
+    agf.define("{name: p, input: {n: 1}, data: 3, instances: [{state: {x: 5}}], calls: []}", "plan", registry=registry)
+    agf.run("p", {"n": 7}, registry=registry)
+    assert list(agf.context("p", registry=registry)) == [
+        {"type": "data", "kind": "input", "data": {"n": 1}},
+        {"type": "data", "data": 3},
+        {"type": "data", "kind": "state", "_instance": "①", "data": {"x": 5}},
+        {"type": "data", "kind": "input", "data": {"n": 7}},
+    ]
+
+
+def test_instances_without_names_are_numbered() -> None:
+    names = instance_names(60)
+    assert len(set(names)) == 60
+    assert (names[0], names[19], names[20], names[49], names[50]) == ("①", "⑳", "㉑", "㊿", "i51")
+
+
+def test_a_plan_of_thousands_of_calls_loads() -> None:
+    text = "".join(f"- {{_tool: a, v: †state.x{i}, _outputPath: †state.x{i + 1}}}\n" for i in range(3000))
+    flow = loaded(text)
+    assert len(dag(flow).feeds) == 2999
