@@ -93,6 +93,10 @@ def _not(misfit: Misfit, what: str) -> str:
     return f"needs {what}, not {shown_value(misfit.found)}"
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 SAY: Mapping[str, Callable[[Misfit], str]] = {
     "type": _type,
     "required": _required,
@@ -104,11 +108,11 @@ SAY: Mapping[str, Callable[[Misfit], str]] = {
     "maximum": lambda m: _not(m, f"at most {m.wanted}"),
     "exclusiveMinimum": lambda m: _not(m, f"more than {m.wanted}"),
     "exclusiveMaximum": lambda m: _not(m, f"less than {m.wanted}"),
-    "minLength": lambda m: _not(m, f"text of at least {m.wanted} letters" if m.wanted > 1 else "text"),
-    "maxLength": lambda m: _not(m, f"text of at most {m.wanted} letters"),
+    "minLength": lambda m: _not(m, f"text of at least {_count(m.wanted, 'letter')}" if m.wanted > 1 else "text"),
+    "maxLength": lambda m: _not(m, f"text of at most {_count(m.wanted, 'letter')}"),
     "pattern": lambda m: _not(m, f"text that matches {m.wanted}"),
-    "minItems": lambda m: f"needs at least {m.wanted} element{'s' * (m.wanted != 1)} and has {len(m.found)}",
-    "maxItems": lambda m: f"needs at most {m.wanted} element{'s' * (m.wanted != 1)} and has {len(m.found)}",
+    "minItems": lambda m: f"needs at least {_count(m.wanted, 'element')} and has {len(m.found)}",
+    "maxItems": lambda m: f"needs at most {_count(m.wanted, 'element')} and has {len(m.found)}",
     "uniqueItems": lambda m: "has an element twice",
     "additionalProperties": lambda m: f"has fields that nothing knows: {', '.join(map(repr, extra(m)))}",
     "unusable": lambda m: f"cannot be checked, its schema is wrong: {m.wanted}",

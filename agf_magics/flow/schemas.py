@@ -305,7 +305,7 @@ def judge(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> C
         try:
             return sorted(map(_misfit, validator.iter_errors(value)), key=lambda misfit: [*map(str, misfit.path)])
         except Unresolvable as error:
-            return [Misfit((), "$ref", error.ref, value, rule=schema)]
+            return [Misfit((), "$ref", f"#{error.ref}" if error.ref.startswith("/") else error.ref, value, rule=schema)]
         except RecursionError:
             return [Misfit((), "$ref", None, value, rule=schema)]
         except (re.error, ArithmeticError) as error:  # its pattern is none; a number beyond all floats

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agf_magics as agf
 from agf_magics.flow.frame import Frame
 from agf_magics.languages.policy import batch_inputs, parse_path, resolve_path
 from agf_magics.languages.policy.delivery import Delivery
@@ -212,3 +213,13 @@ def test_a_schema_that_refers_to_itself_without_an_end_is_told() -> None:
     circle = {"properties": {"f": {"$ref": "#/properties/f"}}}
     with pytest.raises(StepError, match="refers to itself without an end"):
         delivery.build({"parent": {"input": {"a": 1}}}, circle)
+
+
+def test_a_path_is_an_expression_language_of_its_own() -> None:
+    context = {"parent": {"input": {"crates": [{"n": 3}, {"n": 4}]}}, "one": {"input": {}, "output": {"n": 5}}}
+    assert agf.evaluate("path", "one.output.n", context) == 5
+    assert agf.evaluate("path", "parent.input.crates.[].n", context) == [3, 4]
+    with pytest.raises(agf.DefinitionError, match=r"policy\.path-syntax"):
+        agf.evaluate("path", "one.output", context)
+    with pytest.raises(agf.StepError, match=r"policy\.unresolved-path"):
+        agf.evaluate("path", "one.output.m", context)

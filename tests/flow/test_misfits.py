@@ -1,0 +1,132 @@
+"""A value against any JSON Schema: what is found is what jsonschema finds, and it is told in our words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.flow.misfits import told
+from agf_magics.flow.schemas import judge, schema_misfits
+
+SENTENCES: list[tuple[Any, Any, str]] = [
+    ({"type": "string"}, 3, "needs text, not the number 3"),
+    ({"type": ["string", "null"]}, 3, "needs text or null, not the number 3"),
+    ({"type": "integer"}, 1.5, "needs a whole number, not the number 1.5"),
+    ({"type": "boolean"}, 1, "needs true or false, not the number 1"),
+    ({"type": "number"}, True, "needs a number, not true"),
+    ({"required": ["a", "b"]}, {"b": 1}, "'a' is missing"),
+    ({"required": ["a", "b"]}, {}, "'a', 'b' are missing"),
+    ({"properties": {"a": {"items": {"type": "string"}}}}, {"a": ["x", 1]}, "a[1]: needs text, not the number 1"),
+    ({"enum": ["a", 1]}, "b", "needs one of 'a', 1, not text 'b'"),
+    ({"const": True}, 1, "needs true, not the number 1"),
+    ({"minimum": 2}, 1, "needs at least 2, not the number 1"),
+    ({"maximum": 2}, 3, "needs at most 2, not the number 3"),
+    ({"exclusiveMinimum": 2}, 2, "needs more than 2, not the number 2"),
+    ({"exclusiveMaximum": 2}, 2, "needs less than 2, not the number 2"),
+    ({"minLength": 1}, "", "needs text, not empty text"),
+    ({"minLength": 3}, "a", "needs text of at least 3 letters, not text 'a'"),
+    ({"maxLength": 1}, "ab", "needs text of at most 1 letter, not text 'ab'"),
+    ({"pattern": "^a"}, "b", "needs text that matches ^a, not text 'b'"),
+    ({"minItems": 1}, [], "needs at least 1 element and has 0"),
+    ({"maxItems": 2}, [1, 2, 3], "needs at most 2 elements and has 3"),
+    ({"uniqueItems": True}, [1, 1], "has an element twice"),
+    ({"additionalProperties": False, "properties": {"a": {}}}, {"a": 1, "b": 2}, "has fields that nothing knows: 'b'"),
+    ({"multipleOf": 2}, 3, "does not satisfy multipleOf: 2"),
+    ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 1, "needs text or null, not the number 1"),
+    ({"oneOf": [{"type": "integer"}, {"minimum": 1}]}, 2, "fits more than one of the 2 forms it may have"),
+    ({"anyOf": [{"type": "string"}, {"required": ["a"]}]}, {}, "'a' is missing"),
+    ({"anyOf": [{"properties": {"k": {"const": 1}}}, {"properties": {"k": {"properties": {"d": {"type": "null"}}}}}]},
+     {"k": {"d": 1}}, "k.d: needs null, not the number 1"),
+    ({"$ref": "#/$defs/none"}, 1, "refers to '#/$defs/none', which is nowhere"),
+    ({"$ref": "https://example.org/x"}, 1, "refers to 'https://example.org/x', which is nowhere"),
+    ({"$ref": "#"}, 1, "refers to itself without an end"),
+    ({"pattern": "("}, "x",
+     "cannot be checked, its schema is wrong: missing ), unterminated subpattern at position 0"),
+    ({"items": {"type": "null"}}, [1] * 7, "; ".join(f"[{i}]: needs null, not the number 1" for i in range(5))
+     + "; and 2 more"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "value", "sentence"), SENTENCES, ids=[one[2] for one in SENTENCES])
+def test_what_does_not_conform_is_told_in_our_words(schema: Any, value: Any, sentence: str) -> None:
+    assert told(judge(schema)(value)) == sentence
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1: "a"}, (1, 2), {"a"}, b"a"], ids=repr)
+def test_what_is_opaque_is_of_no_type_and_passes_where_none_is_asked_for(value: Any) -> None:
+    types = ["string", "number", "integer", "boolean", "null", "array", "object"]
+    assert [misfit.keyword for misfit in judge({"type": types})(value)] == ["type"]
+    assert judge({})(value) == []
+
+
+def test_references_of_a_part_are_those_of_the_whole() -> None:
+    whole = {"properties": {"n": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}
+    assert judge(whole["properties"]["n"], whole)(1) == []
+    assert told(judge(whole["properties"]["n"], whole)("1")) == "needs a whole number, not text '1'"
+
+
+def test_a_value_that_nests_as_deep_as_a_value_may_is_judged() -> None:
+    value: Any = 1
+    for _ in range(200):
+        value = [value]
+    tree = {"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "integer"}]}
+    assert told(judge(tree)(value)) in ("", "refers to itself without an end")
+
+
+def test_what_is_no_schema_is_told() -> None:
+    assert schema_misfits({"type": "object", "properties": {"a": {"type": "string"}}}) == []
+    assert {misfit.path for misfit in schema_misfits({"properties": {"a": 5}, "required": True})} == {
+        ("properties", "a"),
+        ("required",),
+    }
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.5, 2.0]) | st.text("ab", max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=6,
+)
+TYPES = st.sampled_from(["string", "number", "integer", "boolean", "null", "array", "object"])
+SCHEMAS = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPES | st.lists(TYPES, min_size=1, unique=True),
+            "enum": st.lists(VALUES, min_size=1, max_size=3),
+            "const": VALUES,
+            "minimum": st.integers(-1, 1),
+            "minLength": st.integers(0, 2),
+            "minItems": st.integers(0, 2),
+            "uniqueItems": st.booleans(),
+            "required": st.lists(st.sampled_from("ab"), unique=True),
+            "multipleOf": st.sampled_from([1, 2, 0.5]),
+            "pattern": st.sampled_from(["a", "^b"]),
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "oneOf": st.lists(inner, min_size=1, max_size=2),
+            "not": inner,
+            "items": inner,
+            "properties": st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+            "additionalProperties": inner | st.booleans(),
+            "if": inner,
+            "then": inner,
+        },
+    ),
+    max_leaves=4,
+)
+
+
+@given(SCHEMAS, VALUES)
+def test_it_finds_something_where_jsonschema_does(schema: Any, value: Any) -> None:
+    found = judge(schema)(value)
+    assert (not found) == jsonschema.Draft202012Validator(schema).is_valid(value)
+    assert bool(told(found)) == bool(found)
