@@ -9,6 +9,7 @@ from .engine.journal import Journal, lost
 from .engine.limits import granted, inside
 from .engine.store import Store, Trouble
 from .handle import Run
+from .pruning import prune
 from .settings import current
 from .summary import summary
 from .work_order import hidden_by, reached, written
@@ -66,6 +67,9 @@ def opened(run: Run) -> Store | None:
         return None
     try:
         store = Store.at(path)
+        if store.path not in _pruned:
+            _pruned.add(store.path)
+            prune(store, current.settings.journal_days, current.settings.journal_size, cut=False)
     except Trouble as trouble:
         if (str(path), trouble.code) not in _told:
             _told.add((str(path), trouble.code))
@@ -73,6 +77,9 @@ def opened(run: Run) -> Store | None:
         return None
     return store
 
+
+_pruned: set[Path] = set()
+"""Files that were looked through for runs to forget: once a process."""
 
 _told: set[tuple[str, str]] = set()
 """Which troubles were told: not once a run."""

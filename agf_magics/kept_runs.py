@@ -6,17 +6,16 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from . import pruning
 from .engine import history
-from .engine.history import ENDED, Listed
-from .engine.store import Store, Trouble
+from .engine.history import Listed
+from .engine.store import Trouble
 from .handle import Run, live
 from .keeping import journal_file
 from .kept import find, journal, refused, unusable
 from .past import PastRun
 from .settings import current
 from .text.diagnostics import DefinitionError
-
-DAY = 86_400.0
 
 
 class RunLine(NamedTuple):
@@ -114,37 +113,11 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
     settings = current.settings
     store = journal()
     try:
-        every = [one for one in history.listed(store) if one.status in (*ENDED, "interrupted")]
-        old = _old(store, every, settings.journal_days if days is None else days,
-                   settings.journal_size if size is None else size)  # fmt: skip
-        history.forget(store, old)
-        return len(old), history.shrink(store)
+        most = settings.journal_size if size is None else size
+        gone = pruning.prune(store, settings.journal_days if days is None else days, most, cut=True)
+        return gone, history.shrink(store)
     except Trouble as trouble:
         raise unusable(trouble) from None
-
-
-def prune_quietly(store: Store) -> None:
-    """What the settings say, of runs that came to an end; the first time that this process uses the file."""
-    settings = current.settings
-    ended = [one for one in history.listed(store) if one.status in ENDED]
-    old = _old(store, ended, settings.journal_days, settings.journal_size)
-    if old:
-        history.forget(store, old)
-
-
-def _old(store: Store, found: Sequence[Listed], days: float, size: int) -> list[int]:
-    since = time.time() - days * DAY if days else 0.0
-    old = [one.num for one in found if (one.ended or one.started) < since]
-    if size and history.size(store.path) > size:
-        sizes = history.sizes(store)
-        left = sum(sizes.values()) - sum(sizes.get(num, 0) for num in old)
-        for one in reversed(found):
-            if left <= size:
-                break
-            if one.num not in old:
-                old.append(one.num)
-                left -= sizes.get(one.num, 0)
-    return old
 
 
 def interrupted() -> list[Listed]:
