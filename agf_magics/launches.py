@@ -97,7 +97,7 @@ class _Launcher:
         if not isinstance(definition, str) or not definition.strip():
             return _error("definition is required: a pipeline in YAML")
         source = Source("<definition>", definition)
-        return self._launch(lambda: load(source, registry=self.registry), input, behind, inline=True)
+        return self._launch(lambda: load(source, "pipeline", registry=self.registry), input, behind, inline=True)
 
     def _launch(self, find: Callable[[], Flow], input: Value, behind: bool, inline: bool) -> Envelope:
         before = granted.set(self.grant)

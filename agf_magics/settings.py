@@ -22,9 +22,9 @@ class Settings:
     """Everything that can be set; a field is a trait of ``%config AgfMagics`` and a key of ``[tool.agf-magics]``."""
 
     max_pipeline_fan_out_depth: int = 5
-    """How deep for_each scopes may nest, through calls; 0: no limit."""
+    """How deep fan-outs may nest, through calls of any language; 0: no limit."""
     max_pipeline_spawns: int = 100
-    """Agent sessions a run may open; 0: no limit."""
+    """Agent steps and model sessions a run may open; 0: no limit."""
     timeout: float = 0.0
     """Seconds a run may take; 0: no limit."""
     step_timeout: float = 0.0

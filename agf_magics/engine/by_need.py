@@ -31,6 +31,10 @@ class _Drain:
         self.scope, self.inside, self.index = scope, scope._replace(beside=True), index
         self.frame = frame
         self.agenda: Agenda = step.open(frame)
+        self.instanced = self.inside
+        if any(node.instance is not None for node in self.agenda.nodes):  # they are a fan-out (decision A15)
+            self.instanced = self.inside._replace(depth=scope.depth + 1)
+            run.budget.deepen(scope.depth + 1, step.span)
         self.waiting: dict[Node, None] = dict.fromkeys(self.agenda.nodes)
         """Neither started nor skipped, in the order of the text."""
         self.running: dict[Node, None] = {}
@@ -125,7 +129,8 @@ class _Drain:
     async def outcome(self, node: Node, frame: Frame) -> Outcome:
         step = self.steps[node.step]
         try:
-            value, _ = await self.performer.step(step, frame, self.inside, self.at(node))
+            scope = self.inside if node.instance is None else self.instanced
+            value, _ = await self.performer.step(step, frame, scope, self.at(node))
             fired = not getattr(step, "awaited", True)
             return Outcome(value, status="fired" if fired else "finished")
         except StepError as error:

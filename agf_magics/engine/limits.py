@@ -25,9 +25,9 @@ class Limits:
     """What one run may use at most; 0 means no limit."""
 
     fan_out_depth: int = 5
-    """How deep for_each scopes may nest, through calls."""
+    """How deep fan-outs (for_each, agf.batch, map, instances) may nest, through calls of any language."""
     spawns: int = 100
-    """Agent steps of a run, retried ones counted again."""
+    """Agent steps of pipelines and sessions of models that one run may open, retried ones counted again."""
     timeout: float | None = None
     """Seconds for the whole run."""
     model_timeout: float | None = 300.0
@@ -40,7 +40,7 @@ class Limits:
             most = getattr(self, name)
             if type(most) is not int or most < 0:
                 raise ValueError(f"{name} is a whole number, 0 or more, not {most!r}")
-        for name in ("timeout", "step_timeout"):
+        for name in ("timeout", "step_timeout", "model_timeout"):
             seconds = getattr(self, name)
             if seconds is not None and not seconds > 0:
                 raise ValueError(f"{name} is a number of seconds above 0 or None, not {seconds!r}")
@@ -76,10 +76,10 @@ class Budget:
             raise LimitReached(Diagnostic("limit.spawns", message, span, _raise_it("spawns")))
 
     def deepen(self, depth: int, span: Span | None) -> None:
-        """Refuse a for_each that would open scope number ``depth``."""
+        """Refuse a fan-out (a for_each, a batch, a map, instances) that would open scope number ``depth``."""
         most = self.limits.fan_out_depth
         if most and depth > most:
-            message = f"for_each may nest {most} deep, and this one would be number {depth}"
+            message = f"fan-outs may nest {most} deep, and this one would be number {depth}"
             raise LimitReached(Diagnostic("limit.fan-out-depth", message, span, _raise_it("fan_out_depth")))
 
 

@@ -56,7 +56,7 @@ class AgfMagics(Configurable):
         help="How deep for_each scopes may nest; 0: no limit.",
     ).tag(config=True)
     max_pipeline_spawns = Int(
-        DEFAULTS.max_pipeline_spawns, min=0, help="Agent sessions a run may open; 0: no limit."
+        DEFAULTS.max_pipeline_spawns, min=0, help="Agent steps and model sessions a run may open; 0: no limit."
     ).tag(config=True)
     timeout = Float(DEFAULTS.timeout, min=0.0, help="Seconds a run may take; 0: no limit.").tag(config=True)
     step_timeout = Float(
