@@ -15,7 +15,9 @@ from .define import load
 from .engine.limits import ANYTHING, OFFERED, Grant, granted, refuse_inside
 from .flow.steps import Flow
 from .flow.values import Value, is_json, type_name
+from .kept_runs import past
 from .launch import Run, begin, live
+from .past import PastRun
 from .registry import USER, Registry, default
 from .text.diagnostics import DefinitionError, StepError
 from .text.source import Source
@@ -47,10 +49,10 @@ def run_pipeline_inline_async(definition: str, input: Mapping[str, Any] | None =
 def run_result(run_id: str) -> Envelope:
     """What became of a run that was started: its result, or status "started" while it goes on."""
     refuse_inside("run_result")
-    run = live.find(run_id) if isinstance(run_id, str) else None
-    if run is None or not run.behind:
-        return _error(f"no run {run_id!r} was started here")
-    return _ended(run)
+    if not isinstance(run_id, str):
+        return _error("run_id is required: that of a run that was started")
+    run = live.find(run_id)
+    return _ended(run) if run is not None else _kept(run_id)
 
 
 def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> dict[str, Callable[..., Envelope]]:
@@ -165,6 +167,26 @@ def _ended(run: Run) -> Envelope:
         run.result()
     except StepError as error:
         return {"status": run.status, "data": {"error": str(error), "run_id": run.run_id}}
+    return _finished(run)
+
+
+def _kept(run_id: str) -> Envelope:
+    """A run of an earlier kernel, or one that ended long ago, as the journal has it."""
+    try:
+        run = past(run_id)
+    except DefinitionError:
+        run = None
+    if run is None or run.run_id != run_id:
+        return _error(f"there is no run {run_id!r}")
+    if run.status == "running":
+        return {"status": "started", "data": {"run_id": run_id}}
+    if run.status == "ok":
+        return _finished(run)
+    status = run.status if run.status in ("cancelled", "waiting") else "error"
+    return {"status": status, "data": {"error": str(run.error or run.note), "run_id": run_id}}
+
+
+def _finished(run: Run | PastRun) -> Envelope:
     data = {"run_id": run.run_id, "output": _plain(run.output), "named_stores": _plain(dict(run.stores))}
     return {"status": "ok", "data": data}
 

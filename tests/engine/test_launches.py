@@ -7,6 +7,8 @@ import inspect
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.launch import live
 from agf_magics.launches import launch_tools
+from agf_magics.settings import current
 
 ADD = "pipeline: add\ndescription: Adds one.\nsteps:\n- transform: {value: ctx.n + 1, output: m}\n"
 INLINE = ADD.replace("pipeline: add", "pipeline: mine")
@@ -111,7 +114,7 @@ def test_a_run_that_failed_tells_why(registry: agf.Registry) -> None:
         ("run_pipeline_inline", ["pipeline: p\nsteps:\n- tool: {name: nobody}\n"], "flow.unknown-tool"),
         ("run_pipeline_inline_async", ["pipeline: p\nsteps:\n- tool: {name: nobody}\n"], "flow.unknown-tool"),
         ("run_result", ["nobody"], "no run 'nobody'"),
-        ("run_result", [None], "no run None"),
+        ("run_result", [None], "run_id is required"),
     ],
 )
 def test_what_the_caller_did_wrong_is_an_answer(registry: agf.Registry, name: str, given: list[Any], said: str) -> None:
@@ -120,6 +123,22 @@ def test_what_the_caller_did_wrong_is_an_answer(registry: agf.Registry, name: st
     assert (found["status"], list(found["data"])) == ("error", ["error"])
     assert said in found["data"]["error"]
     assert tuple(live) == before
+
+
+def test_the_result_of_a_run_that_an_earlier_kernel_made_is_in_the_journal(
+    registry: agf.Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(current, "settings", replace(current.settings, journal=str(tmp_path / "runs.sqlite")))
+    for name, given in (("add", {"n": 1}), ("broken", {})):
+        started = call(registry, "run_pipeline_async", name, given)
+        before = later(registry, started)
+        monkeypatch.setattr(live, "_ended", {})
+        after = call(registry, "run_result", started["data"]["run_id"])
+        assert after["status"] == before["status"]
+        assert after["data"].get("output") == before["data"].get("output")
+        assert after["data"].get("named_stores") == before["data"].get("named_stores")
+        assert ("no pears" in after["data"].get("error", "")) is (name == "broken")
+        assert call(registry, "run_result", started["data"]["run_id"][:-1])["status"] == "error"
 
 
 def test_what_is_no_json_is_named(registry: agf.Registry) -> None:
