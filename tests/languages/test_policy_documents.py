@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agf_magics.flow.schemas import judge
 from agf_magics.flow.steps import Definition
@@ -106,6 +109,42 @@ def test_a_name_that_is_nearly_a_field_gets_that_as_its_hint(name: str) -> None:
             document(Source("test", json.dumps(AT[name](wrong))), problems, Bounds())
             hints = [found.hint or "" for found in problems if found.span and found.span.text.strip('"') == wrong]
             assert any(f"did you mean {key}?" in hint for hint in hints), (wrong, list(problems))
+
+
+# --- whatever stands in a document ---
+
+DOCUMENTS = [
+    plain(node) for row in ROWS for node in documents(Source("test", row["text"]), Diagnostics(), Bounds())[:1]
+]
+JUNK: list[Any] = [
+    None, True, 0, -1, 1.5, 10**30, "", "x", "a\n", "parent.input.a", "one.output.a", "parent.input.a.[]", "last",
+    "parent", "agf.loop", "agf.react", [], {}, [None], [[]], {"a": 1}, {"": ""}, {"agent": "one"}, [{"agent": "one"}],
+    {"args_match": {}}, {"args_match": {"parent.input.a": {"pattern": "(a"}}}, {"$ref": "#"}, {"type": 5},
+    {"required": 5}, {"properties": []},
+]  # fmt: skip
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every mapping and list in a value, with each of its keys or indices."""
+    inside = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else {}
+    for key, inner in inside.items():
+        yield value, key
+        yield from places(inner)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_whatever_stands_somewhere_in_a_document_is_told_and_nothing_is_raised(data: st.DataObject) -> None:
+    changed = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        if found := list(places(changed)):
+            within, key = found[data.draw(st.integers(0, len(found) - 1))]
+            within[key] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))
+    text = json.dumps(changed)
+    definition, problems = loaded(text)
+    assert (definition.flow is None) == any(found.severity == "error" for found in problems)
+    assert all(found.span is None or 0 <= found.span.start <= found.span.end <= len(text) for found in problems)
+    assert all(str(found) for found in problems)
 
 
 # --- what data cannot say ---

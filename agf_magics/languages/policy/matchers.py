@@ -7,7 +7,6 @@ misspelt name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +17,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepEr
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten
 from ...text.source import Span
 from .path import Path, parse_path
+from .patterns import pattern_test
 
 Test = Callable[[Value], bool]
 Keys = Literal["condition", "approval"]
@@ -143,26 +143,13 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
 
 def _test(operator: str, node: Node, problems: Diagnostics) -> Test:
     if operator == "pattern" and isinstance(node, Scalar):
-        return _pattern(node, problems)
+        return pattern_test(node, problems)
     make = OPERATORS.get(operator)
     wanted = plain(node)
     fits = isinstance(node, Items) if operator in ("in", "not_in") else isinstance(node, Scalar)
     if operator in NUMERIC:
         fits = fits and _is_number(wanted)
     return make(wanted) if make and fits else _never
-
-
-def _pattern(node: Scalar, problems: Diagnostics) -> Test:
-    try:
-        search = re.compile(node.text).search
-    except (re.error, OverflowError, RecursionError) as error:
-        at = getattr(error, "pos", None) or 0
-        what = getattr(error, "msg", None) or "it is too large"
-        hint = "a pattern is a regular expression of Python, found anywhere in the text; ^ and $ bind it"
-        span = node.locate(at, len(node.text)) if at < len(node.text) else node.span
-        problems.error("policy.bad-pattern", f"this is no pattern: {what}", span, hint)
-        return _never
-    return lambda value: type(value) is str and search(value) is not None
 
 
 def _is_number(value: Value) -> bool:
