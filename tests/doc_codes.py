@@ -30,11 +30,30 @@ SAID_BY = {
     "languages/pipeline/steps.py": "pipeline",
     "languages/pipeline/schema_documents.py": "schema",
     "files.py": "file",
+    **{
+        f"languages/graph/{name}.py": "graph"
+        for name in (
+            "condition_grammar",
+            "edges",
+            "kinds",
+            "lint",
+            "load",
+            "maps",
+            "nodes",
+            "prompt",
+            "reading",
+            "tool_call",
+            "tools",
+            "value_grammar",
+        )
+    },
     "notebook/config.py": "magic",
     "notebook/magics.py": "magic",
+    "notebook/given.py": "magic",
+    "notebook/languages.py": "magic",
     "notebook/options.py": "magic",
 }
-"""Modules whose function ``wrong`` (or ``_wrong``) is given a code without its layer."""
+"""Modules whose function ``wrong`` (``_wrong``, ``warn``) is given a code without its layer."""
 
 COMPOSED = {
     ("engine/outside.py", "step.{what}-failed"): (
@@ -45,6 +64,8 @@ COMPOSED = {
         "step.question-failed",
     ),
     ("files.py", "file.{what}"): (),
+    ("languages/graph/reading.py", "graph.{what}"): (),
+    ("languages/graph/tokens.py", "graph.{what}"): (),
     ("languages/pipeline/body.py", "pipeline.{what}"): (),
     ("languages/pipeline/schema_documents.py", "schema.{code}"): (),
     ("notebook/config.py", "magic.{what}"): (),
@@ -95,7 +116,7 @@ def _said(tree: ast.Module) -> Iterator[str]:
     """The first argument of every call of ``wrong``; the name of one that is a choice has both."""
     for node in ast.walk(tree):
         name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
-        if isinstance(node, ast.Call) and name in ("wrong", "_wrong"):
+        if isinstance(node, ast.Call) and name in ("wrong", "_wrong", "warn"):
             for part in ast.walk(node.args[0]):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str) and WHAT.match(part.value):
                     yield part.value

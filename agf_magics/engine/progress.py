@@ -174,6 +174,9 @@ def _over(p: Progress, e: ev.RunEnded) -> None:
     at = getattr(e.error, "at", None)
     if at is not None:
         p.row(at).fatal = True
+    if e.status == "ok":  # what failed did not end it: a plan has another way, or goes on
+        for row in p.rows.values():
+            row.rescues = row.rescues or row.state == "failed"
 
 
 def _excuse(p: Progress, body: Row) -> None:

@@ -264,6 +264,17 @@ class Caps:
     span: Span | None = None
 
 
+class Taken(NamedTuple):
+    """What a text reads of a call's result: what the schema of that result is held against, once it is known."""
+
+    step: str
+    """The id of the `Invoke`."""
+    whose: str
+    """What the result is called: ``writer.output``."""
+    fields: tuple[tuple[str, Span], ...]
+    """One inside the other, each with its place; ``[]`` stands for every element of a list."""
+
+
 Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]
 """What an expression gives as far as its text tells; what can never work is added to the list."""
 
@@ -298,6 +309,8 @@ class Flow:
     """JSON Schema of its input, where it declares one; `start` checks it."""
     gives: Mapping[str, Any] | None = None
     """JSON Schema of its output, where it declares one; `end` checks it."""
+    taken: tuple[Taken, ...] = ()
+    """What it reads of its calls' results by name."""
     caps: Caps | None = None
     refuses: tuple[Diagnostic, ...] = ()
     """What it needs that nobody can give: told as warnings when it is defined, and a run is refused (decision A5)."""
@@ -305,6 +318,8 @@ class Flow:
     """The file that defines it, where a definition named that file; None: it is registered, or a text of its own."""
     context: str | None = None
     """The named context that a run of it reads and adds to (plans); empty: that of its own name; None: it has none."""
+    ways: Mapping[str, Callable[[Flow], Flow]] = field(default_factory=dict)
+    """Other ways in which it can run, each as another flow, by the option that chooses it (``--ordered``)."""
 
 
 class Definition(NamedTuple):

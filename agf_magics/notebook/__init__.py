@@ -30,6 +30,7 @@ def load(shell: Any) -> None:
     from .complete import Known, matcher
     from .config import AgfMagics
     from .history import HistoryMagics, kept_ids, told_on_load
+    from .languages import LanguageMagics
     from .magics import PipelineMagics
     from .view import Widget
 
@@ -37,14 +38,13 @@ def load(shell: Any) -> None:
     before = shell.config.get("AgfMagics")
     config = AgfMagics(shell, Path.cwd())
     magics = PipelineMagics(shell, default(), config)
-    behind = BackgroundMagics(shell, magics)
-    back = HistoryMagics(shell, magics)
+    others = (LanguageMagics(shell, magics), BackgroundMagics(shell, magics), HistoryMagics(shell, magics))
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
         undo.callback(Widget.forget)
         _put(undo, shell.configurables, config)
         undo.callback(_leave_none)
-        for each in (magics, behind, back):
+        for each in (magics, *others):
             undo.callback(shell.configurables.remove, each)  # where Magics puts every one of its kind
             _register(undo, shell, each)
         tab = matcher(lambda: Known(magics.registry, shell.user_ns, magics.frame, kept_ids))

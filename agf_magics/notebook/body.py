@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..languages.pipeline.words import Key, Kind, Words
 from ..registry import Registry
+from .by_schema import keys_at, values_at
 from .cursor import ELEMENT, Reading, Spot
+from .names import Here, Names, next_parts, offered
 
 
 class Choice(NamedTuple):
@@ -69,7 +71,7 @@ def offer(before: str, after: str, inputs: Iterable[str], words: Words, registry
         return Offer("")
     if spot.part == "key" and place.takes not in ("store", "tool"):
         return _these(spot.text, _keys(place, spot, words, registry))
-    look = Names(before, after, reading, place, tuple(inputs), words, registry)
+    look = Seen(before, after, reading, place, tuple(inputs), words, registry)
     match place.takes:
         case "expression":
             return expression(spot.text, look)
@@ -91,6 +93,28 @@ def offer(before: str, after: str, inputs: Iterable[str], words: Words, registry
     return _these(spot.text, look.registered({"tool": "tool", "schema": "schema"}.get(place.takes) or what))
 
 
+def by_schema(
+    before: str, after: str, inputs: Iterable[str], schema: Mapping[str, Any], names: Names, registry: Registry
+) -> Offer:
+    """The same for a language that says what it takes by a JSON Schema, and whose names are in a table."""
+    reading = Reading(before)
+    spot = reading.spot
+    if spot.part == "comment":
+        return Offer("")
+    text = before[: len(before) - len(spot.text)] + " " + after
+    here = Here(spot, tuple(reading.everywhere(after)), text, tuple(inputs), registry)
+    path = next_parts(names.paths, here)
+    if path is not None and path[1]:
+        return Offer(path[0], tuple(Choice(part, "path") for part in path[1]))
+    named = [Choice(name, what) for name, what in offered(names, here).items()]
+    if spot.part == "value":
+        return _these(spot.text, [*(Choice(value, "value") for value in values_at(schema, spot)), *named])
+    near = spot.around[0] if spot.around else {}
+    keys = {name: Choice(text, "key") for name, text in keys_at(schema, spot).items()}
+    keys = {**{choice.text: choice._replace(text=f"{choice.text}: ") for choice in named}, **keys}
+    return _these(spot.text, [choice for name, choice in keys.items() if name not in near])
+
+
 def expression(text: str, look: Look, is_template: bool = False) -> Offer:
     """What may stand at the end of the expression ``text``."""
     path = re.search(r"[\w.]*$", text)
@@ -106,7 +130,7 @@ def expression(text: str, look: Look, is_template: bool = False) -> Offer:
     return _these(fragment, found)
 
 
-class Names:
+class Seen:
     """The names an expression of this cell can read here."""
 
     def __init__(

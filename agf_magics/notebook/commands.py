@@ -72,31 +72,6 @@ config:
     input_mapping: {draft: writer.output.draft}""",
 )
 
-PLAN = _defines(
-    "%%plan",
-    "Define a plan: a list of calls in YAML or JSON that are wired by what they read and write.",
-    """\
-%%plan report --draw --run --set 'words=[pear, fig]'
-calls:
-- {_tool: count, values: †input.words, _outputPath: †state.number}
-- {_tool: shout, text: †state.number, _outputPath: †state.headline}
-output: †state.headline""",
-)
-
-GRAPH = _defines(
-    "%%graph",
-    "Define a graph: nodes in YAML and the edges between them, with conditions.",
-    """\
-%%graph countdown --draw --run --set n=3
-state: {n: int}
-nodes:
-  tick: {type: passthrough, output: {n: "{state.n - 1}"}}
-edges:
-- {from: START, to: tick}
-- {from: tick, to: tick, condition: n > 0}
-- {from: tick, to: END, condition: else}""",
-)
-
 RUN_PIPELINE = Command(
     name="%run_pipeline",
     about="Run a registered flow, watch it, and get the run: its output, its stores, its trace.",

@@ -15,8 +15,8 @@ from ..past import PastRun
 from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic
 from . import commands, view
-from .magics import PipelineMagics, takes
 from .given import inputs, new_name, number, value
+from .magics import PipelineMagics, takes
 from .options import Said, Word
 from .output import Bundle
 

@@ -27,7 +27,8 @@ from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
 from ..text.source import Source
 from . import commands, registered, view
 from .config import AgfMagics
-from .options import Command, Said, Word, inputs, new_name, read, seconds
+from .given import inputs, new_name, seconds
+from .options import Command, Said, Word, read
 from .output import show
 from .rendering import told
 
@@ -95,12 +96,7 @@ class PipelineMagics(Magics):
     @cell_magic
     @takes(commands.PIPELINE)
     def pipeline(self, said: Said, body: str) -> Any:
-        return self._definition("pipeline", said, body)
-
-    @cell_magic
-    @takes(commands.POLICY)
-    def policy(self, said: Said, body: str) -> Any:
-        return self._definition("policy", said, body)
+        return self.definition("pipeline", said, body)
 
     @line_magic
     @needs_local_scope
@@ -113,7 +109,7 @@ class PipelineMagics(Magics):
     def flows(self, said: Said) -> None:
         unwanted, name, target = said.word("--delete"), said.word("NAME"), said.word("--export")
         if target is not None and name is None:
-            raise _wrong("missing", "--export needs the NAME of a flow", target, "%flows NAME --export FILE")
+            raise wrong("missing", "--export needs the NAME of a flow", target, "%flows NAME --export FILE")
         if unwanted is not None:
             self.registry.flows.remove(self.flow(unwanted).name)
             print(f"deleted {unwanted.text}")
@@ -138,9 +134,9 @@ class PipelineMagics(Magics):
         try:
             print(f"wrote {picture.save(target.text)}")
         except (ValueError, NoPicture) as error:
-            raise _wrong("file", str(error), target) from None
+            raise wrong("file", str(error), target) from None
         except OSError as error:
-            raise _unwritable(target, error) from None
+            raise unwritable(target, error) from None
         return None
 
     @line_magic
@@ -157,7 +153,7 @@ class PipelineMagics(Magics):
             paths = sorted(glob.glob(word.text, recursive=True))
             if not paths:
                 hint = "a path is relative to the notebook's folder"
-                problems.append(_wrong("file", f"there is no file {word.text!r}", word, hint).diagnostic)
+                problems.append(wrong("file", f"there is no file {word.text!r}", word, hint).diagnostic)
             for path in paths:
                 try:
                     self._define(Path(path), said, language=None, name=None, origin=path)
@@ -200,19 +196,24 @@ class PipelineMagics(Magics):
         """A cell that is only the line of one of our cell magics gets an empty body: IPython refuses none, with a
         UsageError that looks like success to whoever runs the notebook, and ``%%pipeline --help`` needs none."""
         found = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
-        return [lines[0].rstrip("\n") + "\n", "\n"] if found and found[1] in self.magics["cell"] else lines
+        command = commands.COMMANDS.get(found[1]) if found else None
+        return [lines[0].rstrip("\n") + "\n", "\n"] if command and command.name.startswith("%%") else lines
 
-    def _definition(self, language: str, said: Said, body: str) -> Any:
-        """A cell that is a definition: registered, and written, drawn and run as its line says."""
+    def definition(self, language: str, said: Said, body: str, change: Callable[[Flow], Flow] | None = None) -> Any:
+        """A cell that is a definition: registered, and written, drawn and run as its line says. ``change``: what the
+        language's own options make of it."""
         asked = self.asked(said)  # first: a cell whose line is wrong defines nothing
         source = Source(f"{self.cell} %%{language}", body, first_line=2)
         flow = self._define(source, said, language=language, name=self._name(said), origin=self._cell_id())
+        if flow is not None and change is not None:
+            flow = change(flow)
+            self.registry.flows.define(flow, self._cell_id())
         target = said.word("--write")
         if target is not None:
             self._write(target, body)
         wanted = said.word("--run") or said.word("--draw")
         if flow is None and wanted is not None:
-            raise _wrong("no-flow", f"this cell has schemas alone: {wanted.text} needs a {language}", wanted)
+            raise wrong("no-flow", f"this cell has schemas alone: {wanted.text} needs a {language}", wanted)
         if flow is None or "--run" not in said:
             return Diagram(flow) if flow and "--draw" in said else None
         return self.run(flow, asked)
@@ -233,7 +234,7 @@ class PipelineMagics(Magics):
         """What the line says about a run. ``runs``: the magic runs without being told to."""
         idle = next((option.flag for option in commands.FOR_RUNS if option.flag in said), None)
         if idle is not None and not runs and "--run" not in said:
-            raise _wrong(
+            raise wrong(
                 "needs-run", f"{idle} is for a run, and this cell runs nothing", said.words(idle)[0], "add --run"
             )
         limits, limit, out = settings.current.settings.limits, said.word("--timeout"), said.word("--out")
@@ -285,13 +286,13 @@ class PipelineMagics(Magics):
                 suggest(word.text, self.registry.flows, "registered flows")
                 or "define one first: %%pipeline or %%policy"
             )
-            raise _wrong("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
+            raise wrong("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
         return self.registry.flows[word.text]
 
     def _name(self, said: Said) -> str | None:
         word = said.word("NAME")
         if word is not None and not word.text.strip():
-            raise _wrong("name", "a flow's name cannot be blank", word, "leave it out: the document names the flow")
+            raise wrong("name", "a flow's name cannot be blank", word, "leave it out: the document names the flow")
         return word.text if word else None
 
     def _write(self, word: Word, text: str) -> None:
@@ -300,7 +301,7 @@ class PipelineMagics(Magics):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise _unwritable(word, error) from None
+            raise unwritable(word, error) from None
         print(f"wrote {path}")
 
     def _cell_id(self) -> str | None:
@@ -324,9 +325,9 @@ def _summary(defined: Defined) -> str:
     return f"{flow.language} {line(flow.name, 80)}: {size(flow)}"
 
 
-def _wrong(what: str, message: str, word: Word, hint: str | None = None) -> DefinitionError:
+def wrong(what: str, message: str, word: Word, hint: str | None = None) -> DefinitionError:
     return DefinitionError(Diagnostic(f"magic.{what}", message, word.span, hint))
 
 
-def _unwritable(word: Word, error: OSError) -> DefinitionError:
-    return _wrong("file", f"{word.text!r} cannot be written: {error.strerror}", word)
+def unwritable(word: Word, error: OSError) -> DefinitionError:
+    return wrong("file", f"{word.text!r} cannot be written: {error.strerror}", word)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.kernel
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
-CODE = r"(?:agent|flow|limit|magic|pipeline|r1|run|schema|step|tool|yaml)\.[a-z][a-z-]*"
+CODE = r"(?:agent|flow|limit|magic|model|pipeline|policy|r1|run|schema|step|tool|yaml)\.[a-z][a-z-]*"
 FENCED = re.compile(r"^```\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 WANTED = re.compile(r"must give `(.+)`\.$", re.MULTILINE)
 
@@ -63,6 +64,7 @@ def notebook_of(*cells: str) -> Any:
 def test_our_notebooks_run_and_their_mistakes_give_the_errors_that_the_text_announces(
     path: Path, tmp_path: Path
 ) -> None:
+    shutil.copy(FOLDER / "scripted_server.py", tmp_path)
     done = execute(nbformat.read(path, as_version=4), tmp_path)
     assert "widgets" not in done.metadata
     told = {}

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.notebook.commands import COMMANDS
-from agf_magics.notebook.options import inputs, new_name, read, seconds, split
+from agf_magics.notebook.given import inputs, new_name, seconds
+from agf_magics.notebook.options import read, split
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.text.source import Source
 

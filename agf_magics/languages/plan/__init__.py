@@ -1,9 +1,25 @@
 """Plans: calls that feed each other through a log of messages."""
 
+from .lines import lines, messages
 from .load import load
 from .log import Log
-from .messages import Message, branch
-from .reading import Reading, resolve
+from .messages import Message, branch, said
+from .reading import Reading, as_log, resolve
+from .reference import Reference
 from .words import BEGINS, SCHEMA
 
-__all__ = ["BEGINS", "SCHEMA", "Log", "Message", "Reading", "branch", "load", "resolve"]
+__all__ = [
+    "BEGINS",
+    "SCHEMA",
+    "Log",
+    "Message",
+    "Reading",
+    "Reference",
+    "as_log",
+    "branch",
+    "lines",
+    "load",
+    "messages",
+    "resolve",
+    "said",
+]

@@ -33,7 +33,9 @@ class Fate(NamedTuple):
 
     status: str
     """``failed``, ``blocked``, ``cancelled``, ``upstream_failed``, ``branch_not_taken``, ``lazy``."""
-    diagnostic: Diagnostic
+    why: str = ""
+    diagnostic: Diagnostic | None = None
+    """What is told of it at the end; None: nothing."""
     error: StepError | None = None
 
     @property
@@ -66,7 +68,7 @@ class PlanAgenda:
         number = self.numbers[node]
         turn = self.turns[number]
         if self.plan.lazy:
-            return self.skip(number, Fate("lazy", Diagnostic("plan.lazy", "the plan is lazy: nothing is called")))
+            return self.skip(number, Fate("lazy", "the plan is lazy: nothing is called"))
         needs = self.needs.needs[number]
         look: dict[Reference, Verdict] = {
             ref: self.look(number, ref, frame["log"], ended, turn.instance) for ref in needs
@@ -90,7 +92,7 @@ class PlanAgenda:
 
     def skip(self, number: int, fate: Fate) -> Skip:
         self.fates[number] = fate
-        return Skip(fate.diagnostic.message)
+        return Skip(fate.why)
 
     def why(self, number: int, expression: Expression, look: Mapping[Reference, Verdict]) -> Fate:
         """Why an expression is never found: nobody writes it, who should have failed, or another branch was taken."""
@@ -103,15 +105,11 @@ class PlanAgenda:
         if not writers:
             message = f"unresolved reference: no message and no call gives {expression}"
             hint = "an earlier call writes it, input: or state: brings it, or a default does: || 10"
-            return Fate("blocked", Diagnostic("plan.unresolved-reference", message, span, hint))
+            return Fate("blocked", message, Diagnostic("plan.unresolved-reference", message, span, hint))
         spoilt = next((fate for fate in fates if fate.status != "branch_not_taken"), None)
         if spoilt is not None:
-            return Fate(
-                "upstream_failed", Diagnostic("plan.skipped", f"upstream failed: {expression} was not written", span)
-            )
-        return Fate(
-            "branch_not_taken", Diagnostic("plan.skipped", f"branch not taken: {expression} was not written", span)
-        )
+            return Fate("upstream_failed", f"upstream failed: {expression} was not written")
+        return Fate("branch_not_taken", f"branch not taken: {expression} was not written")
 
     def enter(self, node: Node, frame: Frame) -> Frame:
         return {**frame, "instance": self.turns[self.numbers[node]].instance}
@@ -134,7 +132,7 @@ class PlanAgenda:
         try:
             messages = self.messages(number, turn, outcome)
         except StepError as error:  # what the tool returned cannot be kept
-            self.fates[number] = Fate("failed", error.diagnostic, error)
+            self.fates[number] = _failed("failed", error)
             messages = ()
         return kept(frame, *messages)
 
@@ -143,16 +141,15 @@ class PlanAgenda:
         call = turn.call
         if outcome.status == "skipped":
             if number not in self.fates:  # nobody is left who could give it
-                found = Diagnostic("plan.skipped", f"upstream failed: {outcome.value}", call.span)
-                self.fates[number] = Fate("upstream_failed", found)
+                self.fates[number] = Fate("upstream_failed", "upstream failed: what it reads never came")
             return ()
         if outcome.error is not None and outcome.error.code == "step.denied":
-            self.fates[number] = Fate("cancelled", outcome.error.diagnostic, outcome.error)
+            self.fates[number] = _failed("cancelled", outcome.error)
             return ()
         if outcome.error is not None:
             if len(call.alternatives) > 1:
                 return results(call, turn.instance, call.alternatives[-1], fault(outcome.error))
-            self.fates[number] = Fate("failed", outcome.error.diagnostic, outcome.error)
+            self.fates[number] = _failed("failed", outcome.error)
             return ()
         if outcome.status == "fired":
             return ()
@@ -161,7 +158,9 @@ class PlanAgenda:
     def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
         """The Error messages, together, and the plan's own output."""
         reported = [(self.turns[number], fate) for number, fate in sorted(self.fates.items()) if fate.reported]
-        frame = kept(frame, *(error_message(turn.call, turn.instance, *fate[1:]) for turn, fate in reported))
+        frame = kept(
+            frame, *(error_message(turn.call, turn.instance, fate.diagnostic, fate.error) for turn, fate in reported)
+        )
         failures = [fate for _, fate in sorted(self.fates.items()) if fate.status in ("failed", "blocked", "cancelled")]
         frame = {**frame, "failures": tuple(failures), "notes": ()}
         if not self.plan.has_output or self.plan.lazy:
@@ -175,6 +174,10 @@ class PlanAgenda:
             )
             return {**frame, "notes": (note,)}
         return {**kept(frame, {"type": "data", "kind": "output", "data": output}), "output": output}
+
+
+def _failed(status: str, error: StepError) -> Fate:
+    return Fate(status, error.diagnostic.message, error.diagnostic, error)
 
 
 def kept(frame: Frame, *messages: Mapping[str, Value]) -> Frame:

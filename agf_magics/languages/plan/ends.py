@@ -32,9 +32,12 @@ def results(
     return [_message(call, instance, one.kind, inner, call.method) for one, inner in data]
 
 
-def error_message(call: Call, instance: str | None, found: Diagnostic, error: StepError | None) -> dict[str, Value]:
+def error_message(
+    call: Call, instance: str | None, found: Diagnostic | None, error: StepError | None
+) -> dict[str, Value]:
     """The Error message of a call that failed or could never run."""
-    told = fault(error) if error is not None else {"code": found.code.partition(".")[2], "message": found.message}
+    assert error is not None or found is not None, "an Error message says what was wrong"
+    told = fault(error) if error is not None else {"code": found.code.partition(".")[2], "message": found.message}  # type: ignore[union-attr]
     owner = {"_instance": instance} if instance is not None else {}
     data = {"call": call.kept(instance), "error": told}
     return {"type": "data", "kind": "error", **owner, "data": data, "_date": now()}

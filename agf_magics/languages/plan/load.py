@@ -72,6 +72,7 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
     if circle is not None:
         problems.add(replace(in_circle(needs, circle), severity="warning"))
     feeds = tuple((calls[writer].id, calls[reader].id, name) for (writer, reader), name in sorted(needs.names.items()))
+    feeds += tuple(("", calls[reader].id, name) for reader, name in needs.brought())
     name = document.name or Name("")
     body = Dag(
         id="calls",
@@ -93,6 +94,10 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
         description=document.description,
         span=name.span,
         context=document.context or "",
+        ways={
+            "--ordered": lambda flow: replace(flow, start=_start(replace(plan, ordered=True), messages)),
+            "--keep-going": lambda flow: replace(flow, end=_went_on),
+        },
     )
 
 
@@ -149,7 +154,7 @@ def _end(frame: Frame) -> Ended:
     """A plan of which a call failed or could never run has failed, everything else done first (decision C2)."""
     failures: tuple[Fate, ...] = frame["failures"]
     if failures:
-        error = StepError(*(fate.diagnostic for fate in failures))
+        error = StepError(*(fate.diagnostic for fate in failures if fate.diagnostic is not None))
         first = failures[0].error
         if first is not None:
             error.__cause__ = first.__cause__
@@ -161,6 +166,13 @@ def _end(frame: Frame) -> Ended:
     except TooDeep as error:
         found = Diagnostic("step.too-deep", f"the plan's output cannot be kept: {error}")
     raise StepError(found)
+
+
+def _went_on(frame: Frame) -> Ended:
+    """The end of a plan whose failures are told and not raised."""
+    ended = _end({**frame, "failures": ()})
+    told = (replace(fate.diagnostic, severity="warning") for fate in frame["failures"])
+    return ended._replace(notes=(*ended.notes, *told))
 
 
 def stores(frame: Frame) -> Mapping[str, Value]:

@@ -144,7 +144,7 @@ class Log(Sequence[Mapping[str, Value]]):
         try:
             value = walk(replay(write.writing for write in writes), path)
         except Conflict as conflict:
-            code, why = f"plan.{conflict.what}", str(conflict)
+            code, why = conflict.code, str(conflict)
         else:
             lost = lost_in(value) if self._index.loses else None
             if lost is None:

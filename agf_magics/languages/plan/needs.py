@@ -63,6 +63,13 @@ class Needs:
                 for writer in (*need.awaited, *need.others):
                     self.feeds[writer].add(number)
 
+    def brought(self) -> Iterator[tuple[int, str]]:
+        """What is read that no turn writes, by the number of its reader: it is there before the first call."""
+        for number, needs in enumerate(self.needs):
+            for reference, need in needs.items():
+                if not need.awaited and not need.others:
+                    yield number, str(reference)
+
     def need(self, number: int, reference: Reference) -> Need:
         turn = self.turns[number]
         writers = sorted({n for layer in self.visible(reference, turn) for n in layer.overlapping(reference.path)})

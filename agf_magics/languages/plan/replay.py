@@ -20,9 +20,9 @@ GAP = 10_000
 class Conflict(Exception):
     """A write cannot be applied to what it finds."""
 
-    def __init__(self, what: str, message: str) -> None:
+    def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
-        self.what = what
+        self.code = code
 
 
 def replay(writings: Iterable[Writing]) -> Value:
@@ -63,7 +63,7 @@ class _Replay:
 
     def element(self, value: list[Value], index: int, writing: Writing, depth: int) -> Value:
         if index - len(value) > GAP:
-            raise Conflict("type-conflict", f"element {index} of a list of {len(value)} leaves too many empty")
+            raise Conflict("plan.type-conflict", f"element {index} of a list of {len(value)} leaves too many empty")
         items: list[Value] = self.items(value)
         items.extend([None] * (index - len(items)))
         before = items[index] if index < len(items) else MISSING
@@ -75,7 +75,7 @@ class _Replay:
         if method in EFFECTS:
             return EFFECTS[method](self, value, given, writing.path)
         known = ", ".join(METHODS)
-        raise Conflict("unknown-method", f"a message has the method {method!r}; there are {known}")
+        raise Conflict("plan.unknown-method", f"a message has the method {method!r}; there are {known}")
 
     def merge(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
         if type(value) is not dict or type(given) is not dict:
@@ -134,7 +134,7 @@ class _Replay:
 
 def _conflict(done: str, value: Value, path: tuple[str, ...]) -> Conflict:
     where = str(Reference("", path))[1:].lstrip(".") or "it"
-    return Conflict("type-conflict", f"something is {done} {where}, which is {type_name(value)}")
+    return Conflict("plan.type-conflict", f"something is {done} {where}, which is {type_name(value)}")
 
 
 Effect = Callable[[_Replay, Value, Value, tuple[str, ...]], Value]

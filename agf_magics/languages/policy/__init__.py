@@ -8,7 +8,13 @@ from .path import parse_path
 SCHEMA = schema()
 """The JSON Schema of a whole document."""
 
+CELL = {
+    "$defs": SCHEMA["$defs"],
+    "anyOf": [{key: value for key, value in SCHEMA.items() if key != "$defs"}, {"$ref": "#/$defs/ExecutionPolicy"}],
+}
+"""What a cell may hold: a document, or a policy alone (decision B1)."""
+
 BEGINS = r"(?:schema_version|execution_policy)\"?\s*:|id\"?\s*:\s*[\"']?(?:agf\.|x-)"
 """What a document of this language begins a line with: its version, its policy, or a bare policy's id."""
 
-__all__ = ["BEGINS", "SCHEMA", "batch_inputs", "load", "parse", "parse_path", "resolve_path"]
+__all__ = ["BEGINS", "CELL", "SCHEMA", "batch_inputs", "load", "parse", "parse_path", "resolve_path"]

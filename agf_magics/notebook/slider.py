@@ -1,0 +1,50 @@
+"""A time slider over a plan's context; in a saved notebook the same moments one below the other, to be opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..draw.plain import html, line
+from ..languages.plan import Log
+from .moments import MOST_MOMENTS, messages, state
+from .output import Bundle
+
+
+def bundle(name: str, log: Log, alive: bool) -> Bundle:
+    """What shows the context ``name``. ``alive``: in a front end that has widgets."""
+    page = static(name, log)
+    return {**slider(log)._repr_mimebundle_(), **page} if alive and len(log) else page
+
+
+def static(name: str, log: Log) -> Bundle:
+    title = f"context {line(name, 80)}"
+    now, all_ = state(log), messages(log)
+    moments = "".join(_moment(log.until(count)) for count in range(max(0, len(log) - MOST_MOMENTS), len(log)))
+    folded = f"<details><summary>earlier moments</summary>{moments}</details>" if len(log) else ""
+    told = f"<details><summary>{html(all_.title)}</summary>{all_.html}</details>"
+    page = f"<p><strong>{html(title)}</strong></p>{now.html}{told}{folded}"
+    return {"text/html": page, "text/plain": "\n\n".join([title, now.text, all_.text])}
+
+
+def slider(log: Log) -> Any:
+    """The widget: a slider from before the first message to the last, and the state at that moment."""
+    import ipywidgets  # type: ignore[import-untyped]
+
+    page = ipywidgets.HTML(_at(log, len(log)))
+    wide = ipywidgets.Layout(width="min(100%, 640px)")
+    knob = ipywidgets.IntSlider(len(log), 0, len(log), description="messages", layout=wide)
+
+    def moved(change: dict[str, Any]) -> None:
+        page.value = _at(log, change["new"])
+
+    knob.observe(moved, "value")
+    return ipywidgets.VBox([knob, page])
+
+
+def _at(log: Log, count: int) -> str:
+    return f'<div style="line-height:1.4">{state(log.until(count)).html}</div>'
+
+
+def _moment(log: Log) -> str:
+    found = state(log)
+    return f"<details><summary>{html(found.title)}</summary>{found.html}</details>"
