@@ -97,11 +97,11 @@ class Meter:
 
     def tool(self) -> None:
         """Count a tool call, before it is made."""
-        self._count("tool_calls", "limit.tool-calls", "tool calls")
+        self._count("tool_calls", "limit.tool-calls", "tool call{s}")
 
     def model(self) -> None:
         """Count a request to a model, before it is made."""
-        self._count("model_calls", "limit.model-calls", "requests to a model")
+        self._count("model_calls", "limit.model-calls", "request{s} to a model")
 
     def use(self, tokens: int) -> None:
         """Count what a reply has cost; the request after the last token is refused."""
@@ -119,7 +119,8 @@ class Meter:
     def _count(self, what: str, code: str, words: str) -> None:
         most = getattr(self.caps, what)
         if most is not None and getattr(self, what) >= most:
-            raise self._reached(code, f"may make {most} {words}, and this would be one more")
+            few = words.format(s="" if most == 1 else "s")
+            raise self._reached(code, f"may make {most} {few}, and this would be one more")
         setattr(self, what, getattr(self, what) + 1)
 
     def _reached(self, code: str, what: str) -> LimitReached:
