@@ -16,6 +16,7 @@ from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import Value, isolate
 from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from .field_reads import unknown_reads
 from .limits import LAUNCHES, OFFERED
 from .sessions import Answerer, answerer, meant, session_flow
 
@@ -118,6 +119,7 @@ class _Linker:
             steps = 0  # told once, not again by whoever calls it
         self.size[key_of(flow)] = steps, open_inside + 1
         self.linking.pop()
+        self.found.extend(unknown_reads(flow, callees))
         return Linked(flow, callees, schemas, dict(self.registry.tools))
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:

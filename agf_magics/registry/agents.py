@@ -57,6 +57,11 @@ class Agent:
     """Seconds."""
     is_async: bool = False
 
+    @property
+    def gives(self) -> Mapping[str, Any] | None:
+        """JSON Schema of what it returns; None where its annotation does not say, or it is not JSON."""
+        return self.takes.gives
+
     def arguments(
         self,
         *,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import chdir
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -53,6 +53,10 @@ def failure(text: str | Path, given: Mapping[str, Any] | None = None, **more: An
 
 def echo(given):  # type: ignore[no-untyped-def]
     return given
+
+
+class Draft(TypedDict):
+    draft: str
 
 
 # --- what fails ---
@@ -290,6 +294,20 @@ def test_a_registered_policy_is_an_agent_of_another_with_its_interface_as_schema
     assert run(text, {"m": 1}, registry=registry).output == {"out": 1}
     assert failure(text, {"m": "1"}, registry=registry).code == "policy.type-mismatch"
     assert failure(text, {}, registry=registry).code == "policy.missing-value"
+
+
+def test_what_an_agent_does_not_say_it_gives_is_warned_about_and_read_all_the_same() -> None:
+    def writer(given) -> Draft:  # type: ignore[no-untyped-def]
+        return {"draft": "x", "extra": 1}  # type: ignore[typeddict-unknown-key]
+
+    registry = agf.Registry()
+    agf.agent(writer, registry=registry, where="loop")
+    agf.agent(echo, name="echo", registry=registry, where="loop")
+    second = "{agent: echo, input_mapping: {a: writer.output.draft, b: writer.output.extra}}"
+    text = f"id: agf.sequential\nconfig: {{steps: [{{agent: writer}}, {second}]}}\n"
+    made = run(text, registry=registry)
+    assert made.output == {"a": "x", "b": 1}
+    assert [(d.code, d.span and d.span.text) for d in made.warnings] == [("flow.unknown-field-read", "extra")]
 
 
 def test_a_pipeline_may_call_a_policy_and_name_one_as_identity() -> None:

@@ -230,13 +230,13 @@ def test_a_field_that_the_interface_does_not_have_is_warned_about() -> None:
     steps = sequential("{agent: a, input_mapping: {q: parent.input.topik}}")
     (found,) = load(document(steps, interface=interface))[1]
     assert (found.code, found.severity, found.span and found.span.text) == (
-        "policy.unknown-field-read",
+        "flow.unknown-field-read",
         "warning",
         "topik",
     )
     assert found.hint == "did you mean topic? its fields are topic, rows"
     batch = "{id: agf.batch, config: {agent: a, input_mapping: {q: 'parent.input.rows.[].m'}}}"
-    assert codes(document(batch, interface=interface)) == [("policy.unknown-field-read", "m")]
+    assert codes(document(batch, interface=interface)) == [("flow.unknown-field-read", "m")]
     fine = sequential("{agent: a, input_mapping: {q: parent.input.topic}}")
     assert codes(document(fine, interface=interface)) == []
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...flow.steps import Definition, Flow, Sequence, Step
+from ...flow.steps import Definition, Flow, Invoke, Sequence, Step, Taken, every
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.source import Source, Text
 from ...text.yamlnodes import Bounds, Fields, Node, Scalar, plain
@@ -61,6 +61,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         span=name.span if name else policy.id.span,
         accepts=policy.takes.schema,
         gives=policy.gives.schema,
+        taken=_taken(policy, steps),
         caps=limits,
         refuses=refuses,
     )
@@ -85,6 +86,12 @@ def _steps(policy: Policy) -> tuple[Step, ...]:
     hint = f"{hint}; one of your own is x-<vendor>.<name>"
     policy.problems.error("policy.unsupported-policy", f"there is no execution policy {id.text!r}", id.span, hint)
     return ()
+
+
+def _taken(policy: Policy, steps: tuple[Step, ...]) -> tuple[Taken, ...]:
+    """What is read of each agent's output, by the step that runs it."""
+    ids = {inner.name.text: inner.id for step in steps for inner in every(step) if isinstance(inner, Invoke)}
+    return tuple(taken._replace(step=ids[alias]) for alias, taken in policy.taken if alias in ids)
 
 
 def _interface(root: Fields, word: Any) -> Interface:

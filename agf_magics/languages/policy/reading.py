@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from collections.abc import Sequence as Listed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...flow.frame import Target
-from ...flow.steps import Invoke, Name
-from ...text.diagnostics import DefinitionError, Diagnostics
+from ...flow.schema_fields import lacking
+from ...flow.steps import Invoke, Name, Taken
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar
 from .agents import ActionSpace
@@ -19,7 +21,6 @@ from .delivery import Delivery
 from .matchers import Condition, condition
 from .outcome import Choice, chosen
 from .path import PARENT, Path, Where, parse_path, source_problem
-from .schema_reads import unknown_field
 from .values import Handed, Interface
 
 
@@ -33,6 +34,8 @@ class Policy:
     takes: Interface
     gives: Interface
     problems: Diagnostics
+    taken: list[tuple[str, Taken]] = field(default_factory=list)
+    """What is read of each alias's output."""
 
     def items(self, key: str) -> list[Fields]:
         listed = self.config.fields.get(key)
@@ -100,7 +103,9 @@ class Policy:
             hint = "a round does not see the one before; a fold of a pipeline carries a value from round to round"
             problem = replace(problem, hint=hint)
         if problem is None and path.source == PARENT:
-            problem = unknown_field(self.takes.schema, path, "interface.input")
+            problem = _lacking(self.takes.schema, path)
+        elif problem is None and path.direction == "output":
+            self.taken.append((path.source, Taken("", f"{path.source}.output", _fields(path))))
         if problem is not None:
             self.problems.add(problem)
 
@@ -134,6 +139,20 @@ class Policy:
                 self.problems.error("policy.duplicate-alias", message, alias.span, hint)
             elif isinstance(alias, Scalar):
                 seen.add(alias.text)
+
+
+def _fields(path: Path) -> tuple[tuple[str, Span], ...]:
+    return tuple((part.name, path.part_span(index)) for index, part in enumerate(path.parts) if index > 1)
+
+
+def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Diagnostic | None:
+    """The finding that the interface does not have what a path reads of the input (AGF-10)."""
+    fields = _fields(path)
+    if found := lacking(schema, [name for name, _ in fields]):
+        name, span = fields[found[0]]
+        message, hint = f"interface.input has no field {name!r} there", suggest(name, found[1], "its fields")
+        return Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
+    return None
 
 
 def alias_of(entry: Fields) -> str | None:

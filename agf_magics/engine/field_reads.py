@@ -1,0 +1,24 @@
+"""Fields that a flow reads of its calls' results, held against the schemas of those results once they are known.
+
+A schema may say less than there is, so what it does not have is a warning (AGF-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..flow.schema_fields import lacking
+from ..flow.steps import Flow
+from ..text.diagnostics import Diagnostic, suggest
+
+
+def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """``callees``: by the id of the step that calls them; a flow that is called says itself what it gives."""
+    for taken in flow.taken:
+        callee = callees.get(taken.step)
+        gives = getattr(getattr(callee, "flow", callee), "gives", None)
+        if found := lacking(gives, [name for name, _ in taken.fields]):
+            name, span = taken.fields[found[0]]
+            message, hint = f"{taken.whose} has no field {name!r} there", suggest(name, found[1], "its fields")
+            yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")

@@ -1,0 +1,35 @@
+"""Whether a JSON Schema has the fields that a text reads of a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+EACH = "[]"
+"""Stands for every element of a list."""
+
+_SAYS_MORE = frozenset({"$ref", "anyOf", "oneOf", "allOf", "if", "patternProperties"})
+
+
+def lacking(schema: Mapping[str, Any] | None, fields: Sequence[str]) -> tuple[int, tuple[str, ...]] | None:
+    """The number of the first of ``fields`` that ``schema`` does not have, and what it has in its place.
+
+    Only what ``properties`` leave out counts; of anything else a schema says nothing is known.
+
+    >>> lacking({"properties": {"a": {"items": {"properties": {"b": {}}}}}}, ["a", "[]", "c"])
+    (2, ('b',))
+    """
+    at: Any = schema
+    for index, name in enumerate(fields):
+        if not isinstance(at, Mapping):
+            return None
+        if name == EACH:
+            at = at.get("items")
+            continue
+        known = at.get("properties")
+        if not isinstance(known, Mapping) or not known or at.keys() & _SAYS_MORE:
+            return None
+        if name not in known:
+            return index, tuple(known)
+        at = known[name]
+    return None
