@@ -5,6 +5,7 @@ It is built offline, and any warning is an error: a link that leads nowhere, a p
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
+os.environ["PYTHONPATH"] = str(DOCS.parent / "notebooks")  # for the kernels: what stands beside the notebooks
 
 import tables  # noqa: E402
 from lexers import CellLexer, GrammarLexer, ToldLexer  # noqa: E402

@@ -165,7 +165,7 @@ def api(group: str) -> str:
 
 API: Mapping[str, tuple[str, ...]] = {
     "functions": ("define", "load", "run", "arun", "evaluate", "draw"),
-    "decorators": ("tool", "agent"),
+    "decorators": ("tool", "agent", "model_agent"),
     "things": ("Flow", "Run", "Limits", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
 }

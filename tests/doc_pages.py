@@ -140,7 +140,7 @@ class Session:
         error = done.error_in_exec or done.error_before_exec
         if error is not None:
             self.failed(error, block)
-        for run in (value for value in [done.result, *self.shell.user_ns.values()] if hasattr(value, "run_id")):
+        for run in (value for value in [done.result, *self.shell.user_ns.values()] if hasattr(value, "progress")):
             for diagnostic in run.progress.warnings:
                 self.tell("warning while running", diagnostic)
 
@@ -206,6 +206,7 @@ def session(shell: InteractiveShell) -> Iterator[Session]:
             for name in list(shelf):
                 if name not in BUILT_IN:
                     shelf.remove(name)
+        registry.choose(None)
         shell.execution_count = 1
         shell.extension_manager.load_extension("agf_magics")
         try:

@@ -7,7 +7,7 @@ any other. Nothing here knows a language or a provider; what differs is an argum
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..text.diagnostics import Diagnostic, StepError
@@ -146,9 +146,12 @@ class _State:
 
     def answer(self, frame: Frame) -> Value:
         talk = self.of(frame)
-        if talk.fault is not None:
+        if talk.fault is None:
+            return talk.answer
+        found = talk.fault.diagnostic
+        if found.span is not None:
             raise talk.fault
-        return talk.answer
+        raise StepError(replace(found, span=self.session.model.span))
 
     def arguments(self, frame: Frame) -> Value:
         call = frame[self.call]

@@ -120,7 +120,7 @@ class Talk:
             return replace(talk, verdict="tools")
         try:
             if given is not None and "fault" in given:
-                raise StepError(Diagnostic("model.arguments", f"what the answer is made of {given['fault']}"))
+                raise StepError(Diagnostic("model.arguments", f"the arguments of the answer {given['fault']}"))
             return replace(talk, answer=session.read(reply["text"] if given is None else reply["answer"]))
         except StepError as error:
             again = not last and self.asked < ASKED_AGAIN

@@ -16,7 +16,7 @@ from .registry import Registry, into
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class ModelAgent:
     """Whom a model speaks for."""
 
@@ -33,6 +33,9 @@ class ModelAgent:
     """JSON Schema of its answer where the step that asks has none; None: text."""
     steps: int = STEPS
     settings: Mapping[str, Value] | None = None
+
+    def __repr__(self) -> str:
+        return f"<ModelAgent {self.name}: {self.model.name if self.model is not None else 'the configured model'}>"
 
 
 ANYBODY = ModelAgent(name="model")

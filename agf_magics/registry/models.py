@@ -160,7 +160,8 @@ def model_of(chosen: Any, base_url: str = "") -> Model:
         raise TypeError(
             f"a model is a name like 'openai:gpt-4o' or a model of pydantic_ai, not {type(chosen).__name__}"
         )
-    return Model(f"{chosen.system}:{chosen.model_name}", made=chosen)
+    own = str(chosen.model_name).strip(":")
+    return Model(own if own.startswith(f"{chosen.system}:") else f"{chosen.system}:{own}", made=chosen)
 
 
 def _split(name: str, served: bool) -> tuple[str, str]:
