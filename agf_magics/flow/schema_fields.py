@@ -21,6 +21,7 @@ def lacking(schema: Mapping[str, Any] | None, fields: Sequence[str]) -> tuple[in
     """
     at: Any = schema
     for index, name in enumerate(fields):
+        at = _referred(schema, at)
         if not isinstance(at, Mapping):
             return None
         if name == EACH:
@@ -33,3 +34,15 @@ def lacking(schema: Mapping[str, Any] | None, fields: Sequence[str]) -> tuple[in
             return index, tuple(known)
         at = known[name]
     return None
+
+
+def _referred(root: Any, at: Any) -> Any:
+    """What stands where a reference inside of the schema leads, if it is nothing but one."""
+    for _ in range(20):
+        where = at.get("$ref") if isinstance(at, Mapping) and not at.keys() - {"$ref", "$defs"} else None
+        if not isinstance(where, str) or not where.startswith("#/"):
+            break
+        at = root
+        for part in where[2:].split("/"):
+            at = at.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(at, Mapping) else None
+    return at
