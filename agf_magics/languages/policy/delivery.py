@@ -36,19 +36,27 @@ class _Field(NamedTuple):
     misfits: Callable[[Value], list[Misfit]]
 
 
+class _Plan(NamedTuple):
+    """What a schema asks of a mapping."""
+
+    wanted: Mapping[str, Any] | None
+    kind: Any
+    """Its ``type``."""
+    fields: tuple[_Field, ...]
+    """In the order of the mapping, then what is required and not mapped."""
+
+
 class Delivery:
     """The mapping of one call. `build` is what it is given, for one frame; made once for each schema."""
 
-    __slots__ = ("_fields", "_kind", "_wanted", "paths", "spans", "who")
+    __slots__ = ("_plan", "paths", "spans", "who")
 
     def __init__(self, who: str, paths: Mapping[str, Path], spans: Mapping[str, Span] | None = None) -> None:
         """``who``: the agent, as errors call it. ``spans``: where each field's name stands in the text."""
         self.who = who
         self.paths = dict(paths)
         self.spans = dict(spans or {})
-        self._wanted: Mapping[str, Any] | None = None
-        self._kind: Any = None
-        self._fields: tuple[_Field, ...] = self._read(ANYTHING)
+        self._plan = self._read(None)
 
     @property
     def names(self) -> tuple[tuple[str, Span | None], ...]:
@@ -59,14 +67,15 @@ class Delivery:
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
         """``wanted``: the JSON Schema of what the agent takes; None: nobody knows it. Raises StepError."""
-        if wanted is not self._wanted:
-            self._wanted, self._fields = wanted, self._read(wanted or ANYTHING)
-        if self._kind is not None and "object" not in self._kind:
-            message = f"{self.who} takes {kinds(self._kind)}, and a mapping gives an object"
+        plan = self._plan  # taken once: another run may be building with another schema
+        if wanted is not plan.wanted:
+            plan = self._plan = self._read(wanted)
+        if plan.kind is not None and "object" not in plan.kind:
+            message = f"{self.who} takes {kinds(plan.kind)}, and a mapping gives an object"
             hint = "without an input_mapping it is given the parent's whole input"
             raise StepError(Diagnostic("policy.type-mismatch", message, self._span(None), hint))
         given: dict[str, Value] = {}
-        for field in self._fields:
+        for field in plan.fields:
             value = self._deliver(field, frame)
             if value is not ABSENT:
                 given[field.name] = value
@@ -104,14 +113,14 @@ class Delivery:
     def _span(self, field: _Field | None) -> Span | None:
         return field.path.span if field and field.path else next(iter(self.spans.values()), None)
 
-    def _read(self, wanted: Mapping[str, Any]) -> tuple[_Field, ...]:
-        """The fields in the order of the mapping, then what is required and not mapped."""
-        rules = _rules(wanted)
-        self._kind = rules.get("type")
+    def _read(self, wanted: Mapping[str, Any] | None) -> _Plan:
+        rules = _rules(wanted or ANYTHING)
         required: Sequence[str] = rules.get("required", ())
         known: Mapping[str, Any] = rules.get("properties", ANYTHING)
         unmapped = [name for name in required if name not in self.paths]
-        return tuple(self._field(name, known, name in required, wanted) for name in (*self.paths, *unmapped))
+        root = wanted or ANYTHING
+        fields = (self._field(name, known, name in required, root) for name in (*self.paths, *unmapped))
+        return _Plan(wanted, rules.get("type"), tuple(fields))
 
     def _field(self, name: str, known: Mapping[str, Any], required: bool, root: Mapping[str, Any]) -> _Field:
         schema = known.get(name, ANYTHING)

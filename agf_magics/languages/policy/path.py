@@ -87,7 +87,10 @@ class Path:
         return ".".join((self.source, self.direction, *self.fields))
 
     def part_span(self, index: int) -> Span:
-        return self._text.locate(self.parts[index].start, self.parts[index].end)
+        part = self.parts[index]
+        if self.span.end - self.span.start == len(self.text):  # it stands there as it reads
+            return self.span.locate(part.start, part.end)
+        return self._text.locate(part.start, part.end)
 
     def reads(self) -> tuple[Ref, ...]:
         """Of an iterating path the list."""
