@@ -1,14 +1,14 @@
-"""A server on this computer that answers as a language model would, from a script: no key, no network, the same answers.
+"""A server on this computer that answers as a language model would, from a script: no key, no network, no surprise.
 
-It speaks the part of the OpenAI protocol that every client knows (`POST …/chat/completions`), so whatever can be pointed
-at such a server can be tried and tested with it:
+It speaks the part of the OpenAI protocol that every client knows (`POST …/chat/completions`), so whatever can be
+pointed at such a server can be tried and tested with it:
 
     with ScriptedServer([calls(("add", {"x": 2, "y": 3})), "It is 5."]) as server:
         server.url        # http://127.0.0.1:…/v1: what to point a client at
         server.requests   # what it was asked, as JSON
 
-A script is a list of answers, given one after another (the last one again and again), or a function from a request to an
-answer. An answer is a text, `calls(...)`, or a `Raw` reply for everything that can go wrong.
+A script is a list of answers, given one after another (the last one again and again), or a function from a request to
+an answer. An answer is a text, `calls(...)`, or a `Raw` reply for everything that can go wrong.
 """
 
 from __future__ import annotations
