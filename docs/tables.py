@@ -164,7 +164,15 @@ def api(group: str) -> str:
 
 
 API: Mapping[str, tuple[str, ...]] = {
-    "functions": ("define", "load", "run", "arun", "evaluate", "draw"),
+    "functions": ("define", "load", "run", "arun", "start", "evaluate", "draw"),
+    "launches": (
+        "launch_tools",
+        "run_pipeline",
+        "run_pipeline_async",
+        "run_pipeline_inline",
+        "run_pipeline_inline_async",
+        "run_result",
+    ),
     "decorators": ("tool", "agent", "model_agent"),
     "things": ("Flow", "Run", "Limits", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
