@@ -21,7 +21,7 @@ from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
-from .hints import OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for, schema_hint
+from .hints import KEYWORDS, OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for, schema_hint
 
 WHOLE = "the document"
 MAJOR = "1"
@@ -232,6 +232,16 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
             problems.extend(_once([Diagnostic("policy.interface", message, span, schema_hint(misfit))], problems))
         for one in _every(node):
             problems.extend(_unusable(one))
+        problems.extend(_saying_nothing(node))
+
+
+def _saying_nothing(node: Fields) -> Iterator[Diagnostic]:
+    """A schema that lists its fields as if it were one of them: JSON Schema ignores them, and lets everything pass."""
+    if node.fields and KEYWORDS.isdisjoint(node.fields):
+        first = next(iter(node.keys.values()))
+        message = f"{first.text!r} is no word of JSON Schema, so this schema lets everything pass"
+        hint = f"name its fields below properties: {{properties: {{{first.text}: {{type: string}}}}}}"
+        yield Diagnostic("policy.unknown-field", message, first.span, hint, "warning")
 
 
 def _unusable(node: Node) -> Iterator[Diagnostic]:

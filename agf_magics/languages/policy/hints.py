@@ -33,6 +33,18 @@ OLD_NAMES: Mapping[tuple[str, str | None], str] = {
 """Fields by name, and by the policy in whose config they stand."""
 
 
+KEYWORDS = frozenset({
+    "$ref", "$defs", "$id", "$schema", "$anchor", "$comment", "$dynamicRef", "$dynamicAnchor", "type", "enum",
+    "const", "properties", "required", "items", "prefixItems", "contains", "additionalProperties",
+    "patternProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "anyOf", "oneOf", "allOf",
+    "not", "if", "then", "else", "dependentSchemas", "dependentRequired", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "format", "minItems", "maxItems",
+    "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties", "title", "description", "default",
+    "examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema",
+    "definitions",
+})  # fmt: skip
+"""The words of JSON Schema: a schema that has none of them says nothing."""
+
 TYPES: Mapping[str, str] = {
     "text": "string", "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
     "dict": "object", "map": "object",
