@@ -13,7 +13,9 @@ import yaml
 
 import agf_magics as agf
 from agf_magics.engine.events import EdgeTaken, StepStarted
+from agf_magics.flow.steps import Branches, Each, Invoke, Sequence, Step, Walk
 from agf_magics.languages import LANGUAGES
+from agf_magics.languages.graph.state import Joining
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds
@@ -105,3 +107,43 @@ def run_case(row: Mapping[str, Any]) -> dict[str, Any]:
     if flow.warnings:
         found["warnings"] = [told(warning) for warning in flow.warnings]
     return found
+
+
+def normal(flow: agf.Flow) -> dict[str, Any]:
+    """A graph as data: what its text said, defaults filled in."""
+    (walk,) = flow.body.steps
+    assert isinstance(walk, Walk)
+    assert isinstance(walk.join, Joining)
+    keys = {key.name: [key.type, key.reducer] for key in walk.join.keys.declared.values()}
+    found: dict[str, Any] = {
+        "name": flow.name,
+        "description": flow.description,
+        "keys": keys,
+        "nodes": {name: step_of(step) for name, step in walk.nodes.items()},
+        "edges": [[edge.source, edge.target, "else" if edge.otherwise else edge.label] for edge in walk.edges],
+        "limits": dict(walk.limits),
+        "exits": dict(walk.exits),
+        "rounds": walk.rounds,
+        "width": walk.width,
+    }
+    return {key: value for key, value in found.items() if value not in ("", {}, 50, 8)}
+
+
+def step_of(step: Step) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": step.word, "label": step.label, "keeps_failures": step.rescue is not None}
+    match step:
+        case Invoke():
+            found |= {"calls": [step.kind, step.name.text], "file": step.file and step.file.text}
+            found |= {
+                "among": None if step.among is None else [name.text for name in step.among],
+                "timeout": step.timeout,
+            }
+            found |= {"gives": step.gives and step.gives.text}
+            found |= {"tools": step.tools and [name.text for name in step.tools]}
+        case Each():
+            found |= {"node": step_of(step.body), "most": step.most, "limit": step.limit}
+        case Branches():
+            found |= {"call": step_of(step.branches["call"]), "retries": step.retries}
+        case Sequence():
+            found |= {"steps": [step_of(inner) for inner in step.steps]}
+    return {key: value for key, value in found.items() if value not in (None, False, "")}

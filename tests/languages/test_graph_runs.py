@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+import agf_magics as agf
+from agf_magics.registry import default as default_registry
+from agf_magics.settings import Settings, current
+from tests.engine.virtual_time import run_virtual
 from tests.languages.graph_case import run_case
 
 ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "graph_runs.json").read_text("utf-8"))["rows"]
@@ -26,3 +30,328 @@ def _typed(value: Any) -> Any:
     if isinstance(value, list):
         return [_typed(inner) for inner in value]
     return type(value), value
+
+
+# --- what rows cannot say ---
+
+
+def graph(text: str, registry: agf.Registry, input: Any = None, **how: Any) -> agf.Run:
+    run: agf.Run = run_virtual(agf.arun(agf.load(text, "graph", registry=registry), input, registry=registry, **how))
+    return run
+
+
+ONE = "nodes:\n  a: {node}\nedges: [{{from: START, to: a}}]\n"
+
+
+def one(node: str, more: str = "") -> str:
+    return more + ONE.format(node=node)
+
+
+def test_a_function_cannot_change_the_state_it_is_given() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def spoil(state: dict[str, Any]) -> None:
+        state["rows"].append("spoilt")
+
+    run = graph(one("{type: python, tool: spoil}", "state: {rows: list}\n"), registry, {"rows": [1]})
+    assert run.output == {"rows": [1], "a": None}
+
+
+def test_a_function_is_given_the_state_or_what_it_names_of_it() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda state: sorted(state), name="whole", registry=registry)
+    agf.tool(lambda everything: sorted(everything), name="only", registry=registry)
+    agf.tool(lambda x, y=5: [x, y], name="named", registry=registry)
+    agf.tool(lambda **rest: sorted(rest), name="rest", registry=registry)
+    for tool, result in [("whole", ["x", "z"]), ("only", ["x", "z"]), ("named", [1, 5]), ("rest", ["x", "z"])]:
+        node = f"{{type: python, tool: {tool}, variables: {{z: 2}}, state_key: r}}"
+        if tool == "named":
+            node = node.replace("z: 2", "x: '{state.x}'")
+        assert graph(one(node), registry, {"x": 1}).output["r"] == result
+
+
+def test_a_function_of_other_variables_is_told_by_its_name() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda x: x, name="named", registry=registry)
+    with pytest.raises(agf.StepError, match="'y'"):
+        graph(one("{type: python, tool: named, variables: {x: 1, y: 2}}"), registry)
+
+
+def test_a_tool_node_gives_its_variables_as_arguments_checked_before_the_run() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda a, b: a - b, name="minus", registry=registry)
+    node = "{type: tool, tool: minus, variables: {a: '{state.n}', b: 1}, state_key: m}"
+    assert graph(one(node), registry, {"n": 3}).output == {"n": 3, "m": 2}
+    with pytest.raises(agf.DefinitionError, match=r"flow\.unknown-argument"):
+        graph(one(node.replace("b: 1", "c: 1")), registry, {"n": 3})
+
+
+def test_agents_are_asked_with_the_prompt_and_their_variables() -> None:
+    registry, heard = agf.Registry(), list[Any]()
+
+    @agf.agent(registry=registry, default=True)
+    def answer(prompt: str, input: Any, tools: Any) -> str:
+        heard.append([prompt, input, sorted(tools)])
+        return "fine"
+
+    agf.tool(lambda: 1, name="search", registry=registry)
+    text = """
+state: {topic: str, _own: str, said: str}
+nodes:
+  a: {type: llm, prompt: "On {topic} and {state._own}; {json: 1}", state_key: said}
+  b: {type: agent, prompt: {system: Be brief, user: "More on {t}"}, variables: {t: "{state.topic}"}, tools: [search],
+      state_key: said}
+edges: [{from: START, to: a}, {from: a, to: b}]
+"""
+    run = graph(text, registry, {"topic": "tea", "_own": "x", "said": None})
+    assert run.output["said"] == "fine"
+    assert heard[0] == ["On tea and x; {json: 1}", {"topic": "tea"}, ["search"]]
+    assert heard[1] == ["Be brief\n\nMore on tea", {"t": "tea"}, ["search"]]
+
+
+def test_a_prompt_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ask.yaml").write_text("system: Be brief\nuser: Greet {name}\n", encoding="utf-8")
+    (tmp_path / "ask.txt").write_text("Greet {name} twice", encoding="utf-8")
+    registry, heard = agf.Registry(), list[str]()
+
+    @agf.agent(registry=registry, default=True)
+    def answer(prompt: str) -> str:
+        heard.append(prompt)
+        return "hello"
+
+    for name in ("ask.yaml", "ask.txt"):
+        graph(one(f"{{type: llm, prompt: {name}, state_key: r}}"), registry, {"name": "Ada"})
+    assert heard == ["Be brief\n\nGreet Ada", "Greet Ada twice"]
+    with pytest.raises(agf.DefinitionError, match=r"graph\.prompt-file"):
+        agf.load(one("{type: llm, prompt: ../ask.txt}"), "graph", registry=registry)
+
+
+ROUTED = """
+state: {text: str, verdict: any, way: str}
+nodes:
+  a: {type: router, prompt: "Judge {text}", routes: {good: b, bad: c}, route_field: verdict, state_key: verdict}
+  b: {type: passthrough, output: {way: published}}
+  c: {type: passthrough, output: {way: rejected}}
+edges:
+- {from: START, to: a}
+- {from: a, to: [b, c], type: conditional}
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "way"),
+    [("bad", "rejected"), ("Bad ", "rejected"), ({"verdict": "bad"}, "rejected"), ("no idea", "published"),
+     ({"other": 1}, "published")],
+)  # fmt: skip
+def test_a_router_goes_where_its_answer_leads(answer: Any, way: str) -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: answer, name="judge", registry=registry, default=True)
+    run = graph(ROUTED, registry, {"text": "it"})
+    assert run.output["way"] == way
+    assert run.output["verdict"] == answer
+
+
+def test_a_failure_that_is_skipped_is_noted_and_the_run_goes_on() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def boom() -> None:
+        raise LookupError("no such thing")
+
+    text = "state: {r: any}\n" + ONE.format(node="{type: python, tool: boom, state_key: r, on_error: skip}")
+    output = graph(text, registry).output
+    note = {"node": "a", "error_type": "LookupError", "message": "no such thing", "tolerated": True}
+    assert output == {"r": None, "errors": [note]}
+
+
+def test_a_call_that_is_tried_again_may_succeed() -> None:
+    registry, left = agf.Registry(), [2]
+
+    @agf.agent(registry=registry, default=True)
+    def moody(prompt: str) -> str:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise RuntimeError("not now")
+        return "well"
+
+    node = "{type: llm, prompt: How are you, on_error: retry, max_retries: 2, state_key: r}"
+    assert graph(one(node), registry).output["r"] == "well"
+    left[0] = 5
+    with pytest.raises(agf.StepError, match="not now"):
+        graph(one(node), registry)
+
+
+@pytest.mark.parametrize(
+    ("share", "fails"), [("1.0", True), ("0.5", False), ("2", False), ("3", True), ("0", False)]
+)  # fmt: skip
+def test_a_map_fails_when_too_few_of_its_items_succeed(share: str, fails: bool) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def half(x: int) -> float:
+        if x % 2:
+            raise ValueError(f"{x} is odd")
+        return x / 2
+
+    inner = "{type: python, tool: half}"
+    node = f"{{type: map, over: '{{state.xs}}', as: x, node: {inner}, collect: ys, min_success: {share}}}"
+    if fails:
+        with pytest.raises(agf.StepError, match="2 of 3 items"):
+            graph(one(node), registry, {"xs": [1, 2, 4]})
+    else:
+        assert graph(one(node), registry, {"xs": [1, 2, 4]}).output["ys"] == [
+            {"_map_index": 1, "value": 1.0},
+            {"_map_index": 2, "value": 2.0},
+        ]
+
+
+def test_failures_that_a_map_tolerates_count_as_accepted_and_are_kept() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda x: 1 / x, name="inverse", registry=registry)
+    inner = "{type: python, tool: inverse, on_error: skip}"
+    node = f"{{type: map, over: [0, 2], as: x, node: {inner}, collect: ys}}"
+    output = graph(one(node), registry).output
+    assert output["ys"] == [{"_map_index": 1, "value": 0.5}]
+    failure = {"map": "a", "index": 0, "error_type": "ZeroDivisionError", "node": "_map_a_sub", "tolerated": True}
+    assert output["ys_failures"] == [failure]
+
+
+def test_a_map_runs_any_node_but_a_map_and_a_question() -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: f"<{prompt}>", name="echo", registry=registry, default=True)
+    agf.tool(lambda x: x + 1, name="inc", registry=registry)
+    agf.define("{pipeline: twice, steps: [{transform: {value: ctx.n * 2}}]}", registry=registry)
+    nodes = {
+        "{type: llm, prompt: 'say {x}'}": ["<say 1>", "<say 2>"],
+        "{type: tool, tool: inc, variables: {x: '{state.x}'}}": [2, 3],
+        "{type: passthrough, output: {y: '{state.x * 10}'}}": [{"y": 10}, {"y": 20}],
+        "{type: router, prompt: 'go {x}', routes: {a: up, b: down}}": [
+            {"value": "<go 1>", "_route": "up"}, {"value": "<go 2>", "_route": "up"},
+        ],
+        "{type: subgraph, graph: twice, input_mapping: {x: n}, output_mapping: {y: output}}": [{"y": 2}, {"y": 4}],
+    }  # fmt: skip
+    for inner, wanted in nodes.items():
+        node = f"{{type: map, over: [1, 2], as: x, node: {inner}, collect: ys}}"
+        found = graph(one(node), registry).output["ys"]
+        expected = [value if isinstance(value, dict) else {"value": value} for value in wanted]
+        assert found == [{"_map_index": index, **value} for index, value in enumerate(expected)], inner
+
+
+def test_a_tool_call_in_a_map_keeps_each_result_in_its_envelope() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda x: 1 / x, name="inverse", registry=registry)
+    inner = "{type: tool_call, tool: '{state.task.tool}', args: '{state.task.args}'}"
+    text = one(
+        f"{{type: map, over: '{{state.tasks}}', as: task, node: {inner}, collect: done}}", "tools: {inverse: {}}\n"
+    )
+    tasks = [{"id": 7, "tool": "inverse", "args": {"x": 2}}, {"id": 8, "tool": "inverse", "args": {"x": 0}},
+             {"id": 9, "tool": "other", "args": {}}]  # fmt: skip
+    first, second, third = graph(text, registry, {"tasks": tasks}).output["done"]
+    assert (first["task_id"], first["success"], first["result"]) == (7, True, 0.5)
+    assert (second["task_id"], second["success"], second["error"]) == (8, False, "division by zero")
+    assert (third["task_id"], third["success"], third["error"]) == (9, False, "Unknown tool: other")
+
+
+def test_a_subgraph_shares_what_is_mapped_and_adds_only_what_is_new() -> None:
+    registry = agf.Registry()
+    child = "name: child\nstate: {n: int, log: {type: list, reducer: add}}\n" + ONE.format(
+        node="{type: passthrough, output: {n: '{state.n + 1}', log: [child]}}"
+    )
+    agf.define(child, "graph", registry=registry)
+    state = "state: {n: int, log: {type: list, reducer: add}}\n"
+    for how in ("mode: direct", "input_mapping: auto, output_mapping: auto"):
+        output = graph(
+            one(f"{{type: subgraph, graph: child, {how}}}", state), registry, {"n": 1, "log": ["own"]}
+        ).output
+        assert output == {"n": 2, "log": ["own", "child"]}
+
+
+def test_a_graph_calls_and_is_called_by_a_pipeline() -> None:
+    registry = agf.Registry()
+    agf.define("name: bump\nstate: {n: int}\n" + ONE.format(node="{type: passthrough, output: {n: '{state.n + 1}'}}"),
+               "graph", registry=registry)  # fmt: skip
+    agf.define("{pipeline: p, steps: [{call: {pipeline: bump, pass: {n: ctx.m}, output: r}}]}", registry=registry)
+    run: agf.Run = run_virtual(agf.arun("p", {"m": 4}, registry=registry))
+    assert run.stores["r"] == {"n": 5}
+
+
+def test_commands_go_through_the_shell_tool_and_its_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = one(
+        '{type: tool, tool: say, variables: {what: "{state.what}"}, state_key: r}',
+        "tools: {say: {command: 'echo {what} end'}, data: {command: 'echo [1]', parse: json}}\n",
+    )
+    with pytest.raises(agf.StepError, match="allow_shell"):
+        graph(text, default_registry(), {"what": "hi"})
+    monkeypatch.setattr(current, "settings", Settings(allow_shell=True))
+    assert graph(text, default_registry(), {"what": "hi; ls $HOME"}).output["r"] == "hi; ls $HOME end"
+    assert graph(text.replace("tool: say", "tool: data"), default_registry(), {"what": ""}).output["r"] == [1]
+
+
+def test_python_files_are_imported_only_where_that_is_switched_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tools.py").write_text("def double(n):\n    return {'n': n * 2}\n", encoding="utf-8")
+    text = one("{type: python, tool: d}", "state: {n: int}\ntools: {d: {path: tools.py, function: double}}\n")
+    with pytest.raises(agf.DefinitionError, match=r"file\.import-off"):
+        graph(text, agf.Registry(), {"n": 2})
+    monkeypatch.setattr(current, "settings", Settings(allow_import=True))
+    assert graph(text, agf.Registry(), {"n": 2}).output == {"n": 4}
+
+
+def test_a_registered_tool_goes_before_the_file_that_a_graph_names() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda n: {"n": -n}, name="d", registry=registry)
+    text = one("{type: python, tool: d}", "state: {n: int}\ntools: {d: {path: tools.py, function: double}}\n")
+    assert graph(text, registry, {"n": 2}).output == {"n": -2}
+
+
+def test_a_question_that_nobody_answers_leaves_the_run_waiting() -> None:
+    registry = agf.Registry()
+    text = one("{type: interrupt, message: 'Publish {state.n}?', resume_key: said}")
+    run = graph(text, registry, {"n": 3}, raises=False)
+    assert run.status == "waiting"
+    said = graph(text, registry, {"n": 3}, ask=lambda question: f"to {question.text}: yes")
+    assert said.output == {"n": 3, "interrupt_message": "Publish 3?", "said": "to Publish 3?: yes"}
+
+
+CONDITIONAL = """
+state: {{n: int, way: str}}
+nodes:
+  a: {{type: {kind}}}
+  b: {{type: passthrough, output: {{way: b}}}}
+  c: {{type: passthrough, output: {{way: c}}}}
+edges:
+- {{from: START, to: {start}}}
+- {{from: {source}, to: b, condition: n < 3}}
+- {{from: {source}, to: c, condition: else}}
+"""
+
+
+@pytest.mark.parametrize(("n", "way"), [(1, "b"), (5, "c")])
+def test_conditions_hold_at_start_and_behind_a_map_and_else_is_the_rest(n: int, way: str) -> None:
+    mapped = "map, over: [1], as: x, collect: ys, node: {type: passthrough}"
+    for kind, source, start in (("passthrough", "START", "a"), (mapped, "a", "a"), ("passthrough", "a", "a")):
+        text = CONDITIONAL.format(kind=kind, source=source, start=start)
+        assert graph(text, agf.Registry(), {"n": n}).output["way"] == way
+
+
+def test_rounds_are_bounded() -> None:
+    text = "config: {recursion_limit: 7}\n" + ONE.format(node="{type: passthrough, output: {n: '{state.n + 1}'}}")
+    text = text.replace("to: a}]", "to: a}, {from: a, to: a, condition: n < 100}]")
+    with pytest.raises(agf.StepError, match=r"step\.rounds"):
+        graph(text, agf.Registry(), {"n": 0})
+
+
+def test_what_a_key_holds_before_the_run_is_its_variable_unless_the_input_says_more() -> None:
+    text = one("{type: passthrough}", "variables: {n: 1, m: 2}\n")
+    assert graph(text, agf.Registry(), {"m": 3}).output == {"n": 1, "m": 3}
+
+
+def test_two_nodes_of_a_round_cannot_write_one_key() -> None:
+    node = "{type: passthrough, output: {n: 1}}"
+    text = f"nodes: {{a: {node}, b: {node}}}\nedges: [{{from: START, to: [a, b]}}]"
+    with pytest.raises(agf.StepError, match=r"graph\.write-conflict"):
+        graph(text, agf.Registry())

@@ -20,6 +20,8 @@ _JOINING = re.compile(r"(and|or)(?=[\s(]|$)", re.IGNORECASE)
 _NOT = re.compile(r"not\s+\w", re.IGNORECASE)
 _UNREADABLE = re.compile(r"<|>|!?=|[()]|[^\W_]\s*[+*]\s*\w|\S\s+[-+*/%]\s+\S|\w/\w")
 _PATH = re.compile(r"[\w.-]+")
+_TURNED = re.compile(r"([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*([a-zA-Z_][\w.]*)")
+_ROUND = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,10 @@ class _Reading:
             wrong("condition-braces", "a condition has no braces", start, end, f"write: {rest}" if inner else None)
         word = re.compile(r"[^\s<>=!]*").match(source, start, self.end)
         end = max(word.end() if word else start, start + 1)
+        turned = _TURNED.match(source, start, self.end)
         hint = "the left side is a path into the state: score, critique.score"
+        if turned:
+            hint = f"turn it round: {turned[3]} {_ROUND[turned[2]]} {turned[1]}"
         wrong("left", f"a comparison cannot begin with {source[start:end]!r}", start, end, hint)
 
     def no_operator(self, left: Path) -> NoReturn:

@@ -21,9 +21,7 @@ from .nodes import (
 )
 from .reading import Reader
 from .tool_call import build_tool_call
-from .words import NODES
-
-NOT_IN_A_MAP = ("map", "interrupt")
+from .words import NODES, NOT_IN_A_MAP
 
 
 def build(reader: Reader, node: Node, here: Here) -> Built | None:

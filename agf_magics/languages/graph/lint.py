@@ -55,7 +55,7 @@ def written_keys(reader: Reader, graph: Graph) -> None:
 
 
 def read_keys(reader: Reader, graph: Graph) -> None:
-    """graph.unknown-key, graph.hidden-name, graph.odd-name: paths that lead nowhere, as far as the text says."""
+    """graph.unwritten-key, graph.hidden-name, graph.odd-name: paths that lead nowhere, as far as the text says."""
     known = (
         {key.name for built in graph.nodes.values() for key in built.keys}
         | graph.keys.declared.keys()
@@ -95,7 +95,7 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
         reader.warn("odd-name", f"this reads a key named {odd!r}", ref.span, hint)
     elif declares and names[0] not in known:
         hint = suggest(names[0], known) or f"declare it: state: {{{names[0]}: any}}"
-        reader.warn("unknown-key", f"nothing declares or writes {names[0]!r}", ref.span, hint)
+        reader.warn("unwritten-key", f"nothing declares or writes {names[0]!r}", ref.span, hint)
 
 
 def adds_itself(reader: Reader, graph: Graph) -> None:

@@ -28,7 +28,6 @@ BEGINS = r"(?:nodes|edges)[ \t]*\"?[ \t]*:"
 """What only a graph begins a line with."""
 
 ROUNDS, SIDE_BY_SIDE = 50, 8
-UNNAMED = "graph"
 
 _BOUNDS = Bounds()
 
@@ -61,8 +60,9 @@ class _Loading:
 
     def flow(self, document: Fields) -> Flow | None:
         first = next(iter(document.keys.values()), None)
+        self.begins = first.span if first else document.span
         self.state_names(document.fields.get("state"))
-        given = self.reader.fields(GRAPH, document, first.span if first else document.span)
+        given = self.reader.fields(GRAPH, document, self.begins)
         declared = self.declared(given.get("state"))
         built = self.nodes(given)
         read = Edges(self.reader, tuple(self.spans))
@@ -85,13 +85,13 @@ class _Loading:
         keys: Keys,
         limits: Mapping[str, tuple[Span, int]],
     ) -> Flow:
-        config, name = self.config(given), given.get("name") or Name(UNNAMED)
+        config, name = self.config(given), given.get("name") or Name("", self.begins)
         initial: tuple[tuple[Name, Expr], ...] = given.get("variables") or ()
         exits: dict[str, Name] = given.get("loop_exits") or {}
         walk = Walk(
             id="nodes",
             word="graph",
-            label=name.text,
+            label=name.text or "graph",
             span=name.span,
             nodes={node: each.step for node, each in built.items()},
             edges=edges,
@@ -107,7 +107,7 @@ class _Loading:
             name=name.text,
             language="graph",
             source=self.source,
-            body=Sequence(id="graph", word="graph", label=name.text, span=name.span, steps=(walk,)),
+            body=Sequence(id="graph", word="graph", label=name.text or "graph", span=name.span, steps=(walk,)),
             start=starts(keys, lambda: _initial(initial)),
             end=ends(keys),
             description=described.text if described else "",

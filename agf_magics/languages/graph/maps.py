@@ -127,21 +127,9 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
     inner = build(reader, given["node"], here._replace(name=here.name, id=f"{here.id}.node", inside=True))
     if over is None or inner is None:
         return None
-    collect, failures = given["collect"].text, (given.get("failures") or Name(f"{given['collect'].text}_failures")).text
-    node = given["node"].fields
-    key = node["state_key"].text if "state_key" in node and not inner.collects else None
-    least = given.get("min_success", 1.0)
-    tolerated = isinstance(node.get("on_error"), Scalar) and node["on_error"].text == "skip"
-    gather = Gather(
-        node=here.name,
-        collect=collect,
-        failures=failures,
-        least=least,
-        key=key,
-        flat=bool(given.get("flatten_output")),
-        tolerated=tolerated,
-        span=here.span,
-    )
+    collect: Name = given["collect"]
+    failures: Name = given.get("failures") or Name(f"{collect.text}_failures")
+    gather = _gather(given, here, inner, failures)
     most: int = given.get("max_items") or here.limits.get("max_map_items") or ITEMS
     overflow = given.get("on_overflow") or here.defaults.get("on_overflow") or "error"
     step = Each(
@@ -157,10 +145,25 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
         cut=_cut(most, overflow == "truncate", over.span),
     )
     keys = (
-        Written(collect, given["collect"].span, type="list", reducer="sorted_add"),
-        Written(failures, given["failures"].span if "failures" in given else None, type="list", reducer="add"),
+        Written(collect.text, collect.span, type="list", reducer="sorted_add"),
+        Written(failures.text, failures.span, type="list", reducer="add"),
     )
     return Built(step, lambda state, value: value, keys)
+
+
+def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
+    node = given["node"].fields
+    skips = node.get("on_error")
+    return Gather(
+        node=here.name,
+        collect=given["collect"].text,
+        failures=failures.text,
+        least=given.get("min_success", 1.0),
+        key=node["state_key"].text if "state_key" in node and not inner.collects else None,
+        flat=bool(given.get("flatten_output")),
+        tolerated=isinstance(skips, Scalar) and skips.text == "skip",
+        span=here.span,
+    )
 
 
 class Kept:

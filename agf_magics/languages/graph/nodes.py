@@ -6,24 +6,24 @@ round is put in together (state.py).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...flow.frame import Expr, Frame, Ref
 from ...flow.steps import Branches, Compute, Invoke, Name, Step, part
-from ...flow.values import Value, equal
-from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...flow.values import Value
+from ...text.diagnostics import suggest
 from ...text.nodes import shorten
 from ...text.source import Span
 from .calls import Asked, Command, Named, Passed, Prompted, Values, WithState, evaluated, reads_of
 from .lookup import written
 from .prompt import Prompt, holes, read_prompt
 from .reading import Reader, Templated
-from .state import Became, Failed, State, Write
+from .state import Failed, State, Write
 from .tools import Tools
 from .words import Key
+from .writes import came_back, comes_back, keeps, merges, printed, tolerant
 
 Given = dict[str, Any]
 
@@ -63,40 +63,6 @@ class Here(NamedTuple):
     limits: Mapping[str, Any]
     inside: bool = False
     """Whether it is a map's own node."""
-
-
-# --- what becomes of a value ---
-
-
-def keeps(key: str) -> Write:
-    """The value under one key."""
-    return lambda state, value: {key: value}
-
-
-def merges(key: str) -> Write:
-    """An object key by key, anything else under one key."""
-
-    def write(state: State, value: Value) -> Mapping[str, Value]:
-        if type(value) is not dict or not all(type(name) is str for name in value):
-            return {key: value}
-        return {name: inner for name, inner in value.items() if name != "current_step"}
-
-    return write
-
-
-def tolerant(name: str, key: str | None, write: Write) -> Write:
-    """``on_error: skip``: a failure is noted in ``errors``, and the node's key is null."""
-
-    def tolerated(state: State, value: Value) -> Mapping[str, Value]:
-        if not isinstance(value, Failed):
-            return write(state, value)
-        note = {"node": name, "error_type": value.kind, "message": value.said, "tolerated": True}
-        return {**({} if key is None else {key: None}), "errors": [note]}
-
-    return tolerated
-
-
-# --- kinds ---
 
 
 class Outputs:
@@ -141,8 +107,8 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
     words = tuple(holes(word, _Word(word, command.span)) for word in command.words)
     args = Command(words, values, command.span, command.timeout)
     step = Invoke(**common, name=Name("shell", name.span), args=args)
-    printed = _printed(write, command.parse, command.span)
-    return _on_error(given, here, Built(step, printed, (written_key,), collects=here.inside))
+    shown = printed(write, command.parse, command.span)
+    return _on_error(given, here, Built(step, shown, (written_key,), collects=here.inside))
 
 
 class _Word(NamedTuple):
@@ -153,22 +119,6 @@ class _Word(NamedTuple):
 
     def locate(self, start: int, end: int) -> Span:
         return self.span
-
-
-def _printed(write: Write, parse: str, span: Span) -> Write:
-    def printed(state: State, value: Value) -> Mapping[str, Value]:
-        text = value["stdout"] if isinstance(value, dict) else value
-        if parse == "none":
-            return {}
-        if parse == "json":
-            try:
-                text = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                message = f"what the command wrote is not JSON: {error}"
-                raise StepError(Diagnostic("graph.command-json", message, span)) from error
-        return write(state, text)
-
-    return printed
 
 
 def build_python(reader: Reader, given: Given, here: Here) -> Built | None:
@@ -273,17 +223,6 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
 
     keys = tuple(Written(own, None) for own in mapping)
     return _on_error(given, here, Built(step, write, keys, collects=here.inside))
-
-
-def comes_back(state: State, value: Value) -> Mapping[str, Became]:
-    """What another flow changed."""
-    found = value if isinstance(value, dict) else {"output": value}
-    return {name: Became(inner) for name, inner in found.items() if name not in state or not equal(state[name], inner)}
-
-
-def came_back(state: State, value: Value) -> Mapping[str, Value]:
-    """The same as values, for a map that collects them."""
-    return {name: became.value for name, became in comes_back(state, value).items()}
 
 
 def build_interrupt(reader: Reader, given: Given, here: Here) -> Built:

@@ -80,7 +80,7 @@ class Keys:
                 state[key.name] = type(empty)()
         for name, value in {**initial, **given}.items():
             reducer = self.reducers.get(name)
-            state[name] = _reduced(reducer, name, state[name], value) if reducer and name in state else value
+            state[name] = self.added(reducer, name, state[name], value) if reducer and name in state else value
         return state
 
     def after(self, state: State, round: Sequence[tuple[str, Mapping[str, Value]]]) -> dict[str, Value]:
@@ -94,7 +94,7 @@ class Keys:
                 if reducer is not None:
                     if value is None and reducer != "last_value":
                         continue  # nothing to add
-                    made[name] = _reduced(reducer, name, made[name], value) if name in made else value
+                    made[name] = self.added(reducer, name, made[name], value) if name in made else value
                 elif name in by:
                     message = f"{by[name]!r} and {node!r} write {name!r} in the same round"
                     hint = f"give it a reducer: {name}: {{type: list, reducer: add}}, or let one run after the other"
@@ -102,6 +102,15 @@ class Keys:
                 else:
                     made[name], by[name] = value, node
         return made
+
+    def added(self, reducer: str, name: str, before: Value, value: Value) -> Value:
+        """What is there and what is written, put together."""
+        try:
+            return _reduced(reducer, before, value)
+        except (TypeError, ValueError) as error:
+            hint = "a node writes only what is new: a list for a list, a number for a number"
+            message = f"what is written to {name!r} cannot be added to what is there: {error}"
+            raise StepError(Diagnostic("graph.reducer", message, self.place(name), hint)) from error
 
     def place(self, name: str) -> Span | None:
         return self.declared[name].span if name in self.declared else None
@@ -122,18 +131,13 @@ class Joining:
         return {**frame, "state": after}
 
 
-def _reduced(reducer: str, name: str, before: Value, value: Value) -> Value:
-    try:
-        if reducer == "last_value":
-            return value
-        if type(before) is list and type(value) is not list:
-            raise TypeError(f"a list and {type_name(value)}")
-        added = combine("+", before, value)
-        return sorted(added, key=_index) if reducer == "sorted_add" else added
-    except (TypeError, ValueError) as error:
-        hint = "a node writes only what is new: a list for a list, a number for a number"
-        message = f"what is written to {name!r} cannot be added to what is there: {error}"
-        raise StepError(Diagnostic("graph.reducer", message, hint=hint)) from error
+def _reduced(reducer: str, before: Value, value: Value) -> Value:
+    if reducer == "last_value":
+        return value
+    if type(before) is list and type(value) is not list:
+        raise TypeError(f"a list and {type_name(value)}")
+    added = combine("+", before, value)
+    return sorted(added, key=_index) if reducer == "sorted_add" else added
 
 
 def _news(before: Value, value: Value) -> Value:

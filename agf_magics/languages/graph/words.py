@@ -228,6 +228,9 @@ NODES: Mapping[str, Kind] = {
     )
 }
 
+NOT_IN_A_MAP = ("map", "interrupt")
+"""What a map cannot run once per item."""
+
 EDGE = _kind(
     "edge",
     "A way from one node to the next.",

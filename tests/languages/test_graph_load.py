@@ -1,0 +1,139 @@
+"""Graph documents: what a text means, or everything that is wrong with it. The rows are the language."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.languages import LANGUAGES
+from agf_magics.languages.graph import SCHEMA
+from agf_magics.languages.graph.json_schema import SHAPES
+from agf_magics.languages.graph.kinds import BUILD
+from agf_magics.languages.graph.reading import READERS
+from agf_magics.languages.graph.words import (
+    CONFIG,
+    DEFAULTS,
+    EDGE,
+    EXAMPLES,
+    GRAPH,
+    NODES,
+    STATE_KEY,
+    TAKES,
+    TOOL,
+    Kind,
+)
+from agf_magics.text.diagnostics import Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import documents, plain
+from tests.languages.graph_case import load, normal, told
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+ROWS = json.loads((VECTORS / "graph_documents.json").read_text("utf-8"))["rows"]
+RUNS = json.loads((VECTORS / "graph_runs.json").read_text("utf-8"))["rows"]
+KINDS = (*NODES.values(), EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, GRAPH)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def test_documents(row: dict[str, Any]) -> None:
+    flow, problems = load(row["text"])
+    found: dict[str, Any] = {"id": row["id"], "text": row["text"]}
+    for severity in ("error", "warning"):
+        if said := [told(problem) for problem in problems if problem.severity == severity]:
+            found[f"{severity}s"] = said
+    if "errors" not in found:
+        assert flow is not None
+        found["ok"] = normal(flow)
+    assert found == row
+
+
+def test_a_text_cut_short_anywhere_is_a_graph_or_is_told_what_is_wrong() -> None:
+    for row in ROWS[:: max(1, len(ROWS) // 30)]:
+        for end in range(len(row["text"])):
+            flow, problems = load(row["text"][:end])
+            assert flow is not None or problems
+
+
+# --- the tables ---
+
+
+def test_every_kind_of_value_has_a_phrase_an_example_a_reader_and_a_json_schema() -> None:
+    taken = {key.takes for kind in KINDS for key in kind.keys.values()}
+    assert taken == set(TAKES) == set(EXAMPLES) == set(READERS) == set(SHAPES)
+    assert set(BUILD) == set(NODES)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_key_stands_in_a_document_that_is_accepted(kind: Kind) -> None:
+    used: set[str] = set()
+    for row in [row for row in (*ROWS, *RUNS) if "ok" in row]:
+        used |= _keys_of(kind, plain(documents(Source("test", row["text"]), Diagnostics())[0]))
+    assert set(kind.keys) - used <= {"module"} if kind is TOOL else set(kind.keys) - used == set(), "no row has it"
+
+
+def _keys_of(kind: Kind, document: dict[str, Any]) -> set[str]:
+    """The keys that mappings of this kind have in a document."""
+    nodes = [*document["nodes"].values()]
+    nodes += [node["node"] for node in nodes if "node" in node]
+    sessions = {"llm", "agent", "router"}
+    held: dict[str, list[Any]] = {
+        "edge": document["edges"],
+        "tool of the graph": [*(document.get("tools") or {}).values()],
+        "state key": [key for key in (document.get("state") or {}).values() if isinstance(key, dict)],
+        "config": [document.get("config", {})],
+        "defaults": [document.get("defaults", {})],
+        "graph": [document],
+    }
+    for name in NODES:  # the three that ask an agent have most of their keys in common
+        alike = sessions if name in sessions else {name}
+        held[name] = [node for node in nodes if node.get("type", "llm") in alike]
+    return {name for mapping in held[kind.name] for name in mapping}
+
+
+def test_the_json_schema_and_the_loader_agree() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    accepts = jsonschema.Draft202012Validator(SCHEMA).is_valid
+    shape = {f"graph.{what}" for what in ("unknown-key", "missing-key", "node-type", "count", "node-shape")}
+    beyond = {"python-without-tool", "tool-call-without-tool", "no-nodes", "shell-without-command"}
+    for row in [*ROWS, *RUNS]:
+        problems = Diagnostics()
+        nodes = documents(Source("test", row["text"]), problems)
+        if problems.errors or len(nodes) != 1:
+            continue
+        codes = {error["code"] for error in row.get("errors", ())}
+        if "ok" in row:
+            assert accepts(plain(nodes[0])), row["id"]
+        elif codes & shape and row["id"] not in beyond:
+            assert not accepts(plain(nodes[0])), row["id"]
+
+
+# --- as a language of the house ---
+
+
+def test_the_language_is_told_from_the_text_and_its_expressions_are_evaluated_by_name() -> None:
+    registry = agf.Registry()
+    flow = agf.define("name: g\nnodes: {a: {type: passthrough}}\nedges: [{from: START, to: a}]", registry=registry)
+    assert flow is not None
+    assert flow.language == "graph"
+    assert set(LANGUAGES["graph"].expressions) == {"value", "condition"}
+    assert agf.evaluate("value", "{state.n + 1}", {"n": 1}) == 2
+    assert agf.evaluate("condition", "n < 3", {"n": 1}) is True
+
+
+def test_a_graph_without_a_name_is_named_when_it_is_defined() -> None:
+    text = "nodes: {a: {type: passthrough}}\nedges: [{from: START, to: a}]"
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.define(text, "graph", registry=agf.Registry())
+    assert caught.value.code == "define.no-name"
+    assert agf.load(text, "graph").name == "graph"
+
+
+def test_strict_refuses_what_only_looks_wrong() -> None:
+    text = "nodes: {a: {type: passthrough, output: {n: 1}}}\nedges: [{from: START, to: a}]"
+    assert agf.load(text, "graph").warnings
+    with pytest.raises(agf.DefinitionError, match=r"graph\.undeclared-key"):
+        agf.load(text, "graph", strict=True)
