@@ -8,7 +8,7 @@
 (() => {
   'use strict';
 
-  const MAGIC = /^\s*%%(?:pipeline|policy|plan|graph)(?=[\s?]|$)/;
+  const MAGIC = /^\s*%%(?:pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=[\s?]|$)/;
   const MIME = 'text/x-agf-magics';
 
   /* ---- the language: one line of command, then YAML; a tokenizer over lines ---- */
