@@ -98,22 +98,25 @@ async def _built(run: Performer, step: Invoke, built: Built, frame: Frame, scope
     offered = {
         "config": isolate(dict(built.config)),
         "input": given,
-        "agents": {alias: _callable(run, step, callee, scope) for alias, callee in built.agents.items()},
+        "agents": {alias: _callable(run, step, alias, callee, scope) for alias, callee in built.agents.items()},
     }
     arguments = {name: offered[name] for name in policy.takes}
     return await outside(run, policy, "policy", step, arguments, scope, scope.grant, index)
 
 
-def _callable(run: Performer, step: Invoke, callee: Callee, scope: Scope) -> Callable[[Value], Value]:
+def _callable(run: Performer, step: Invoke, alias: str, callee: Callee, scope: Scope) -> Callable[[Value], Value]:
     """An agent as a vendor's policy calls it, with an input object, on the thread or the loop it runs on itself."""
-    if not isinstance(callee, Agent):
-        message = f"{step.name.text!r} can call agents that are functions, not {getattr(callee, 'flow', callee)!r}"
-        raise StepError(Diagnostic("step.policy-agent", message, step.name.span, "a builder's steps may call anything"))
-
-    grant = scope.grant.narrow(callee.tools, identity=callee.name)
 
     def call(input: Value) -> Value:
-        run.budget.spawn(step.span) if step.spawns else None
+        if not isinstance(callee, Agent):
+            message = f"{step.name.text!r} can call agents that are functions, and {alias!r} is none"
+            hint = "the steps of a builder may run anything: @policy(…, builder=True)"
+            raise StepError(Diagnostic("step.policy-agent", message, step.name.span, hint))
+        for meter in scope.meters:
+            meter.open(scope.calls + 1)
+        if step.spawns:
+            run.budget.spawn(step.span)
+        grant = scope.grant.narrow(callee.tools, identity=callee.name)
         arguments = callee.arguments(prompt="", input=isolate(input), tools={}, alone="input")
         return granting(grant, callee.function, arguments)
 
@@ -167,7 +170,9 @@ async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, sc
     value = (await in_time(linked.flow, run.flow(inner, Given(given, pipe)))).output
     if step.gives is not None:
         _must_conform(value, step, scope.linked)
-    return More(value, given) if step.keeps else value
+    if not step.keeps:
+        return value
+    return More(value, given if linked.agent is None else given.get("input"))
 
 
 def metered(flow: Flow, calls: int) -> tuple[Meter, ...]:

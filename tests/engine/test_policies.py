@@ -392,6 +392,20 @@ def test_a_policy_nobody_registered_is_named_before_the_run() -> None:
     assert "x-acme.vote" in found.hint
 
 
+def test_a_vendors_function_can_call_functions_alone_and_says_so_when_it_tries() -> None:
+    registry = registry_of(a=echo)
+    agf.define(definition(sequential("a"), "{alias: a, source: x, source_type: kernel}", "inner"), registry=registry)
+    agf.policy("x-acme.one", registry=registry)(lambda config, input, agents: agents[config["agent"]](input))
+    agents = "{alias: a, source: x, source_type: kernel}, {alias: inner, source: x, source_type: kernel}"
+    text = definition("execution_policy: {id: x-acme.one, config: {agent: AGENT}}\n", agents)
+    assert run(text.replace("AGENT", "a"), {"n": 1}, registry=registry).output == {"n": 1}
+    assert failure(text.replace("AGENT", "inner"), registry=registry).code == "step.policy-agent"
+    bounded = text.replace("AGENT", "a").replace(
+        "action_space", "constraints: {limits: {max_delegation_depth: 0}}\naction_space"
+    )
+    assert failure(bounded, registry=registry).code == "limit.delegation-depth"
+
+
 @pytest.mark.parametrize("name", ["vote", "agf.vote", "x-acme", "x-.vote", "x-acme.v t", "x-acme.vote\n"])
 def test_a_vendors_id_has_its_form(name: str) -> None:
     with pytest.raises(ValueError, match="x-<vendor>"):
@@ -453,6 +467,17 @@ def test_an_approval_is_asked_for_under_its_condition_alone_and_in_its_words() -
     assert failure(text, {"amount": 101, "who": "ann"}, registry=registry, ask=no).code == "step.denied"
     assert questions == ['pay 101 to ann {{nothing}}? (agent \'a\' with {"amount":101,"who":"ann"})']
     assert failure(text, {"who": "ann"}, registry=registry, ask=no).code == "policy.unresolved-path"
+
+
+def test_a_vendors_policy_cannot_pass_an_approval_by() -> None:
+    registry = registry_of(a=echo)
+    agf.policy("x-acme.one", registry=registry)(lambda input, agents: agents["a"](input))
+    flow = agf.load(
+        definition("execution_policy: {id: x-acme.one, config: {}}\n", APPROVED.format("true")), registry=registry
+    )
+    with pytest.raises(agf.DefinitionError) as caught:
+        run_virtual(agf.arun(flow, {}, registry=registry, ask=asked(True)[1]))
+    assert caught.value.code == "policy.approval"
 
 
 # --- limits of a definition ---

@@ -45,7 +45,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     steps = _steps(policy)
     unused = list(policy.space.unused(wanted_by_model=policy.id.text == "agf.react"))
     problems.extend(found for found in unused if found.severity == "warning")
-    refuses = (*refuses, *(found for found in unused if found.severity == "error"))
+    refuses = (*refuses, *(found for found in unused if found.severity == "error"), *policy.refuses)
     name, description = _text(root, "id"), _text(root, "description")
     label = name.text if name else ""
     return Flow(

@@ -168,6 +168,13 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
 def vendor(policy: Policy) -> tuple[Step, ...]:
     """A policy that somebody registered; its configuration is its own business (AGF-34)."""
     agents = tuple(agent.alias for agent in policy.space.agents.values()) if policy.space.declared else None
+    for agent in policy.space.agents.values():
+        if agent.permit is not None:  # its calls are somebody's own code: nobody could be asked before them
+            message = (
+                f"{policy.id.text!r} calls agent {agent.alias.text!r} by itself: nobody would be asked to approve it"
+            )
+            hint = "take the approval out, or use a standard policy"
+            policy.refuses.append(Diagnostic("policy.approval", message, agent.alias.span, hint))
     return (
         Invoke(
             id="policy",

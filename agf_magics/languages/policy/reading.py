@@ -36,6 +36,8 @@ class Policy:
     problems: Diagnostics
     taken: list[tuple[str, Taken]] = field(default_factory=list)
     """What is read of each alias's output."""
+    refuses: list[Diagnostic] = field(default_factory=list)
+    """What cannot be held, though the definition asks for it: a run is refused."""
 
     def items(self, key: str) -> list[Fields]:
         listed = self.config.fields.get(key)

@@ -70,7 +70,7 @@ class Whole:
     """The parent's whole input: what a vendor's policy is given."""
 
     __slots__ = ()
-    names: tuple[tuple[str, Span | None], ...] = ()
+    names: tuple[tuple[str, Span | None], ...] | None = None
 
     def build(self, frame: Frame, wanted: object = None) -> Value:
         return frame[PARENT]["input"]
