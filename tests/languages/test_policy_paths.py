@@ -223,3 +223,32 @@ def test_a_path_is_an_expression_language_of_its_own() -> None:
         agf.evaluate("path", "one.output", context)
     with pytest.raises(agf.StepError, match=r"policy\.unresolved-path"):
         agf.evaluate("path", "one.output.m", context)
+
+
+def test_a_schema_that_only_refers_is_what_it_refers_to() -> None:
+    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
+    fields = {"properties": {"f": {"$ref": "#/$defs/n"}, "g": {"default": 1}}, "required": ["g"]}
+    wanted = {"$ref": "#/$defs/o", "$defs": {"o": {"$ref": "#/$defs/p~1q"}, "p/q": fields, "n": {"type": "integer"}}}
+    assert delivery.build({"parent": {"input": {"a": 1}}}, wanted) == {"f": 1, "g": 1}
+    with pytest.raises(StepError, match="'f' of one needs a whole number, not text 'x'"):
+        delivery.build({"parent": {"input": {"a": "x"}}}, wanted)
+    nowhere = {"$ref": "#/$defs/none"}
+    assert delivery.build({"parent": {"input": {"a": "x"}}}, nowhere) == {"f": "x"}
+    circle = {"$ref": "#/$defs/o", "$defs": {"o": {"$ref": "#/$defs/o"}}}
+    assert delivery.build({"parent": {"input": {"a": "x"}}}, circle) == {"f": "x"}
+
+
+def test_two_runs_with_different_schemas_may_build_at_once() -> None:
+    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
+    text, number = ({"properties": {"f": {"type": kind, "default": kind}}} for kind in ("string", "integer"))
+    frame: Frame = {"parent": {"input": {}}}
+    assert [delivery.build(frame, wanted)["f"] for wanted in (text, number, text)] == ["string", "integer", "string"]
+
+
+def test_a_step_names_its_fields_with_their_places_and_the_paths_it_reads() -> None:
+    source = Source("test", "f: parent.input.a\ng: one.output.b")
+    paths = {"f": parse_path(source.span(3, 17), "policy_step"), "g": parse_path(source.span(21), "policy_step")}
+    delivery = Delivery("one", paths, {"f": source.span(0, 1), "g": source.span(18, 19)})
+    assert delivery.names == (("f", source.span(0, 1)), ("g", source.span(18, 19)))
+    read = [(ref.path, ref.span and ref.span.text) for ref in delivery.reads()]
+    assert read == [(("parent", "input", "a"), "parent.input.a"), (("one", "output", "b"), "one.output.b")]
