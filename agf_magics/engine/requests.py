@@ -11,6 +11,7 @@ from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..registry import Model, ModelFault, Offered, Request, Tool, Where, timed_out
+from ..registry.fingerprint import content
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .limits import Grant
@@ -68,6 +69,12 @@ class _Caller:
     @property
     def name(self) -> str:
         return self.answerer.name
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Who is asked, and how, as a digest; None for a model object, of which nobody knows what it is."""
+        who = self.answerer.model.address
+        return content([who, *self.asked._replace(messages=[])]) if who is not None else None
 
     async def function(self, **given: Value) -> Value:
         seconds = self.run.budget.limits.model_timeout

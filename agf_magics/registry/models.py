@@ -60,7 +60,12 @@ class Model:
         self.name = name
         self._base_url = base_url
         self._made = made
-        self._streams = False
+        self._given = made is not None
+
+    @property
+    def address(self) -> str | None:
+        """Its name, and where it is asked; None for a model object that somebody made."""
+        return None if self._given else f"{self.name} {self._base_url}"
 
     @property
     def ready(self) -> bool:

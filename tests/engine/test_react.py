@@ -330,6 +330,20 @@ def test_a_definitions_own_model_is_asked_where_none_is_configured(
     assert caught.value.code == "model.no-key"
 
 
+def test_an_agent_of_a_policy_may_be_a_model(registry: agf.Registry) -> None:
+    script = Script(text('{"n": 1}'))
+    gives = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    agf.model_agent("first", model=script.model(), gives=gives, registry=registry)
+    agf.model_agent("second", model=Script(text("ok")).model(), registry=registry)
+    steps = "[{agent: first}, {agent: second, input_mapping: {n: first.output.n, q: first.input.q}}]"
+    done = agf.run(
+        agf.load(f"id: agf.sequential\nconfig: {{steps: {steps}}}", "policy", registry=registry),
+        {"q": "?"},
+        registry=registry,
+    )
+    assert (done.output, done.sessions) == ("ok", 2)
+
+
 # --- time ---
 
 BUSY = ModelHTTPError(429, "m", {"error": {"message": "slow down"}})
@@ -499,6 +513,16 @@ def test_a_session_that_broke_off_is_taken_up_where_it_did(registry: agf.Registr
         done = resume(broken.run_id, registry=registry)
     assert (done.output, len(script.asked)) == ("5", 3)
     assert script.told("add") == ["5"]
+
+
+def test_an_equal_request_is_not_made_again_where_results_are_reused(registry: agf.Registry, tmp_path: Path) -> None:
+    agf.define(ASK, registry=registry)
+    with kept.journal_in(tmp_path), served(registry, ["5", "6"]) as server:
+        agf.run("sum", registry=registry)
+        assert agf.run("sum", registry=registry, reuse=True).output == "5"
+        assert len(server.requests) == 1
+        registry.choose("openai:another", server.url)
+        assert agf.run("sum", registry=registry, reuse=True).output == "6"
 
 
 def test_a_secret_that_was_not_kept_is_asked_of_the_model_again(registry: agf.Registry, tmp_path: Path) -> None:
