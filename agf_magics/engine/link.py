@@ -207,8 +207,8 @@ class _Linker:
                 self.arguments(step, held)
             return held
         if tool is None:
-            hint = suggest(name, [*self.registry.tools, *self.registry.flows], "registered tools")
-            self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, hint)
+            near = suggest(name, [*self.registry.tools, *self.registry.flows], "registered tools")
+            self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near)
             return None
         if doubts := tool.warnings:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in doubts)
