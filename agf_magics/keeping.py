@@ -43,7 +43,8 @@ def keep(run: Run) -> None:
         return
     settings, linked = current.settings, run.linked
     run.journal = Journal(store, secrets.randbits(62), run.run_id, settings.journal_value)
-    said = list(run.context.log) if run.context is not None and run.context.log is not None else None
+    context = run.context
+    said = (context.name, list(context.log or ())) if context is not None else ("", None)
     run.work = written(linked, run.input, said, run.limits, granted.get(), run.run_id, settings.journal_value)
     watch(run)
 

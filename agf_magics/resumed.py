@@ -13,7 +13,7 @@ from .define import all_findings, language_of, load
 from .engine.earlier import Earlier
 from .engine.events import Event, Question
 from .engine.gate import kernel_bound
-from .engine.history import Told, claim, give_back
+from .engine.history import Told, claim, leave
 from .engine.host import Asker
 from .engine.journal import Journal
 from .engine.limits import Limits, granted, refuse_inside
@@ -75,6 +75,30 @@ def take_up(
     behind: bool = False,
 ) -> Run:
     """`resume`, handed back at once: the caller must `wait` unless it runs ``behind``."""
+    made = claimed(run_id, input, answer, trust, registry, limits, ask, behind)
+    grant = granted.set(made.grant.narrow(granted.get().tools))
+    try:
+        made.begin(emitter(made.progress, on_event), enter=enter, behind=behind)
+    except BaseException:
+        assert made.journal is not None, "a run of the journal has one"
+        leave(made.journal.store, made.journal.num)
+        raise
+    finally:
+        granted.reset(grant)
+    return made
+
+
+def claimed(
+    run_id: str,
+    input: Mapping[str, Value] | None = None,
+    answer: Value = None,
+    trust: bool = False,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    ask: Asker | None = None,
+    behind: bool = False,
+) -> Run:
+    """A run that is ready to go on and nobody else's, not yet begun."""
     refuse_inside("resume")
     store = journal()
     try:
@@ -87,14 +111,6 @@ def take_up(
             raise refused("journal.running", f"run {run_id!r} was taken up somewhere else meanwhile")
     except Trouble as trouble:
         raise unusable(trouble) from None
-    grant = granted.set(made.grant.narrow(granted.get().tools))
-    try:
-        made.begin(emitter(made.progress, on_event), enter=enter, behind=behind)
-    except BaseException:
-        give_back(store, found.listed)
-        raise
-    finally:
-        granted.reset(grant)
     return made
 
 
@@ -127,7 +143,7 @@ def _made(
     if behind:
         problems.extend(kernel_bound(linked))
     problems.refuse()
-    context, moved = _context(flow, order, registry, one.run_id)
+    context, moved = _context(order, registry, one.run_id)
     problems.extend(moved)
     given = Given(_given(order, input, one.run_id), None, context)
     made = Run(linked, given, limits or order.limits, all_findings(tuple(problems)), dry=False)
@@ -153,18 +169,16 @@ def _given(order: Order, input: Mapping[str, Value] | None, run_id: str) -> Valu
     return {**order.input, **extra} if extra else order.input
 
 
-def _context(
-    flow: Flow, order: Order, registry: Registry, run_id: str
-) -> tuple[Context | None, tuple[Diagnostic, ...]]:
+def _context(order: Order, registry: Registry, run_id: str) -> tuple[Context | None, tuple[Diagnostic, ...]]:
     """The named context as it was when the run began: the kernel's own, unless others have added to it since."""
-    if flow.context is None:
+    if not order.context_name:
         return None, ()
-    context = registry.contexts.named(flow.context)
+    context = registry.contexts.named(order.context_name)
     moved = context.log is not None and context.last != run_id
     if moved:
-        context = Context(flow.context)
+        context = Context(order.context_name)
     context.log = order.context
-    message = f"the context {flow.context!r} has gone on since: what this run adds is not seen there"
+    message = f"the context {order.context_name!r} has gone on since: what this run adds is not seen there"
     return context, (Diagnostic("journal.context", message, severity="warning"),) if moved else ()
 
 

@@ -55,7 +55,9 @@ class Order(NamedTuple):
     secret: tuple[str, ...]
     """Fields of the input that were not kept because a tool takes them as secret."""
     context: Value
-    """The messages of its named context, as they were; None: it had none."""
+    """The messages of its named context, as they were."""
+    context_name: str
+    """Empty: it has none."""
     limits: Limits
     grant: Grant
     version: str
@@ -118,8 +120,10 @@ def flows_of(callee: object) -> Iterator[Linked]:
             yield from flows_of(one)
 
 
-def written(linked: Linked, input: Value, context: Value, limits: Limits, grant: Grant, run_id: str, most: int) -> str:
-    """The work order as JSON."""
+def written(
+    linked: Linked, input: Value, context: tuple[str, Value], limits: Limits, grant: Grant, run_id: str, most: int
+) -> str:
+    """The work order as JSON; ``context``: the name of its context and what that says."""
     flows = reached(linked)
     numbers = {id(each): number for number, each in enumerate(flows)}
     inputs, _ = hidden_by(linked)
@@ -134,7 +138,8 @@ def written(linked: Linked, input: Value, context: Value, limits: Limits, grant:
         "schemas": list(_schemas(flows)),
         "input": _packed(kept, run_id, "input", most),
         "secret": sorted(secret),
-        "context": _packed(context, run_id, "context", most),
+        "context": _packed(context[1], run_id, "context", most),
+        "context_name": context[0],
         "limits": asdict(limits),
         "identity": grant.identity,
         "tools": sorted(grant.tools) if grant.tools is not None else None,
@@ -173,6 +178,7 @@ def read(text: str, run_id: str, trust: bool | None = None) -> Order:
             unkept=why or lost,
             secret=tuple(found["secret"]),
             context=context,
+            context_name=found["context_name"],
             limits=Limits(**{name: most for name, most in found["limits"].items() if name in known}),
             grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
             version=found["version"],

@@ -106,11 +106,9 @@ def claim(store: Store, one: Listed) -> bool:
     return store.write_now(CLAIM, (store.owner.name, one.num, one.owner, status)) == 1
 
 
-def give_back(store: Store, one: Listed) -> None:
-    """Undo `claim`: the run could not be begun. Raises Trouble."""
-    status = "running" if one.status == "interrupted" else one.status
-    sql = "UPDATE runs SET owner=?, status=?, ended=?, taken=taken-1 WHERE num=? AND owner=?"
-    store.write_now(sql, (one.owner, status, one.ended, one.num, store.owner.name))
+def leave(store: Store, num: int) -> None:
+    """A run that was claimed could not be begun: it is interrupted again. Raises Trouble."""
+    store.write_now("UPDATE runs SET owner='' WHERE num=? AND owner=?", (num, store.owner.name))
 
 
 def forget(store: Store, nums: list[int]) -> None:

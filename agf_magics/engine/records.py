@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -10,8 +12,11 @@ from ..flow.values import Value
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
 from . import events as ev
-from .pickles import encode, unpack
+from .pickles import encode, unpack, weigh
 from .store import Trouble, crc
+
+MOST_SAID = 10_000
+"""Letters of an exception's arguments that are kept."""
 
 SPLIT = "\x1f"
 """Between the attempts around a call."""
@@ -126,12 +131,12 @@ def error_json(error: BaseException) -> str:
     else:
         found["said"].append(["step.failed", f"{type(error).__name__}: {error}", None, None, "error"])
     if error.__cause__ is not None:
-        found["cause"] = type(error.__cause__).__name__
+        found["cause"] = _cause_json(error.__cause__)
     return encode(found)
 
 
 def error_from(text: str, sources: Iterable[Source]) -> StepError:
-    """The failure again; its places are those of ``sources``. Its cause is only named."""
+    """The failure again; its places are those of ``sources``, its cause is one that looks like it."""
     found = json.loads(text)
     known = {source.name: source for source in sources}
     said = []
@@ -143,4 +148,24 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
     if found["at"] is not None:
         error.at = tuple(found["at"])
         error.where = ev.at_text(error.at)
+    error.__cause__ = _cause(*found["cause"]) if "cause" in found else None
     return error
+
+
+def _cause_json(cause: BaseException) -> list[Value]:
+    """The class, what it says, and what it was made of where that is JSON and the class is Python's own."""
+    try:
+        text, made_of = str(cause), list(cause.args)
+    except Exception:  # somebody's class
+        text, made_of = "", []
+    return [type(cause).__name__, text, made_of if 0 <= weigh(made_of) <= MOST_SAID else None]
+
+
+def _cause(name: str, text: str, made_of: list[Value] | None) -> BaseException:
+    """Like the exception that it was: its class by its name, without what else it carried."""
+    known = getattr(builtins, name, None)
+    if made_of is not None and isinstance(known, type) and issubclass(known, Exception):
+        with contextlib.suppress(Exception):
+            return known(*made_of)
+    made: BaseException = type(name, (Exception,), {})(text)
+    return made

@@ -14,6 +14,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from agf_magics.engine.store import Store
 from agf_magics.engine.threads import Workers
 
 T = TypeVar("T")
@@ -63,6 +64,8 @@ class _Selector(selectors.DefaultSelector):
             if ready:
                 return ready
             assert time.monotonic() < until, "nothing is ready and no thread came back: this would wait for ever"
+        for store in list(Store._open.values()):  # what waits for the disk does not wait for the clock
+            store.flush()
         ready = super().select(0)  # a thread tells of its end before it is counted as back
         if not ready:
             self._loop.now += timeout

@@ -1,0 +1,120 @@
+"""Every vector of every language, its journal cut after its lines: taken up again it comes to the same end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.launch import emitter
+from agf_magics.resumed import claimed
+from tests.engine import kept
+from tests.engine.pipeline_case import Tools, limits_of
+from tests.engine.pipeline_case import registry_of as pipeline_registry
+from tests.engine.policy_case import Agents
+from tests.engine.virtual_time import run_virtual
+from tests.languages.graph_case import registry_of as graph_registry
+from tests.languages.test_plan_runs import Case, undated
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+CUTS = 4
+"""Places at which a journal is cut, at most."""
+
+OUTSIDE = ("state[", "state.", "meet(", "global ", "__defaults__", "next(", "pop(", "append(", "setdefault(")
+"""What a row's tools keep outside of the run: that is not what it was when somebody takes the run up in another world."""
+
+
+def rows(language: str) -> Iterator[Any]:
+    for row in json.loads((VECTORS / f"{language}_runs.json").read_text("utf-8"))["rows"]:
+        sources = json.dumps([row.get("tools"), row.get("agents"), row.get("agent")])
+        if "model" not in row and not any(word in sources for word in OUTSIDE) and not row.get("self_register"):
+            yield pytest.param(language, row, id=f"{language}: {row['id']}")
+
+
+class World:
+    """What a row needs to be run: made anew for every session, as a kernel is."""
+
+    def __init__(self, language: str, row: dict[str, Any]) -> None:
+        self.language, self.row = language, row
+        self.case = Case(row) if language == "plan" else None
+        self.ask = None
+        match language:
+            case "pipeline":
+                self.registry = pipeline_registry(row, Tools())
+            case "policy":
+                self.registry = Agents(row).registry()
+            case "graph":
+                self.registry = graph_registry(row)
+                answers = iter(row.get("answers", ()))
+                self.ask = (lambda question: next(answers)) if "answers" in row else None
+            case _:
+                assert self.case is not None
+                self.registry = self.case.registry
+
+    def run(self) -> agf.Run:
+        text = self.case.text if self.case else self.row["text"]
+        flow = agf.load(text, self.language, registry=self.registry)
+        limits = limits_of(self.row) if self.language == "pipeline" else None
+        given = None if self.language == "plan" else self.row["input"]
+        return self._virtual(agf.arun(flow, given, registry=self.registry, limits=limits, raises=False, ask=self.ask))
+
+    def take_up(self) -> agf.Run:
+        """Go on with the only run of the journal; the person who had answered is asked nothing twice."""
+        if self.case:
+            self.case.registry.contexts.remove("p") if "p" in self.case.registry.contexts else None
+        (one,) = agf.runs()
+        made = claimed(one.run_id, registry=self.registry, ask=self.ask)
+
+        async def main() -> agf.Run:
+            await made.here(emitter(made.progress, None))
+            return made
+
+        return self._virtual(main())
+
+    def _virtual(self, work: Any) -> agf.Run:
+        async def main() -> agf.Run:
+            run: agf.Run = await work
+            await asyncio.sleep(1000)  # what was fired comes to its end
+            return run
+
+        return run_virtual(main())
+
+    def told(self, run: agf.Run) -> Any:
+        error = (run.error.code, run.error.diagnostic.message, run.error.where) if run.error else None
+        log = [undated(message) for message in self.case.log or ()] if self.case else None
+        return run.status, repr(run.output), repr(dict(run.stores)) if not self.case else None, error, log
+
+
+@pytest.mark.parametrize(("language", "row"), [*rows("pipeline"), *rows("policy"), *rows("plan"), *rows("graph")])
+def test_a_vector_cut_anywhere_comes_to_the_same_end(
+    language: str, row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in row.get("files", {}).items():
+        Path(name).write_text(text, encoding="utf-8")
+    with kept.journal_in(tmp_path / "whole") as whole:
+        first = World(language, row)
+        try:
+            wanted = first.told(first.run())
+        except agf.DefinitionError:
+            return  # nothing was started
+        assert whole.exists()
+        count = len(kept.lines(whole))
+        places = sorted({round(count * part / CUTS) for part in range(CUTS + 1)})
+        cuts = [(after, kept.cut(whole, after, tmp_path / f"cut{after}")) for after in places]
+    for after, path in cuts:
+        with kept.journal_in(path.parent):
+            world = World(language, row)
+            done = sum(what in ("finished", "failed", "answered", "fired") for what, *_ in kept.lines(path))
+            run = world.take_up()
+            assert world.told(run) == wanted, f"after {after} of {count} lines"
+            assert sum(step.earlier for step in run.steps.values()) <= done
+
+
+def test_the_vectors_are_there() -> None:
+    assert all(len(list(rows(language))) > 10 for language in ("pipeline", "policy", "plan", "graph"))
