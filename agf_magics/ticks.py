@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from .define import load
-from .engine.events import Event
+from .engine.events import Event, Warned
 from .engine.limits import Limits
+from .engine.perform import clock
 from .flow.values import Value, isolate, type_name
 from .handle import Run
 from .launch import begin
@@ -51,7 +52,8 @@ def ticks(
             break
     else:
         message = f"no plan of the first {max_ticks} had an output"
-        runs[-1].warn(Diagnostic("run.max-ticks", message, hint="max_ticks=… allows more", severity="warning"))
+        found = Diagnostic("run.max-ticks", message, hint="max_ticks=… allows more", severity="warning")
+        runs[-1].progress.apply(Warned(clock(), found))
     if raises:
         runs[-1].result()
     return tuple(runs)

@@ -1,6 +1,5 @@
 """Plans: calls that feed each other through a log of messages."""
 
-from .lines import lines, messages
 from .load import load
 from .log import Log
 from .messages import Message, branch, said
@@ -17,9 +16,7 @@ __all__ = [
     "Reference",
     "as_log",
     "branch",
-    "lines",
     "load",
-    "messages",
     "resolve",
     "said",
 ]

@@ -108,7 +108,7 @@ def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
         return Compute(id=call.id, word="latent", label=label, span=call.span, value=Answer(call.span, call.answer))
     return Invoke(
         id=call.id,
-        word="call",
+        word="delegate" if call.delegate else "tool",
         label=label,
         span=call.tool.span,
         kind="flow" if call.delegate else "tool",
