@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..flow.frame import Frame
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
-from ..flow.values import Value
+from ..flow.values import Value, isolate
 from ..registry import Model, ModelFault, Offered, Request, Tool, Where, timed_out
 from ..registry.fingerprint import content
 from ..text.diagnostics import Diagnostic, StepError
@@ -74,7 +74,8 @@ class _Caller:
     def fingerprint(self) -> str | None:
         """Who is asked, and how, as a digest; None for a model object, of which nobody knows what it is."""
         who = self.answerer.model.address
-        return content([who, *self.asked._replace(messages=[])]) if who is not None else None
+        rest: list[Value] = [*self.asked._replace(messages=[], tools=()), *map(list, self.asked.tools)]
+        return content([who, *map(isolate, rest)]) if who is not None else None
 
     async def function(self, **given: Value) -> Value:
         seconds = self.run.budget.limits.model_timeout
