@@ -241,6 +241,18 @@ def test_a_field_that_the_interface_does_not_have_is_warned_about() -> None:
     assert codes(document(fine, interface=interface)) == []
 
 
+def test_a_property_that_no_path_reads_may_be_called_anything() -> None:
+    interface = "{input: {type: object, properties: {my-field: {}, topic: {}}}, output: {}}"
+    assert codes(document(sequential("{agent: a, input_mapping: {q: parent.input.topic}}"), interface=interface)) == []
+
+
+def test_the_object_form_reaches_an_agent_called_like_a_strategy() -> None:
+    text = document(sequential("{agent: last}", "{agent: b}", more=", output_from: {agent: last}"), agents="last b")
+    step = only(loaded(text), Compute)
+    frame = {"last": {"output": "from last"}, "b": {"output": "from b"}}
+    assert step.value.evaluate(frame) == "from last"
+
+
 def test_a_loops_condition_may_read_all_its_steps_and_nothing_else() -> None:
     when = "exit_condition: [{args_match: {b.output.n: 1}}, {args_match: {c.output.n: 1}}]"
     text = document(f"{{id: agf.loop, config: {{steps: [{{agent: a}}, {{agent: b}}], {when}}}}}")
