@@ -18,8 +18,10 @@ import agf_magics as agf
 from agf_magics import __main__, settings
 from agf_magics.engine import events
 from agf_magics.flow.misfits import KINDS
+from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
+from agf_magics.languages.plan import words as plan_words
 from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import SHARED, AgfMagics
@@ -173,6 +175,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "run_pipeline_inline_async",
         "run_result",
     ),
+    "plans": ("context", "NamedContext", "ticks", "branch", "Message"),
     "decorators": ("tool", "agent", "model_agent"),
     "things": ("Flow", "Run", "Limits", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
@@ -291,6 +294,30 @@ def _policy_meaning(field: Mapping[str, Any]) -> str:
     return re.sub(r"(\{\{[^}]*\}\}|\.\[\]|agf\.\*|x-VENDOR\.NAME)", r"`\1`", told)
 
 
+GRAPH_KINDS: Mapping[str, graph_words.Kind] = {
+    kind.name.replace(" ", "_"): kind
+    for kind in (
+        *graph_words.NODES.values(), graph_words.GRAPH, graph_words.EDGE, graph_words.TOOL, graph_words.STATE_KEY,
+        graph_words.CONFIG, graph_words.DEFAULTS,
+    )
+}  # fmt: skip
+
+
+def graph(name: str) -> str:
+    """The keys of a graph's node, of an edge, of the graph itself."""
+    rows = [
+        (f"`{key.name}`", "yes" if key.required else "no", _code(graph_words.TAKES[key.takes]), _code(key.doc))
+        for key in GRAPH_KINDS[name].keys.values()
+    ]
+    return _table(("key", "required", "takes", "what it does"), rows)
+
+
+def graph_names(what: str) -> str:
+    """Names of graphs that have a line each."""
+    told: Mapping[str, str] = {"reducers": graph_words.REDUCERS, "built-in": graph_words.BUILT_IN}[what]
+    return _table(("name", "meaning"), ((f"`{name}`", _code(text)) for name, text in told.items()))
+
+
 def command_line() -> str:
     (acts,) = (action for action in __main__._parser()._actions if isinstance(action, argparse._SubParsersAction))
     parts = []
@@ -308,7 +335,21 @@ def _argument(action: argparse.Action) -> tuple[str, str]:
     return f"`{written}{value}`", f"{action.help}{_again(isinstance(action, argparse._AppendAction))}"
 
 
+def plan_keys(which: str) -> str:
+    keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which]
+    required = {"document": ("calls",), "call": ("_tool",)}[which]
+    rows = ((f"`{key.name}`", "yes" if key.name in required else "no", key.takes, key.doc) for key in keys.values())
+    return _table(("key", "required", "takes", "what it does"), rows)
+
+
+def plan_methods() -> str:
+    return _table(("`_outputMethod`", "what becomes of the result"),
+                  ((f"`{name}`", told) for name, told in plan_words.METHOD_DOCS.items()))  # fmt: skip
+
+
 TABLES: Mapping[str, Callable[..., str]] = {
+    "plan": plan_keys,
+    "plan-methods": plan_methods,
     "step": step,
     "document": document,
     "target": target,
@@ -319,6 +360,8 @@ TABLES: Mapping[str, Callable[..., str]] = {
     "view-settings": view_settings,
     "api": api,
     "policy": policy,
+    "graph": graph,
+    "graph-names": graph_names,
     "events": event_list,
     "command-line": command_line,
 }

@@ -16,6 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import agf_magics as agf
 from agf_magics.engine.events import Event
 from agf_magics.engine.progress import Row
+from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.policy import SCHEMA
@@ -132,6 +133,16 @@ def test_targets_and_reserved_keys_are_described() -> None:
 def test_types_of_fields_and_functions_are_described() -> None:
     assert all(f"| `{name}` |" in SITE["reference/schemas.md"] for name in words.FIELD_TYPES)
     assert all(f"| `{name}(" in SITE["reference/r1.md"] for name in COMBINATORS)
+
+
+def test_every_kind_of_a_graph_has_its_table_and_every_node_an_example() -> None:
+    page = (DOCS / "reference" / "graphs.md").read_text(encoding="utf-8")
+    asked = {found[2] for found in tables.MARK.finditer(page) if found[1] == "graph"}
+    assert asked == set(tables.GRAPH_KINDS)
+    shown = [block.text for block in blocks(page) if block.language in ("yaml graph", "ipython")]
+    for name in graph_words.NODES:
+        assert any(f"type: {name}" in text for text in shown), name
+    assert all(f"`{name}`" in SITE["reference/graphs.md"] for name in (*graph_words.TYPES, *graph_words.REDUCERS))
 
 
 def test_every_part_of_a_policy_document_has_its_table() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -261,3 +262,24 @@ def test_whatever_a_condition_is_it_is_refused_or_it_holds_or_not(text: str, sta
     else:
         assert evaluate_condition(text, state) in (True, False)
     assert _typed(state) == _typed(before)
+
+
+def test_what_is_absent_equals_null() -> None:
+    assert evaluate_condition("absent == null", {})
+    assert not evaluate_condition("absent != null", {})
+
+
+def test_the_page_of_conformance_names_what_exists() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "graph-conformance.md").read_text("utf-8")
+    rows = {row["id"] for path in ("graph_runs", "graph_documents") for row in
+            json.loads((VECTORS / f"{path}.json").read_text("utf-8"))["rows"]}  # fmt: skip
+    rows |= {row["id"] for row in (*VALUES, *CONDITIONS)}
+    held = [line.split("|")[-2] for line in page.splitlines() if line.startswith("| ") and not line.startswith("| row")]
+    named = {name for cell in held for name in re.findall(r"`([\w:.-]+)`", cell) if "-" in name or "::" in name}
+    assert len(named) > 150
+    for name in named:
+        path, _, test = name.partition("::")
+        found = test in Path(__file__).with_name(path).read_text("utf-8") if test else name in rows
+        assert found, name
+    decisions = [f"C{number}" for number in range(1, 22)] + [f"Y{number}" for number in range(1, 13)]
+    assert all(re.search(rf"^\| (?:.*\b)?{name}\b", page, re.MULTILINE) for name in decisions)

@@ -355,3 +355,15 @@ def test_two_nodes_of_a_round_cannot_write_one_key() -> None:
     text = f"nodes: {{a: {node}, b: {node}}}\nedges: [{{from: START, to: [a, b]}}]"
     with pytest.raises(agf.StepError, match=r"graph\.write-conflict"):
         graph(text, agf.Registry())
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [("{state.n / 0}", ZeroDivisionError), ("{state.n + 'x'}", TypeError), ("{state.n * state.n}", ValueError)],
+)
+def test_an_error_of_an_expression_is_the_cause_of_the_nodes(value: str, cause: type[Exception]) -> None:
+    text = one(f'{{type: passthrough, output: {{n: "{value}"}}}}')
+    with pytest.raises(agf.StepError, match=r"graph\.value-failed") as caught:
+        graph(text, agf.Registry(), {"n": 1 << 60_000})
+    assert type(caught.value.__cause__) is cause
+    assert caught.value.diagnostic.span is not None
