@@ -62,8 +62,8 @@ class BackgroundMagics(Magics):
         unwanted, word = said.word("--cancel"), said.word("RUN")
         if unwanted is not None:
             run = _run(unwanted)
+            print(f"{run.run_id} has ended: {run.status}" if run.done else f"cancelling {run.run_id}")
             run.cancel("%runs --cancel")
-            print(f"cancelling {run.run_id}" if not run.done else f"{run.run_id} has ended: {run.status}")
         if "--wait" in said:
             for run in [_run(word)] if word is not None else launch.live.running:
                 run.wait() if run.behind else None
