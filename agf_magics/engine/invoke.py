@@ -167,12 +167,25 @@ async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, sc
     if linked.agent is not None:  # the identity is the agent's; it only ever narrows (decision A12)
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
     inner = scope._replace(linked=linked, before=at, grant=grant, calls=scope.calls + 1, meters=meters)
-    value = (await in_time(linked.flow, run.flow(inner, Given(given, pipe)))).output
+    value = (await _within(step, in_time(linked.flow, run.flow(inner, Given(given, pipe))))).output
     if step.gives is not None:
         _must_conform(value, step, scope.linked)
     if not step.keeps:
         return value
     return More(value, given if linked.agent is None else given.get("input"))
+
+
+async def _within(step: Invoke, work: Awaitable[Ended]) -> Ended:
+    """Do ``work`` within the seconds that the step allows."""
+    if step.timeout is None:
+        return await work
+    try:
+        async with asyncio.timeout(step.timeout) as deadline:
+            return await work
+    except TimeoutError:
+        assert deadline.expired(), "what user code raises is no bare TimeoutError here"
+    message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
+    raise StepError(Diagnostic("step.timeout", message, step.name.span or step.span, "its step says so"))
 
 
 def metered(flow: Flow, calls: int) -> tuple[Meter, ...]:

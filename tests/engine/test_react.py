@@ -8,6 +8,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -401,6 +402,20 @@ def test_a_model_that_says_nothing_is_given_up(registry: agf.Registry) -> None:
     assert done.error is not None
     assert done.error.code == "model.timeout"
     assert took == pytest.approx(100, abs=0.1)
+
+
+def test_a_step_that_a_model_answers_may_take_so_long(registry: agf.Registry) -> None:
+    async def silent(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await asyncio.sleep(10_000)
+        raise AssertionError("nobody waits so long")
+
+    registry.choose(FunctionModel(silent))
+    flow = agf.load(ASK, registry=registry)
+    (step,) = flow.body.steps
+    hasty = replace(flow, body=replace(flow.body, steps=(replace(step, timeout=20.0),)))
+    done = run_virtual(agf.arun(hasty, registry=registry, raises=False))
+    assert done.error is not None
+    assert (done.error.code, done.error.diagnostic.message) == ("step.timeout", "'agent' took longer than 20 s")
 
 
 def test_a_run_is_cancelled_while_a_model_thinks(registry: agf.Registry) -> None:

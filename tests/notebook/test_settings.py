@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agf_magics.notebook.config import AgfMagics, BadSetting
+from agf_magics.registry import default
 from agf_magics.settings import Settings, current
 from agf_magics.text.diagnostics import AgfError
 from tests.notebook.conftest import LONGEST, Shell, code
@@ -48,6 +49,16 @@ def test_the_shell_is_off_until_it_is_turned_on(shell: Shell) -> None:
     assert "%config AgfMagics.allow_shell = True" in shown.out
     shell.good("%config AgfMagics.allow_shell = True")
     assert shell.good(cell).value.output["stdout"].strip() == "on"
+
+
+def test_the_model_is_chosen_and_forgotten(shell: Shell) -> None:
+    shell.good("%config AgfMagics.model = 'ollama:qwen3'")
+    assert repr(default().model) == "<Model ollama:qwen3>"
+    shell.good("%config AgfMagics.model = ''")
+    assert default().model is None
+    shell.good("%config AgfMagics.model = 'ollama:qwen3'")
+    shell.good("%unload_ext agf_magics")
+    assert default().model is None
 
 
 def test_every_setting_is_a_trait_with_the_same_default() -> None:
