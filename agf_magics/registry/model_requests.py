@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic_ai import messages as said
 from pydantic_ai.direct import model_request, model_request_stream
@@ -22,6 +22,10 @@ from .models import Offered, Request
 
 WRAPPED = "answer"
 """The one field of the object that an answer which is no object is asked for in: providers want an object."""
+
+KEPT = ("kind", "parts", "provider_name", "provider_url", "canonical_system", "provider_details",
+        "provider_response_id", "model_name")  # fmt: skip
+"""What of a reply its provider may want to see again."""
 
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _SETTINGS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_output_tokens": "max_tokens",
@@ -169,7 +173,8 @@ def _history(request: Request, names: _Names) -> list[said.ModelMessage]:
             waiting = []
         elif message["role"] == "tool":
             name = names.answer if message["tool"] == "" else names.of(message["tool"])
-            waiting.append(said.ToolReturnPart(name, message["text"], message["id"]))
+            outcome: Literal["success", "failed"] = "failed" if message["failed"] else "success"
+            waiting.append(said.ToolReturnPart(name, message["text"], message["id"], outcome=outcome))
         else:
             waiting.append(said.UserPromptPart(message["text"]))
     return [*found, said.ModelRequest(parts=waiting)]
@@ -198,7 +203,8 @@ def _reply(response: said.ModelResponse, request: Request, names: _Names) -> dic
     if response.finish_reason == "length":
         reply["cut"] = True
     if any(not _plain(part) for part in response.parts):
-        (reply["kept"],) = said.ModelMessagesTypeAdapter.dump_python([response], mode="json")
+        (whole,) = said.ModelMessagesTypeAdapter.dump_python([response], mode="json")
+        reply["kept"] = {name: whole[name] for name in KEPT if whole.get(name) is not None}
     return reply
 
 
