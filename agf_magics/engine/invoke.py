@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ..flow.frame import Ended, Frame, Given
 from ..flow.schemas import conform, json_schema
-from ..flow.steps import Flow, Invoke, Repeat
+from ..flow.steps import Flow, Invoke, Name, Repeat
 from ..flow.values import TooDeep, Value, isolate
 from ..registry import Agent, Tool, Transform, reply, shown_arguments
 from ..text.diagnostics import Diagnostic, StepError, suggest
@@ -41,7 +41,8 @@ async def _picked(run: Performer, step: Invoke, choice: Choice, frame: Frame, sc
     if callee is None:
         hint = suggest(str(name), choice.callees, "the names to choose from") or "there is nothing to choose from"
         raise StepError(Diagnostic("step.not-among", f"there is no {step.kind} {name!r} here", step.name.span, hint))
-    return cast(Value, await CALL[type(callee)](run, step, callee, frame, scope, index))
+    chosen = replace(step, name=Name(name, step.name.span))  # what is said of the call is said of what was chosen
+    return cast(Value, await CALL[type(callee)](run, chosen, callee, frame, scope, index))
 
 
 async def _nobody(run: Performer, step: Invoke, callee: None, frame: Frame, scope: Scope, index: Index) -> Value:

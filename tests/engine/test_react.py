@@ -321,6 +321,23 @@ def test_an_alias_means_the_tool_of_its_name_and_a_run_says_which_model_answered
     assert "'openai:gpt-4o'" in done.note
 
 
+@pytest.mark.parametrize(("answer", "told"), [(True, "5"), (False, "Error: 'plus' was not called: it was denied")])
+def test_a_call_is_made_when_a_person_approves_it(registry: agf.Registry, answer: bool, told: str) -> None:
+    text_ = (POLICY % "{}").replace("name: add}", "name: add, approval: true}")
+    script = Script(call(("plus", {"x": 2, "y": 3})), text("ok"))
+    registry.choose(script.model())
+    asked: list[str] = []
+
+    def ask(question: Any) -> bool:
+        asked.append(question.text)
+        return answer
+
+    done = agf.run(agf.load(text_, "policy", registry=registry), {"q": "?"}, registry=registry, ask=ask)
+    assert (done.output, len(asked)) == ("ok", 1)
+    assert "plus" in asked[0]
+    assert script.told("plus")[0].startswith(told)
+
+
 def test_a_definitions_own_model_is_asked_where_none_is_configured(
     registry: agf.Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
