@@ -30,6 +30,8 @@ class Graph(NamedTuple):
     keys: Keys
     limits: Collection[str]
     """The nodes that may run only so often."""
+    exits: Mapping[str, str]
+    """Where those lead to then."""
     items: Mapping[str, str]
     """What a map calls its item, by node."""
     declares: bool
@@ -126,7 +128,8 @@ def mixed_edges(reader: Reader, graph: Graph) -> None:
 
 def unreached(reader: Reader, graph: Graph) -> None:
     """graph.unreachable: a node that no way leads to."""
-    reached = _distances(graph, [START])
+    ways = [*graph.edges, *(Edge(name, exit) for name, exit in graph.exits.items())]
+    reached = _distances(ways, [START])
     for name, span in graph.spans.items():
         if name not in reached:
             hint = f"an edge leads to it: {{from: …, to: {name}}}"
@@ -137,7 +140,7 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
     """graph.uneven-join: a node that branches of one fork reach in different rounds runs several times."""
     told: set[str] = set()
     for edges in outgoing(graph.edges).values():
-        ways = [_distances(graph, [edge.target]) for edge in edges if is_plain(edge) and edge.target != END]
+        ways = [_distances(graph.edges, [edge.target]) for edge in edges if is_plain(edge) and edge.target != END]
         for index, one in enumerate(ways):
             for other in ways[index + 1 :]:
                 common = sorted(one.keys() & other.keys(), key=lambda name: max(one[name], other[name]))
@@ -179,9 +182,9 @@ def routers(reader: Reader, graph: Graph) -> None:
 RULES = (written_keys, read_keys, adds_itself, mixed_edges, unreached, uneven_joins, endless, routers)
 
 
-def _distances(graph: Graph, begin: Iterable[str]) -> dict[str, int]:
+def _distances(edges: Collection[Edge], begin: Iterable[str]) -> dict[str, int]:
     """How many rounds it is at least to each node."""
-    out = outgoing(graph.edges)
+    out = outgoing(edges)
     found = dict.fromkeys(begin, 0)
     waiting = deque(found)
     while waiting:

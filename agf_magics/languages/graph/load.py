@@ -73,7 +73,8 @@ class _Loading:
             return None
         keys = Keys(_with_written(declared, built))
         limits: dict[str, tuple[Span, int]] = given.get("loop_limits") or {}
-        graph = Graph(built, self.spans, edges, keys, tuple(limits), self.items, given.get("state") is not None)
+        exits = {node: place.text for node, place in (given.get("loop_exits") or {}).items()}
+        graph = Graph(built, self.spans, edges, keys, tuple(limits), exits, self.items, "state" in given)
         lint(self.reader, graph)
         return self.made(given, built, edges, keys, limits)
 
