@@ -30,6 +30,9 @@ SAID_BY = {
     "languages/pipeline/steps.py": "pipeline",
     "languages/pipeline/schema_documents.py": "schema",
     "files.py": "file",
+    "languages/plan/calling.py": "plan",
+    "languages/plan/document.py": "plan",
+    "languages/plan/load.py": "plan",
     **{
         f"languages/graph/{name}.py": "graph"
         for name in (
@@ -67,6 +70,7 @@ COMPOSED = {
     ("languages/graph/reading.py", "graph.{what}"): (),
     ("languages/graph/tokens.py", "graph.{what}"): (),
     ("languages/pipeline/body.py", "pipeline.{what}"): (),
+    ("languages/plan/document.py", "plan.{what}"): (),
     ("languages/pipeline/schema_documents.py", "schema.{code}"): (),
     ("notebook/config.py", "magic.{what}"): (),
     ("notebook/magics.py", "magic.{what}"): (),

@@ -201,7 +201,8 @@ def session(shell: InteractiveShell) -> Iterator[Session]:
     before = dict(shell.user_ns)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for shelf in (
-            registry.tools, registry.agents, registry.flows, registry.schemas, registry.transforms, registry.policies
+            registry.tools, registry.agents, registry.flows, registry.schemas, registry.transforms, registry.policies,
+            registry.contexts,
         ):  # fmt: skip
             for name in list(shelf):
                 if name not in BUILT_IN:

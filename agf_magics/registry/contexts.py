@@ -27,8 +27,8 @@ class Context:
         try:
             self._free.pop()
         except IndexError:
-            message = f"the context {self.name!r} is in use by the run {self.holder!r}"
-            hint = "wait for it or cancel it; or give this plan a context of its own"
+            message = f"another run adds to the context {self.name!r}"
+            hint = "%runs lists it: wait for it or cancel it; or give this plan a context of its own"
             raise DefinitionError(Diagnostic("run.context-busy", message, hint=hint)) from None
         self.holder = self.last = run_id
 

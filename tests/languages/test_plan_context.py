@@ -478,3 +478,10 @@ def test_every_call_that_starts_ends_once(registry: agf.Registry) -> None:
     assert sorted(ends) == sorted((f"calls[{i}]",) for i in range(60))
     assert done.status == "error"
     assert not [event for event in told if isinstance(event, FiredEnded)]
+
+
+def test_plain_functions_of_one_plan_run_at_once(registry: agf.Registry) -> None:
+    together = threading.Barrier(3)
+    agf.tool(lambda: together.wait(60) >= 0, name="meet", registry=registry)
+    text = plan(*(f"_tool: meet, _outputPath: †state.x{i}" for i in range(3)))
+    assert run(text, registry).stores == {"state": {"x0": True, "x1": True, "x2": True}}

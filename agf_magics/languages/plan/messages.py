@@ -59,7 +59,8 @@ class Branch:
 def branch(which: int | str, value: Value) -> Branch:
     """What a tool returns to choose an alternative of its ``_outputPath``: by number, from 0, or as it is written.
 
-    return branch("†state.error", {"code": "closed"})
+    >>> branch("†state.error", {"code": "closed"})
+    Branch(which='†state.error', value={'code': 'closed'})
     """
     if isinstance(which, bool) or not isinstance(which, int | str):
         raise TypeError(f"an alternative is a number or a path, not {which!r}")
