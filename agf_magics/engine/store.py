@@ -283,8 +283,6 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
 def _tell(batch: list[Wish], trouble: Trouble | None) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for wish in batch:
-        if wish.done is not None:
-            wish.done()
         if wish.waits is not None:
             by_loop.setdefault(wish.waits.get_loop(), []).append(wish.waits)
         elif trouble is not None and wish.failed is not None:
@@ -292,6 +290,9 @@ def _tell(batch: list[Wish], trouble: Trouble | None) -> None:
     for loop, waiting in by_loop.items():
         with contextlib.suppress(RuntimeError):  # a loop that was closed waits for nothing
             loop.call_soon_threadsafe(_wake, waiting, trouble)
+    for wish in batch:
+        if wish.done is not None:
+            wish.done()
 
 
 def _wake(waiting: list[asyncio.Future[None]], trouble: Trouble | None) -> None:
