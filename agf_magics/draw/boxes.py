@@ -115,10 +115,13 @@ class Scene:
         yield from _frames(self.parts)
 
 
-def box(step: Step, many: bool, part: str = "", head: bool = False, note: str = "") -> Box:
-    """``part``: what part of its frame it is; ``note``: what is said of it where it stands."""
+def box(step: Step, many: bool, part: str = "", head: bool = False, note: str = "", name: str = "") -> Box:
+    """``part``: what part of its frame it is; ``note``: what is said of it where it stands; ``name``: what it is called
+    there, where that is not its label."""
+    if name and step.label != name:
+        part = line(step.label, 32)
     kicker = f"{look.kind(step.word).glyph} {line(step.word, 24)}{f' · {part}' if part else ''}"
-    name = look.fitted(line(step.label, 60), POINTS_NAME, LONGEST)
+    name = look.fitted(line(name or step.label, 60), POINTS_NAME, LONGEST)
     told = " · ".join(bit for bit in (how(step), note) if bit)
     return Box(id=step.id, word=step.word, kicker=kicker, name=name, note=told, head=head, many=many, step=step)
 

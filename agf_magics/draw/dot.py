@@ -103,7 +103,8 @@ def _arrow(arrow: Arrow, place: int, boxes: Places, frames: Places) -> str:
     if arrow.carries:
         facts.append(f'color="{look.LINE}:{look.DATA}", fontcolor="{look.DATA}"')
     if arrow.label or arrow.carries:
-        facts.append(f"label={_quoted(f'  {arrow.label or arrow.carries}   ')}")
+        room = "      " if arrow.way else ""  # on the line stands when it was taken
+        facts.append(f"label={_quoted(f'{room}  {arrow.label or arrow.carries}   {room[2:]}')}")
     if arrow.leaves:
         facts.append(f"{end}=cluster_{frames[arrow.leaves]}")
     edge = f"n{tail} -> n{head} [{', '.join(facts)}]"

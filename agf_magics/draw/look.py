@@ -36,7 +36,9 @@ KINDS = {
     **dict.fromkeys(("tool", "tool_call", "python", "vendor"), _TOOL),
     "shell": Kind("❯", "#d9dfe8", "#33475f", "#64788f"),
     **dict.fromkeys(("agent", "llm", "model", "react", "session"), _AGENT),
-    **dict.fromkeys(("transform", "output_from", "passthrough", "custom_transform", "latent", "output"), _VALUE),
+    **dict.fromkeys(
+        ("transform", "output_from", "passthrough", "custom_transform", "latent", "output", "result"), _VALUE
+    ),
     "answer": _VALUE,
     **dict.fromkeys(("call", "subgraph", "delegate"), _CALL),
     **dict.fromkeys(("for_each", "batch", "map", "tools"), _EACH),
@@ -70,7 +72,7 @@ STATES = {
     "error": State("✗", "failed", "#d64545", "#a31919"),
     "cancelled": State("■", "cancelled", "#a56c00", "#7d5200"),
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
-    "kept": State("!", "failed, kept", "#a56c00", "#7d5200"),
+    "kept": State("!", "failed but kept", "#a56c00", "#7d5200"),
     "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4"),
     "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200"),
     "taken": State("", "taken", "#27894f", "#17683a", 2.4),

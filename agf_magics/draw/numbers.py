@@ -1,4 +1,4 @@
-"""Where the numbers of a path stand: on the line of their edge, at the first place where they cover nothing else."""
+"""Where the numbers of a path stand: on the line of their edge, where they cover nothing else."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ class Area(NamedTuple):
     right: float
     bottom: float
 
-    def meets(self, other: Area) -> bool:
-        return (
-            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
-        )
+    def shares(self, other: Area) -> float:
+        """How much of it the other one covers."""
+        across = min(self.right, other.right) - max(self.left, other.left)
+        down = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(0.0, across) * max(0.0, down)
 
 
 def around(middle: Point, width: float, height: float) -> Area:
@@ -31,10 +32,10 @@ def around(middle: Point, width: float, height: float) -> Area:
 
 
 def placed(text: str, route: Route, taken: Sequence[Area]) -> Area:
-    """A place for ``text`` on the edge, clear of what is ``taken``; its middle where none is."""
+    """A place for ``text`` on the edge: the first of those that cover least of what is ``taken``."""
     width = max(HEIGHT, look.width(text, POINTS_WORD, bold=True) + 10)
     places = [around(_on(route, part), width, HEIGHT) for part in PLACES]
-    return next((place for place in places if not any(place.meets(other) for other in taken)), places[0])
+    return min(places, key=lambda place: sum(place.shares(other) for other in taken))
 
 
 def _on(route: Route, part: float) -> Point:

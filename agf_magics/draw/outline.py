@@ -77,6 +77,9 @@ def _part(step: Step, child: Step) -> str:
             if named is not None:
                 return step.said.get(named, named) if isinstance(step, Choose) else named
             return "otherwise" if isinstance(step, Choose) else "collect"
+        case Walk(nodes=nodes):
+            named = next((name for name, node in nodes.items() if node is child), "")
+            return "" if named == child.label else named
     return "collect" if getattr(step, "collect", None) is child else ""
 
 

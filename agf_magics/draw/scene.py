@@ -95,14 +95,15 @@ class _Drawing:
                 into = (frame for frame, ids in reversed(self.inside.items()) if wire.dest in ids and source not in ids)
                 yield source, next(into, wire.dest), wire.name
 
-    def step(self, step: Step, many: bool, part: str = "", note: str = "") -> _Placed:
+    def step(self, step: Step, many: bool, part: str = "", note: str = "", name: str = "") -> _Placed:
+        """``part``, ``note``, ``name``: see `box`."""
         match step:
             case Sequence():
                 return self.sequence(step, many)
             case Branches() | Each() | Fold() | Choose() | Repeat() | Dag() | Walk():
-                placed = self.framed(step, box(step, many, part, head=True, note=note), many)
+                placed = self.framed(step, box(step, many, part, True, note, name), many)
             case _:
-                placed = _Placed((box(step, many, part, note=note),), step.id, (step.id,))
+                placed = _Placed((box(step, many, part, False, note, name),), step.id, (step.id,))
         self.ends[step.id] = (placed.exits[len(placed.exits) // 2], placed.leaves)
         return placed
 
@@ -157,11 +158,11 @@ class _Drawing:
     def free(self, step: Dag | Walk, many: bool, head: Box | None) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
         """Steps that are placed by what flows or leads between them. Without ``head`` they are the whole flow."""
         if isinstance(step, Walk):
-            self.shared |= {inner.id for node in step.nodes.values() for inner in every(node)}
+            self.shared |= {inner.id for inner in every(step)}
 
             def drawn(name: str, note: str) -> Drawn:
                 node = step.nodes[name]
-                placed = self.step(node, many, note=note)
+                placed = self.step(node, many, note=note, name=name)
                 return Drawn(placed.parts, placed.entry, *self.ends.get(node.id, (placed.exits[-1], placed.leaves)))
 
             parts, arrows, exits = walked(step, head, drawn)

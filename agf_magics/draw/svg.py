@@ -115,7 +115,7 @@ def _label(arrow: Arrow, route: Route) -> Iterator[str]:
     text = arrow.label or arrow.carries
     if not text or route.label is None:
         return
-    x, y, anchor = route.label.x + 2, route.label.y, "middle"
+    x, y, anchor = route.label.x + (6 if arrow.way else 2), route.label.y, "middle"
     if arrow.carries or arrow.line == "again":  # beside the line, wherever graphviz saw its middle
         x, anchor = max(p.x for p in route.points) + BESIDE + 5, "start"
         y = (route.points[0].y + route.points[-1].y) / 2

@@ -11,7 +11,8 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
 from ..define import source_of
 from ..flow.steps import Flow
-from ..languages.plan import Log, Reading, as_log, lines, messages
+from ..languages.plan import Log, Reading, as_log
+from ..languages.plan.lines import lines, messages
 from ..registry import Context
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from . import commands, slider

@@ -14,15 +14,14 @@ from ..draw.plain import counted, html, line
 from ..draw.values import table_html, table_text
 from ..flow.values import Value, type_name
 from ..languages.plan import Log, Reference, said
+from ..languages.plan.messages import PATCH
 from ..text.diagnostics import AgfError
 
 MOST_ROWS = 60
 """References of a moment, and messages of a log, that are shown: the last ones."""
-MOST_MOMENTS = 40
-"""Moments of a saved page, which has no slider: the last ones."""
 
 STATE = ("reference", "value", "given by")
-LOG = ("#", "writes", "value", "how", "by", "when")
+LOG = ("#", "by", "writes", "how", "value", "which then is", "when")
 
 
 class Cells(NamedTuple):
@@ -43,7 +42,7 @@ class Cells(NamedTuple):
 
 def messages(log: Log) -> Cells:
     """The log, a write a row."""
-    rows = [row for number, message in _last(log) for row in _writes(number, message)]
+    rows = [row for number, message in _last(log) for row in _writes(log.until(number + 1), message)]
     title = counted(len(log), "message")
     return Cells(title + (f", the last {MOST_ROWS:,}" if len(log) > MOST_ROWS else ""), LOG, tuple(rows))
 
@@ -62,15 +61,18 @@ def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
     return enumerate(log[start:], start)
 
 
-def _writes(number: int, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
-    told = said(message)
+def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
+    """What the last message of ``log`` writes, and what that is from then on, where it is more than was written."""
+    told, number = said(message), str(len(log) - 1)
     by, when = _by(message), line(str(message.get("_date", "")), 30)
     if told is None:
-        yield str(number), "", line(str(message.get("type", "")), 60), "", by, when
+        yield number, by, "", "", "", "", when
         return
     for writing in told.writings[:MOST_ROWS]:
         reference = Reference(told.kind, writing.path, told.instance)
-        yield str(number), line(str(reference), 100), _value(writing.value), writing.method, by, when
+        written, then = _value(writing.value), _row(log, reference)[1]
+        name, method = line(str(reference), 100), "" if writing.method in ("set", PATCH) else writing.method
+        yield number, by, name, method, written, then if then != written else "", when
 
 
 def _references(log: Log) -> list[Reference]:

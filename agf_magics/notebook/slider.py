@@ -1,4 +1,4 @@
-"""A time slider over a plan's context; in a saved notebook the same moments one below the other, to be opened."""
+"""A time slider over a plan's context; in a saved notebook the table of its messages says the same."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ..draw.plain import html, line
 from ..languages.plan import Log
-from .moments import MOST_MOMENTS, messages, state
+from .moments import messages, state
 from .output import Bundle
 
 
@@ -19,10 +19,8 @@ def bundle(name: str, log: Log, alive: bool) -> Bundle:
 def static(name: str, log: Log) -> Bundle:
     title = f"context {line(name, 80)}"
     now, all_ = state(log), messages(log)
-    moments = "".join(_moment(log.until(count)) for count in range(max(0, len(log) - MOST_MOMENTS), len(log)))
-    folded = f"<details><summary>earlier moments</summary>{moments}</details>" if len(log) else ""
-    told = f"<details><summary>{html(all_.title)}</summary>{all_.html}</details>"
-    page = f"<p><strong>{html(title)}</strong></p>{now.html}{told}{folded}"
+    folded = f"<details><summary>{html(all_.title)}</summary>{all_.html}</details>" if len(log) else ""
+    page = f"<p><strong>{html(title)}</strong></p>{now.html}{folded}"
     return {"text/html": page, "text/plain": "\n\n".join([title, now.text, all_.text])}
 
 
@@ -43,8 +41,3 @@ def slider(log: Log) -> Any:
 
 def _at(log: Log, count: int) -> str:
     return f'<div style="line-height:1.4">{state(log.until(count)).html}</div>'
-
-
-def _moment(log: Log) -> str:
-    found = state(log)
-    return f"<details><summary>{html(found.title)}</summary>{found.html}</details>"

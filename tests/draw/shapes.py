@@ -220,7 +220,7 @@ def node(name: str, word: str) -> Step:
 
 
 def when(source: str, target: str, condition: str) -> Edge:
-    return Edge(source, target, text(condition), label=condition)
+    return Edge(source, target, text(condition, condition.split()[0]), label=condition)
 
 
 GRAPH = flow(

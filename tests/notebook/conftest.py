@@ -61,7 +61,7 @@ BUILT_IN = ("file__read", "file__write", "shell")
 
 def empty(registry: Registry) -> None:
     """Take out what a test registered."""
-    for shelf in (registry.tools, registry.agents, registry.flows, registry.schemas):
+    for shelf in (registry.tools, registry.agents, registry.flows, registry.schemas, registry.contexts):
         for name in list(shelf):
             if name not in BUILT_IN:
                 shelf.remove(name)

@@ -40,6 +40,10 @@ def shout(text: str) -> str:
 @tool
 def measure(word: str) -> int:
     return len(word)
+
+@tool
+def double(number: int) -> int:
+    return 2 * number
 """
 
 POLICY = """\
@@ -52,7 +56,42 @@ config:
     input_mapping: {draft: writer.output.text}
 """
 
+PLAN = """\
+calls:
+- {_tool: measure, word: †input.word, _outputPath: †state.length}
+- {_tool: double, number: †state.length, _outputPath: †state.twice}
+output: †state
+"""
+
+GRAPH = """\
+state: {n: int}
+nodes:
+  tick: {type: passthrough, output: {n: "{state.n - 1}"}}
+edges:
+- {from: START, to: tick}
+- {from: tick, to: tick, condition: n > 0}
+- {from: tick, to: END, condition: else}
+"""
+
 LANGUAGES = {
+    "plan": Told(
+        PLAN,
+        "word=pear",
+        {"length": 4, "twice": 8},
+        "plan article: 2 calls",
+        PLAN.replace("_outputPath: †state.length", "_outputMethd: set"),
+        "plan.unknown-key",
+        3,
+    ),
+    "graph": Told(
+        GRAPH,
+        "n=3",
+        {"n": 0},
+        "graph article: 1 node",
+        GRAPH.replace("passthrough", "passthru"),
+        "graph.node-type",
+        4,
+    ),
     "policy": Told(
         POLICY,
         "topic=pears",

@@ -71,18 +71,8 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
     circle = needs.cycle()
     if circle is not None:
         problems.add(replace(in_circle(needs, circle), severity="warning"))
-    feeds = tuple((calls[writer].id, calls[reader].id, name) for (writer, reader), name in sorted(needs.names.items()))
-    feeds += tuple(("", calls[reader].id, name) for reader, name in needs.brought())
     name = document.name or Name("")
-    body = Dag(
-        id="calls",
-        word="plan",
-        label=name.text,
-        span=name.span,
-        steps=tuple(_step(call, document.confirm) for call in calls),
-        open=lambda frame: frame["agenda"],
-        feeds=feeds,
-    )
+    body = _dag(name, document, needs)
     return Flow(
         name=name.text,
         language="plan",
@@ -98,6 +88,21 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
             "--ordered": lambda flow: replace(flow, start=_start(replace(plan, ordered=True), messages)),
             "--keep-going": lambda flow: replace(flow, end=_went_on),
         },
+    )
+
+
+def _dag(name: Name, document: Document, needs: Needs) -> Dag:
+    calls = document.calls
+    feeds = [(calls[writer].id, calls[reader].id, told) for (writer, reader), told in sorted(needs.names.items())]
+    feeds += [("", calls[reader].id, told) for reader, told in needs.brought()]
+    return Dag(
+        id="calls",
+        word="plan",
+        label=name.text,
+        span=name.span,
+        steps=tuple(_step(call, document.confirm) for call in calls),
+        open=lambda frame: frame["agenda"],
+        feeds=tuple(feeds),
     )
 
 
