@@ -10,7 +10,7 @@ from ...flow.frame import Frame
 from ...flow.values import Value
 from ...text.source import Text
 from .condition_grammar import Comparison, Condition, parse_condition
-from .lookup import MISSING, compare, find
+from .lookup import COMPARE, MISSING, compare, find
 from .tokens import Bare, Path, Refused, located
 from .value import Expression, ref
 
@@ -60,31 +60,62 @@ def compiled(node: Condition) -> Test:
     alternatives = [_all([_comparison(one) for one in alternative]) for alternative in node.alternatives]
     if len(alternatives) == 1:
         return alternatives[0]
+    if len(alternatives) == 2:
+        first, second = alternatives
+        return lambda state: first(state) or second(state)
     return lambda state: any(test(state) for test in alternatives)
 
 
 def _all(tests: list[Test]) -> Test:
     if len(tests) == 1:
         return tests[0]
+    if len(tests) == 2:
+        first, second = tests
+        return lambda state: first(state) and second(state)
     return lambda state: all(test(state) for test in tests)
 
 
 def _comparison(node: Comparison) -> Test:
     sign, names = node.operator, node.left.names
     if isinstance(node.right, Bare):
-        text, path = node.right.text, tuple(node.right.text.split("."))
-
-        def against_state(state: Any) -> bool:
-            right = find(state, path)  # Y11: a key that exists counts even when it is None
-            return compare(sign, _left(state, names), text if right is MISSING else right)
-
-        return against_state
+        return _against_state(sign, names, node.right.text)
     value = node.right.value
+    if len(names) > 1:
+        return lambda state: compare(sign, _left(state, names), value)
+    (name,) = names
+    if type(value) in (int, float):
+        return _against_number(sign, name, value)
+    kind, wanted = type(value), sign == "=="
+    if kind is not str or sign not in ("==", "!="):
+        return lambda state: compare(sign, state.get(name), value)
 
-    def against_literal(state: Any) -> bool:
-        return compare(sign, _left(state, names), value)
+    def against_text(state: Any) -> bool:
+        left = state.get(name)
+        return (left == value) is wanted if type(left) is str else compare(sign, left, value)
 
-    return against_literal
+    return against_text
+
+
+def _against_number(sign: str, name: str, value: int | float) -> Test:
+    """Most conditions are of this kind: what is plain goes straight through."""
+    apply = COMPARE[sign]
+
+    def against_number(state: Any) -> bool:
+        left = state.get(name)
+        kind = type(left)
+        return apply(left, value) if kind is int or kind is float else compare(sign, left, value)
+
+    return against_number
+
+
+def _against_state(sign: str, names: tuple[str, ...], text: str) -> Test:
+    path = tuple(text.split("."))
+
+    def against_state(state: Any) -> bool:
+        right = find(state, path)  # Y11: a key that exists counts even when it is None
+        return compare(sign, _left(state, names), text if right is MISSING else right)
+
+    return against_state
 
 
 def _left(state: Any, names: tuple[str, ...]) -> Value:

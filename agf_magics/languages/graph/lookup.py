@@ -12,6 +12,8 @@ from typing import Any
 
 from ...flow.values import ATOMS, LARGEST, Value, equal, is_json, type_name
 
+LARGE = 1 << 64
+"""Below it whole numbers are computed with at once; above, what they come to is bounded."""
 MOST_BITS = 100_000
 """Of a whole number that arithmetic may give."""
 LONGEST_WRITTEN = 1_000_000
@@ -65,12 +67,12 @@ def combine(sign: str, left: Value, right: Value) -> Value:
             raise TypeError(f"unsupported operand for {sign}: {type_name(side)}")
     _bounded(sign, left, right)
     try:
-        return _ARITHMETIC[sign](left, right)
+        return ARITHMETIC[sign](left, right)
     except OverflowError as error:
         raise ValueError(f"{sign} cannot be computed: {error}") from error
 
 
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
 
@@ -94,6 +96,9 @@ def _small(size: int) -> None:
 
 def compare(sign: str, left: Value, right: Value) -> bool:
     """What is not there is less than nothing; what cannot be ordered is not."""
+    kind, other = type(left), type(right)
+    if (kind is int or kind is float) and (other is int or other is float):
+        return COMPARE[sign](left, right)
     if sign == "==":
         return _same(left, right)
     if sign == "!=":
@@ -101,13 +106,13 @@ def compare(sign: str, left: Value, right: Value) -> bool:
     if left is None or not (_ordered(left) and _ordered(right)):
         return False
     try:
-        return bool(_ORDER[sign](left, right))
+        return bool(COMPARE[sign](left, right))
     except (TypeError, RecursionError):
         return False
 
 
-_ORDER: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 
 

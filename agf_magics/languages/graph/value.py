@@ -14,7 +14,7 @@ from ...flow.frame import Frame, Ref
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span, Text
-from .lookup import MISSING, combine, find, written
+from .lookup import ARITHMETIC, LARGE, MISSING, combine, find, written
 from .tokens import LONGEST, Bare, Literal, Path, Refused, located
 from .value_grammar import Arithmetic, Atom, Hole, One, Operand, Pairs, Sentence, Template, parse_template
 
@@ -166,12 +166,31 @@ def _path(node: Path) -> Read:
 
 def _arithmetic(node: Arithmetic) -> Read:
     left, sign, right = _path(node.left), node.operator, _operand(node.right)
+    if isinstance(node.right, Literal) and type(node.right.value) in (int, float):
+        return _with_number(left, sign, node.right.value)
 
     def read(state: Any) -> Value:
         value = left(state)
         return None if value is None else combine(sign, value, right(state))
 
     return read
+
+
+def _with_number(left: Read, sign: str, number: int | float) -> Read:
+    """The commonest arithmetic: a number and a literal. What is no number, or a large one, goes the long way."""
+    apply, bound = ARITHMETIC[sign], LARGE
+
+    def read(state: Any) -> Value:
+        value = left(state)
+        if (type(value) is int and -bound < value < bound) or type(value) is float:
+            return apply(value, number)
+        return None if value is None else combine(sign, value, number)
+
+    return read if -bound < number < bound else lambda state: _combined(sign, left(state), number)
+
+
+def _combined(sign: str, value: Value, number: Value) -> Value:
+    return None if value is None else combine(sign, value, number)
 
 
 def _operand(node: Operand) -> Read:
