@@ -16,6 +16,9 @@ from .calls import is_awaitable
 LAUNCHES = frozenset({"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"})
 """Never among a step's tools: inside a run nesting is `call` (decision A13)."""
 
+RESULT = "run_result"
+"""What tells an agent outside a run of a run that it started."""
+
 OFFERED = "pipeline__"
 """Before a registered flow's name, what an agent outside a run is offered it as."""
 

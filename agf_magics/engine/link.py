@@ -17,7 +17,7 @@ from ..flow.values import Value, isolate
 from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
 from .field_reads import unknown_reads
-from .limits import LAUNCHES, OFFERED
+from .limits import LAUNCHES, OFFERED, RESULT
 from .sessions import Answerer, answerer, meant, session_flow
 
 MOST_STEPS = 100_000
@@ -138,10 +138,17 @@ class _Linker:
         return answerer(step, self.registry, self.found)
 
     def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
-        """An agent that is a model, as the flow of its session."""
-        outer = self.linking[-1]
-        flow = session_flow(agent, step, outer, {**self.registry.schemas, **outer.schemas})
+        """An agent that is a model, as the flow of its session; launches on its list are for outside a run."""
+        outer, tools = self.linking[-1], agent.tools
+        may = None if tools is None else tuple(name for name in tools if not self.launches(name))
+        flow = session_flow(replace(agent, tools=may), step, outer, {**self.registry.schemas, **outer.schemas})
         return replace(self.flow(flow, around), agent=agent)
+
+    def launches(self, name: str) -> bool:
+        """Whether a name is what an agent outside a run launches with: nobody inside one has that (decision A13)."""
+        called = name.removeprefix(OFFERED)
+        offered = name == RESULT or (called != name and called in self.registry.flows)
+        return name in LAUNCHES or (offered and name not in self.registry.tools)
 
     def person(self, step: Invoke, around: tuple[str, ...]) -> Person:
         return Person()
@@ -194,8 +201,8 @@ class _Linker:
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         name = step.name.text
         tool = self.registry.tools.get(name)
-        called = name.removeprefix(OFFERED)
-        if name in LAUNCHES or (tool is None and called != name and called in self.registry.flows):
+        if self.launches(name):
+            called = name.removeprefix(OFFERED)
             hint = "nest with a call step" + (f": call: {{pipeline: {called}}}" if called != name else "")
             self.found.error("flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint)
             return None
@@ -233,7 +240,7 @@ class _Linker:
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
         for tool in step.tools or ():
-            if tool.text not in self.registry.tools and tool.text not in LAUNCHES:
+            if tool.text not in self.registry.tools and not self.launches(tool.text):
                 hint = suggest(tool.text, self.registry.tools, "registered tools")
                 self.found.warn("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)
         name = step.name.text

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.launches import launch_tools
@@ -211,6 +213,56 @@ def test_an_agent_whom_a_vendors_policy_calls_has_its_own_tools_alone() -> None:
     for policy in ("x-acme.both", "x-acme.one"):
         agf.run(agf.load(f"{{id: {policy}, config: {{}}}}", "policy", registry=house.registry), registry=house.registry)
     assert found == ["awaits b", "runs a"]
+
+
+# --- models ---
+
+
+class Model:
+    """A model that answers with the tools it is offered, or asks for one first."""
+
+    def __init__(self, asks_for: str = "") -> None:
+        self.asks_for = asks_for
+        self.told: list[str] = []
+
+    def made(self) -> FunctionModel:
+        async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            self.told += [str(part.content) for part in messages[-1].parts if part.part_kind == "tool-return"]
+            if self.asks_for and len(messages) == 1:
+                return ModelResponse([ToolCallPart(self.asks_for, {})])
+            return ModelResponse([TextPart("".join(sorted(tool.name for tool in info.function_tools)) or "none")])
+
+        return FunctionModel(answer)
+
+
+@pytest.mark.parametrize("nested", ["alone", "for_each", "call"])
+@pytest.mark.parametrize("how", ["registered", "inline"])
+def test_a_model_is_offered_what_its_step_may_use(how: str, nested: str) -> None:
+    house = House()
+    for name, tools in (("clerk", None), ("careful", [*"ab", *LAUNCHES])):
+        agf.model_agent(name, model=Model().made(), tools=tools, registry=house.registry)
+    may = {**MAY, "clerk": "abc", "careful": "ab"}
+    for invoker, identity, capabilities in itertools.product(
+        ("user", "ab", "careful"), (None, "clerk", "careful"), CAPABILITIES
+    ):
+        named = identity or "careful"
+        house.define("inner", f"- {step(named, capabilities)}")
+        steps = NESTED[nested].replace("STEP", step(named, capabilities))
+        found = house.launch(how, invoker, steps)
+        if how == "inline" and "STEP" in NESTED[nested] and named != invoker:
+            assert "[gate.identity]" in found["data"]["error"]
+            continue
+        assert found["status"] == "ok", found["data"]["error"]
+        allowed = set(may[invoker]) & set(may[named]) & set("abc" if capabilities is None else capabilities)
+        assert flat(found["data"]["output"]) == ("".join(sorted(allowed)) or "none")
+
+
+def test_a_model_that_asks_for_what_it_was_not_offered_does_not_get_it() -> None:
+    house, model = House(), Model(asks_for="b")
+    agf.model_agent("clerk", model=model.made(), registry=house.registry)
+    run = agf.run(f"pipeline: p\nsteps:\n- {step('clerk', ['a'])}\n", registry=house.registry)
+    assert (run.output, house.used) == ("a", [])
+    assert "'b'" in str(model.told)
 
 
 # --- names ---
