@@ -19,6 +19,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.engine import events as ev
+from agf_magics.launch import prepare
 from agf_magics.resumed import resume
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
 from tests.engine import kept
@@ -490,6 +491,22 @@ def test_a_connection_that_stalls_is_cut(registry: agf.Registry) -> None:
     with served(registry, [Raw(stalls=True)]), pytest.raises(agf.StepError) as caught:
         agf.run(ASK, registry=registry, limits=agf.Limits(model_timeout=0.2))
     assert caught.value.code == "model.timeout"
+
+
+def test_a_run_is_cancelled_while_a_server_is_silent(registry: agf.Registry) -> None:
+    going: list[agf.Run] = []
+
+    def silent(asked: dict[str, Any]) -> Answer:
+        going[0].cancel()
+        return Raw(stalls=True)
+
+    agf.define(ASK, registry=registry)
+    with served(registry, silent):
+        going.append(prepare("sum", registry=registry))
+        going[0].begin(going[0].progress.apply)
+        going[0].wait()
+    assert going[0].status == "cancelled"
+    assert going[0].steps["steps[0]/session.ask"].state == "cancelled"
 
 
 def test_sessions_side_by_side_share_a_server(registry: agf.Registry) -> None:

@@ -1,0 +1,114 @@
+"""What is said between a model and whoever asks it: what holds of every talk, whatever the model says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.flow.react import Read
+from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Failed, Session, Talk, shown
+from agf_magics.flow.steps import Name
+from agf_magics.flow.values import Value
+from agf_magics.text.diagnostics import Diagnostic, StepError
+from agf_magics.text.source import Source
+
+SPAN = Source("<text>", "model").span()
+
+names = st.sampled_from(["add", "fail", "nope", ""])
+calls = st.lists(
+    st.fixed_dictionaries({"id": st.uuids().map(str), "tool": names, "arguments": st.just({})}), max_size=3
+).filter(lambda found: sum(call["tool"] == "" for call in found) <= 1)
+
+
+@st.composite
+def replies(draw: st.DrawFn) -> Value:
+    asked = draw(calls)
+    reply: dict[str, Value] = {"text": draw(st.sampled_from(["good", "bad"])), "calls": asked, "usage": {}}
+    if any(call["tool"] == "" for call in asked):
+        if draw(st.booleans()):
+            reply["answer"] = draw(st.sampled_from(["good", "bad"]))
+        else:
+            next(call for call in asked if call["tool"] == "")["fault"] = "are no JSON object"
+    return reply
+
+
+def read(answer: Value) -> Value:
+    if answer != "good":
+        raise StepError(Diagnostic("agent.reply-schema", "that is not good"))
+    return answer
+
+
+def session(steps: int) -> Session:
+    return Session(model=Name("m"), prompt=Read(SPAN, lambda frame: "?"), read=read, steps=steps)
+
+
+def talked(steps: int, said: list[Value]) -> list[Talk]:
+    """The talk after each reply, up to its end."""
+    asked, talk, found = session(steps), Talk(({"role": "user", "text": "?"},)), []
+    for reply in said:
+        talk = talk.replied(asked, reply)
+        found.append(talk)
+        if talk.verdict == "answer":
+            break
+        talk = talk.observed([Failed("x") for _ in talk.calls]) if talk.verdict == "tools" else talk.doubted()
+    return found
+
+
+@given(st.integers(1, 6), st.lists(replies(), min_size=10, max_size=10))
+def test_a_talk_ends_within_its_steps_with_an_answer_or_a_reason(steps: int, said: list[Value]) -> None:
+    talks = talked(steps, said)
+    last = talks[-1]
+    assert last.verdict == "answer"
+    assert len(talks) == last.steps <= steps
+    assert last.asked <= ASKED_AGAIN
+    assert (last.answer == "good") is (last.fault is None)
+
+
+@given(st.integers(1, 6), st.lists(replies(), min_size=10, max_size=10))
+def test_every_call_is_answered_once_before_the_next_reply(steps: int, said: list[Value]) -> None:
+    messages = talked(steps, said)[-1].messages
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            waiting.remove(message["id"])
+        else:
+            assert not waiting
+        if message["role"] == "model":
+            waiting = [call["id"] for call in message["calls"]]
+    json.dumps(messages)
+
+
+@given(st.integers(2, 6), st.integers(0, 5))
+def test_only_the_last_request_tells_the_model_to_answer(steps: int, done: int) -> None:
+    asked = session(steps)
+    request = Talk(({"role": "user", "text": "?"},), steps=min(done, steps - 1)).request(asked)
+    assert request["last"] is (min(done, steps - 1) == steps - 1)
+    assert (len(request["messages"]) == 2) is request["last"]
+
+
+class Odd:
+    def __init__(self, text: Any) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def test_a_result_is_shown_as_text_or_as_json() -> None:
+    assert shown("ü") == "ü"
+    assert shown({"a": [1, None]}) == '{"a":[1,null]}'
+    assert shown(Odd("a table")) == "a table"
+    assert shown(float("nan")) == "nan"
+
+
+def test_a_result_that_cannot_be_shown_says_so() -> None:
+    assert shown(Odd(3)) == "(an opaque Odd, which cannot be shown: TypeError)"
+
+
+def test_a_long_result_is_cut_and_says_so() -> None:
+    text = shown("x" * (LONGEST + 1))
+    assert text.endswith(f"(cut: it has {LONGEST + 1:,} characters)")
+    assert len(text) < LONGEST + 100
