@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic
+from ..text.diagnostics import Diagnostic, StepError
 
 
 class Question(NamedTuple):
@@ -145,7 +145,7 @@ class FiredEnded(NamedTuple):
 
     at: At
     when: float
-    error: BaseException | None = None
+    error: StepError | None = None
 
 
 class Warned(NamedTuple):

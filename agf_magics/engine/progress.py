@@ -153,8 +153,9 @@ def _answered(p: Progress, e: ev.Answered) -> None:
 
 def _fired(p: Progress, e: ev.FiredEnded) -> None:
     if e.error is not None:
-        message = f"a call that nobody waited for failed: {e.error}"
-        p.warnings.append(Diagnostic("run.fired-failed", message, severity="warning"))
+        why = e.error.diagnostic
+        message = f"a call that nobody waited for failed: {why.message}"
+        p.warnings.append(Diagnostic("run.fired-failed", message, why.span, why.hint, "warning"))
 
 
 def _warned(p: Progress, e: ev.Warned) -> None:
