@@ -62,18 +62,7 @@ class _Calling:
             authored["_outputPath"] = path
         instance, shared = self.instance()
         answered = "_output" in node.fields
-        latent = activity == "" or (answered and schema is not None and activity is None)
-        if activity == "" and not answered:
-            span = node.keys["_activity"].span
-            self.wrong("no-activity", f"nobody does {tool.text!r}: a latent call needs its answer", span, "_output: …")
-        elif answered and not latent:
-            hint = f"a latent tool is declared: tools: {{{tool.text}: {{}}}}"
-            self.wrong(
-                "no-activity",
-                f"{tool.text!r} is no latent tool: its call has no '_output'",
-                node.keys["_output"].span,
-                hint,
-            )
+        latent = self.latent(tool, activity, schema)
         return Call(
             index=self.index,
             id=f"calls[{self.index}]",
@@ -96,6 +85,20 @@ class _Calling:
             span=tool.span,
             path_span=node.fields["_outputPath"].span if "_outputPath" in node.fields else None,
         )
+
+    def latent(self, tool: Name, activity: str | None, schema: Mapping[str, Value] | None) -> bool:
+        """Whether nobody does it: its answer stands in the call (decision C3: never without a word)."""
+        answer = self.node.keys.get("_output")
+        if activity == "" and answer is None:
+            span = self.node.keys["_activity"].span
+            self.wrong("no-activity", f"nobody does {tool.text!r}: a latent call needs its answer", span, "_output: …")
+        if activity == "" or (answer is not None and schema is not None and activity is None):
+            return True
+        if answer is not None:
+            hint = f"a latent tool is declared: tools: {{{tool.text}: {{}}}}"
+            message = f"{tool.text!r} is no latent tool: its call has no '_output'"
+            self.wrong("no-activity", message, answer.span, hint)
+        return False
 
     def named(self, key: str) -> Name | None:
         value = self.node.fields.get(key)
@@ -121,8 +124,11 @@ class _Calling:
             return None
         if isinstance(value, Scalar) and value.text in METHODS:
             return value.text
-        near = suggest(value.text, METHODS, "methods") if isinstance(value, Scalar) else suggest("", METHODS, "methods")
-        self.wrong("unknown-method", f"there is no method {shown(value)}", value.span, near)
+        written = value.text if isinstance(value, Scalar) else shown(value)
+        message = (
+            f"there is no method {written!r}" if isinstance(value, Scalar) else f"a method is a text, not {written}"
+        )
+        self.wrong("unknown-method", message, value.span, suggest(written, METHODS, "methods"))
         return None
 
     def instance(self) -> tuple[str | None, bool]:
