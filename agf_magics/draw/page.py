@@ -21,8 +21,10 @@ CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
 
 def progress_html(progress: Progress, *, now: float) -> str:
     """The run as a table, a row per step; ``now`` is on the clock of the events."""
-    return "".join((steps_html(progress, now=now), questions_html(progress), failures_html(progress),
-                    warnings_html(progress.warnings), error_html(progress.error) if progress.error else ""))  # fmt: skip
+    parts = [steps_html(progress, now=now), questions_html(progress), failures_html(progress)]
+    return "".join(
+        [*parts, warnings_html(progress.warnings), *([error_html(progress.error)] if progress.error else [])]
+    )
 
 
 def progress_text(progress: Progress, *, now: float) -> str:

@@ -40,7 +40,11 @@ LANGUAGES: Mapping[str, Language] = {
         Language("policy", policy.load, {"path": policy.parse}, None, policy.CELL, policy.BEGINS),
         Language("plan", plan.load, {"reference": plan.Reading}, schema=plan.SCHEMA, begins=plan.BEGINS),
         Language(
-            "graph", graph.load, {"value": graph.parse_value, "condition": graph.parse_condition}, begins=graph.BEGINS
+            "graph",
+            graph.load,
+            {"value": graph.parse_value, "condition": graph.parse_condition},
+            schema=graph.SCHEMA,
+            begins=graph.BEGINS,
         ),
     )
 }

@@ -113,6 +113,8 @@ def _values(kind: Kind, word: str, said: list[str], body: str, known: Known) -> 
     match kind:
         case "flow":
             return _those(word, "flow", known.registry.flows)
+        case "context":
+            return _those(word, "context", known.registry.contexts)
         case "run":
             return _those(word, "run", [*(run.run_id for run in live), *known.runs()])
         case "variable":

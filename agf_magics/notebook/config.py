@@ -129,7 +129,8 @@ class AgfMagics(Configurable):
                 _wrong("unknown-setting", f"AgfMagics has no setting {name!r}", hint)
             try:
                 fits = isinstance(value, bool) <= isinstance(known[name], Bool)  # True is no number
-                known[name].validate(self, value)
+                if value is not None or not known[name].allow_none:
+                    known[name].validate(self, value)
             except TraitError:
                 fits = False
             if not fits:

@@ -56,6 +56,7 @@ def known() -> Known:
     registry.flows.define(check(loaded.flow)[0], None)
     for schema in loaded.schemas.values():
         registry.schemas.define(schema, None)
+    registry.contexts.named("month")
     names = {"params": {}, "text": "", "total": 1, "_": 0}
     return Known(registry, names, {"ctx": {"doc": {"title": "", "size": 1}, "n": 1}, "pipe": 1})
 
