@@ -523,6 +523,26 @@ steps:
         assert agf.run(text, registry=registry).output == ["A", "B", "C", "D"]
 
 
+def test_a_key_is_sent_to_its_provider_and_shown_and_kept_nowhere(
+    registry: agf.Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[ev.Event] = []
+    answers = [calls(("add", {"x": 2, "y": 3})), failing(401, "this key is wrong: not-to-be-seen")]
+    with ScriptedServer(answers) as server, kept.journal_in(tmp_path) as path:
+        monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        registry.choose("openai-chat:m")
+        done = agf.run(ASK, registry=registry, on_event=seen.append, raises=False)
+        kept.flush(path)
+        there = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert server.headers[0]["authorization"] == "Bearer not-to-be-seen"
+    assert done.error is not None
+    assert done.error.code == "model.key-refused"
+    assert "not-to-be-seen" not in f"{seen}{done.error}{vars(done.error)}{done!r}{registry.model!r}"
+    assert b"key is wrong" in there
+    assert b"not-to-be-seen" not in there
+
+
 # --- before a run, and without one ---
 
 

@@ -240,6 +240,14 @@ def test_a_model_with_a_key_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "not-to-be-seen" not in repr(model)
 
 
+@pytest.mark.parametrize("package", ["pydantic_ai", "anthropic"])
+def test_without_its_package_a_model_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    problem = model_of("anthropic:claude-sonnet-4-5").problem()
+    assert problem is not None
+    assert (problem.code, problem.hint) == ("model.not-installed", 'pip install "agf-magics[llm]"')
+
+
 def test_ollama_needs_no_key() -> None:
     model = model_of("ollama:qwen3")
     assert model.problem() is None
