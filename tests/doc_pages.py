@@ -155,7 +155,9 @@ class Session:
             when = "error while running"
         elif not isinstance(error, AgfError) or found[0].code.startswith("magic."):
             when = "error of the line"
-        elif re.search(r"\brun(_pipeline)?\b|--run\b", block.text):
+        elif re.search(r"\bruns\b", block.text):
+            when = "error when read"
+        elif re.search(r"\brun(_pipeline\w*)?\b|--run\b|\bresume\b|\bstart\(", block.text):
             when = "error before a run"
         for diagnostic in found:
             self.tell(when, diagnostic)
