@@ -6,12 +6,14 @@ file is imported only where the person has switched that on.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 from .engine.link import Files
 from .flow.steps import Flow, Name
@@ -22,6 +24,9 @@ from .text.diagnostics import DefinitionError, Diagnostic
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
 """``tools.py:add``"""
 
+MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
+"""``package.module:add``"""
+
 SWITCH = "%config AgfMagics.allow_import = True"
 
 
@@ -30,7 +35,9 @@ def files(define: Callable[[Path], Flow], known: dict[Path, Flow] | None = None)
     known = {} if known is None else known
 
     def held(name: Name, around: Flow) -> Flow | Tool:
-        python = FUNCTION.fullmatch(name.text)
+        python, module = FUNCTION.fullmatch(name.text), MODULE.fullmatch(name.text)
+        if module and not python:
+            return _function(module["module"], module["function"], name)
         path = _within(Path(python["path"] if python else name.text), name, around, known)
         if python:
             return _function(path, python["function"], name)
@@ -55,19 +62,13 @@ def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Pa
     return found
 
 
-def _function(path: Path, function: str, name: Name) -> Tool:
-    """The function of that name in a Python file, as a tool that is registered nowhere."""
+def _function(where: Path | str, function: str, name: Name) -> Tool:
+    """The function of that name in a Python file or an installed module, as a tool that is registered nowhere."""
     if not current.settings.allow_import:
         message = f"{name.text!r} is not imported: no definition may run code by itself"
         raise _wrong("import-off", message, name, f"{SWITCH} allows it; or register the function: @tool")
-    spec = importlib.util.spec_from_file_location(f"agf_file_{path.stem}", path)
-    assert spec is not None, "a file that ends in .py has a spec"
-    assert spec.loader is not None, "and a loader"
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
-        found = getattr(module, function)
+        found = getattr(importlib.import_module(where) if isinstance(where, str) else _imported(where), function)
     except BaseException as error:  # somebody's module
         raise _wrong("import", f"{name.text!r} cannot be imported: {type(error).__name__}: {error}", name) from error
     try:
@@ -76,6 +77,17 @@ def _function(path: Path, function: str, name: Name) -> Tool:
     except (TypeError, ValueError) as error:
         raise _wrong("import", str(error), name) from None
     return shelf.tools[function]
+
+
+def _imported(path: Path) -> ModuleType:
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location(f"agf_file_{path.stem}", path)
+    assert spec is not None, "a file that ends in .py has a spec"
+    assert spec.loader is not None, "and a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _wrong(what: str, message: str, name: Name, hint: str | None = None) -> DefinitionError:

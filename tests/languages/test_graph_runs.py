@@ -299,6 +299,9 @@ def test_python_files_are_imported_only_where_that_is_switched_on(
         graph(text, agf.Registry(), {"n": 2})
     monkeypatch.setattr(current, "settings", Settings(allow_import=True))
     assert graph(text, agf.Registry(), {"n": 2}).output == {"n": 4}
+    module = text.replace("path: tools.py, function: double", "module: statistics, function: mean")
+    node = "{type: tool, tool: d, variables: {data: '{state.n}'}, state_key: n}"
+    assert graph(module.replace("{type: python, tool: d}", node), agf.Registry(), {"n": [1, 3]}).output == {"n": 2}
 
 
 def test_a_registered_tool_goes_before_the_file_that_a_graph_names() -> None:

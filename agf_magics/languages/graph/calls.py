@@ -28,6 +28,15 @@ def reads_of(values: Values) -> tuple[Ref, ...]:
     return tuple(ref for _, expr in values for ref in expr.reads())
 
 
+def said(expr: Expr, frame: Frame) -> str:
+    """A value as a text; one that is nothing stays as it is written."""
+    value = expr.evaluate(frame)
+    try:
+        return expr.span.text if value is None else written(value)
+    except CANNOT as error:
+        raise failed(expr.span.text, expr.span, error) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
     """Arguments by name, as the text has them."""
@@ -110,10 +119,7 @@ class Prompted:
                 message = f"the node requires {name.text!r}, which is not in the state"
                 raise StepError(Diagnostic("graph.requires", message, name.span, f"there is {there}"))
         variables = resolve_node_variables(None, state) if self.values is None else evaluated(self.values, frame)
-        try:
-            return {"prompt": self.prompt.fill(state, variables), "input": variables}
-        except CANNOT as error:
-            raise failed("the prompt", self.prompt.span, error) from error
+        return {"prompt": self.prompt.fill(state, variables), "input": variables}
 
     def reads(self) -> tuple[Ref, ...]:
         held = tuple(Ref((*ROOT, *hole.names), hole.span, False) for hole in self.prompt.holes if hole.in_state)
@@ -131,7 +137,7 @@ class Asked:
     names: tuple[tuple[str, Span | None], ...] = ()
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        return {"text": written(self.message.evaluate(frame)), "choices": [choice.text for choice in self.choices]}
+        return {"text": said(self.message, frame), "choices": [choice.text for choice in self.choices]}
 
     def reads(self) -> tuple[Ref, ...]:
         return self.message.reads()

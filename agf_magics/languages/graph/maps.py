@@ -19,6 +19,7 @@ from .lookup import MISSING, find
 from .nodes import Built, Given, Here, Written, at
 from .reading import ROOT, Reader
 from .state import Failed, Write
+from .value import CANNOT, failed
 from .words import Key
 
 _NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
@@ -235,7 +236,10 @@ def _over(reader: Reader, node: Node, name: str) -> Elements | None:
     span = node.locate(start, start + len(text))
 
     def read(frame: Frame) -> Value:
-        found = find(frame["state"], names)
+        try:
+            found = find(frame["state"], names)
+        except CANNOT as error:
+            raise failed(text, span, error) from error
         if found is not MISSING:
             return found
         there = ", ".join(frame["state"]) or "nothing"

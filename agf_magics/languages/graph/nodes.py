@@ -16,7 +16,7 @@ from ...flow.values import Value
 from ...text.diagnostics import suggest
 from ...text.nodes import shorten
 from ...text.source import Span
-from .calls import Asked, Command, Named, Passed, Prompted, Values, WithState, evaluated, reads_of
+from .calls import Asked, Command, Named, Passed, Prompted, Values, WithState, evaluated, reads_of, said
 from .lookup import written
 from .prompt import Prompt, holes, read_prompt
 from .reading import Reader, Templated
@@ -240,7 +240,7 @@ def build_interrupt(reader: Reader, given: Given, here: Here) -> Built:
     )
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
-        return {question: written(message.evaluate({"state": state})), answer: value}
+        return {question: said(message, {"state": state}), answer: value}
 
     keys = (Written(question, asked.span if asked else None), Written(answer, answered.span if answered else None))
     return Built(step, write, keys)

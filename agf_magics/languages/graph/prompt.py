@@ -16,6 +16,7 @@ from ...text.source import Source, Span, Text
 from ...text.yamlnodes import Fields, Node, Scalar, documents
 from .lookup import MISSING, find, written
 from .reading import Reader
+from .value import CANNOT, failed
 from .words import Key
 
 _HOLE = re.compile(r"\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}")
@@ -43,8 +44,11 @@ class Prompt(NamedTuple):
         return tuple(part for part in self.parts if isinstance(part, Hole))
 
     def fill(self, state: Mapping[str, Value], variables: Mapping[str, Value]) -> str:
-        """The text; a hole for which there is nothing stays as it is."""
-        return "".join(part if isinstance(part, str) else _filled(part, state, variables) for part in self.parts)
+        """The text; a hole for which there is nothing stays as it is. Raises StepError for what cannot be written."""
+        try:
+            return "".join(part if isinstance(part, str) else _filled(part, state, variables) for part in self.parts)
+        except CANNOT as error:
+            raise failed("the text", self.span, error) from error
 
 
 def _filled(hole: Hole, state: Mapping[str, Value], variables: Mapping[str, Value]) -> str:

@@ -80,6 +80,8 @@ class Keys:
                 state[key.name] = type(empty)()
         for name, value in {**initial, **given}.items():
             reducer = self.reducers.get(name)
+            if reducer and value is None and name in state:
+                continue  # nothing to add
             state[name] = self.added(reducer, name, state[name], value) if reducer and name in state else value
         return state
 
@@ -122,9 +124,16 @@ class Joining:
     def __init__(self, keys: Keys, writes: Mapping[str, Write]) -> None:
         self.keys, self.writes = keys, writes
 
+    def written(self, name: str, state: State, value: Value) -> Mapping[str, Value]:
+        try:
+            return self.writes[name](state, value)
+        except (TypeError, ValueError) as error:  # an object whose text cannot be had
+            message = f"what {name!r} gave cannot be kept: {error}"
+            raise StepError(Diagnostic("graph.value-failed", message)) from error
+
     def __call__(self, frame: Frame, ends: Sequence[tuple[str, Outcome]]) -> Frame:
         state = frame["state"]
-        written = [(name, self.writes[name](state, outcome.value)) for name, outcome in ends]
+        written = [(name, self.written(name, state, outcome.value)) for name, outcome in ends]
         after = self.keys.after(state, written)
         if ends:
             after["current_step"] = ends[-1][0]

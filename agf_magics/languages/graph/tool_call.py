@@ -10,7 +10,7 @@ from ...flow.steps import Invoke, Name
 from ...flow.values import Value
 from ...text.source import Span
 from .calls import Named, Whole
-from .lookup import find, written
+from .lookup import written
 from .nodes import Built, Given, Here, Written, at
 from .reading import Constant, Reader, Templated
 from .state import Failed, State
@@ -48,8 +48,8 @@ class Called(NamedTuple):
     def envelope(self, state: State, value: Value) -> Mapping[str, Value]:
         """What a tool_call gives, whether its tool succeeded or not."""
         tool = self.tool(state)
-        task = find(state, ("task", "id"))
-        made = {"task_id": task if type(task) in (int, str) else None, "tool": tool}
+        task = state.get("task")
+        made = {"task_id": task.get("id") if isinstance(task, dict) else None, "tool": tool}
         if not isinstance(value, Failed):
             return {**made, "success": True, "result": value, "error": None}
         unknown = value.error.code == "step.not-among"

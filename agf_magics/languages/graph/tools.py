@@ -54,6 +54,9 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
             continue
         if given.get("type") == "shell":
             reader.wrong("missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"')
+        if "timeout" in given:
+            hint = "write it there, or in Python: @tool(timeout=…)"
+            reader.wrong("tool-kind", "the timeout of a function stands at the node that calls it", span, hint)
         functions.append(Name(name, span))
         if (file := _file(name, given, value)) is not None:
             files[name] = file

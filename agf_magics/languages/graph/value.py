@@ -35,7 +35,7 @@ def resolve_template(template: Value, state: Mapping[str, Value]) -> Value:
     """
     if not isinstance(template, str) or "{" not in template:
         return template
-    return _kept(template)(state)
+    return (_kept if len(template) <= LONGEST else _parsed)(template)(state)
 
 
 def resolve_state_expression(expr: Value, state: Mapping[str, Value]) -> Value:
@@ -72,13 +72,15 @@ def parse_value(text: Text) -> Expression:
     return expression(text, located(text, parse_template), lambda frame: frame)
 
 
-@lru_cache(maxsize=512)
-def _kept(template: str) -> Read:
+def _parsed(template: str) -> Read:
     try:
         return compiled(parse_template(template))
     except Refused as refused:
         told = refused.wrong
         raise ValueError(f"{told.message}: {template!r}{f' ({told.hint})' if told.hint else ''}") from None
+
+
+_kept = lru_cache(maxsize=512)(_parsed)
 
 
 class Expression:

@@ -249,7 +249,7 @@ TOOL = _kind(
     Key("function", "name", "The function; the tool's name when it is left out."),
     Key("command", "command", "A program and its arguments, with {name} for a variable; no shell reads it."),
     Key("parse", "parse", "What a command's output is: text (when left out), json, or none."),
-    Key("timeout", "seconds", "How long one call may take."),
+    Key("timeout", "seconds", "How long a command may take."),
     Key("description", "text", "What it does."),
 )
 
