@@ -284,7 +284,7 @@ class PipelineMagics(Magics):
         if word.text not in self.registry.flows:
             hint = (
                 suggest(word.text, self.registry.flows, "registered flows")
-                or "define one first: %%pipeline or %%policy"
+                or "define one first, in a cell or with %define"
             )
             raise wrong("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
         return self.registry.flows[word.text]
