@@ -63,15 +63,7 @@ def model_agent(
     use, and is what its model is offered. ``gives``: JSON Schema of its answer. ``max_steps``: requests it may take.
     Settings are ``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``.
     """
-    checked_name(name, "model_agent", "name")
-    if name == USER:
-        raise ValueError(f"{USER!r} is the person in the notebook, who may use every tool: take another name")
-    if unknown := next((key for key in settings if key not in SETTINGS), None):
-        raise TypeError(f"model_agent takes no {unknown!r}; settings are {', '.join(SETTINGS)}")
-    if type(max_steps) is not int or max_steps < 1:
-        raise ValueError(f"max_steps is a whole number, 1 or more, not {max_steps!r}")
-    if not isinstance(instructions, str):
-        raise TypeError(f"instructions are a text, not {instructions!r}")
+    _checked(name, instructions, max_steps, settings)
     made = ModelAgent(
         name=name,
         model=None if model is None else model_of(model),
@@ -85,3 +77,15 @@ def model_agent(
     )
     into(registry).agents.add(made)
     return made
+
+
+def _checked(name: object, instructions: object, max_steps: object, settings: Mapping[str, Value]) -> None:
+    checked_name(name, "model_agent", "name")
+    if name == USER:
+        raise ValueError(f"{USER!r} is the person in the notebook, who may use every tool: take another name")
+    if unknown := next((key for key in settings if key not in SETTINGS), None):
+        raise TypeError(f"model_agent takes no {unknown!r}; settings are {', '.join(SETTINGS)}")
+    if type(max_steps) is not int or max_steps < 1:
+        raise ValueError(f"max_steps is a whole number, 1 or more, not {max_steps!r}")
+    if not isinstance(instructions, str):
+        raise TypeError(f"instructions are a text, not {instructions!r}")

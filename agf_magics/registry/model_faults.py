@@ -81,7 +81,7 @@ def timed_out(model: str, seconds: float | None) -> ModelFault:
 
 def without_keys(text: str, known: Collection[str] = ()) -> str:
     """``text`` without what is, or looks like, a key: the values of the environment's secrets, and ``known`` ones."""
-    secrets = {value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= 6}
+    secrets = {value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= 8}
     for word in sorted(secrets | set(known), key=len, reverse=True):
         text = text.replace(word, "•••")
     return _SECRET.sub("•••", text)
