@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kernel
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
-CODE = r"(?:agent|flow|graph|limit|magic|model|pipeline|policy|r1|run|schema|step|tool|yaml)\.[a-z][a-z-]*"
+CODE = r"(?:agent|flow|graph|limit|magic|model|pipeline|plan|policy|r1|run|schema|step|tool|yaml)\.[a-z][a-z-]*"
 FENCED = re.compile(r"^```\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 WANTED = re.compile(r"must give `(.+)`\.$", re.MULTILINE)
 
@@ -138,6 +138,19 @@ def codes(cell: Any) -> list[str]:
     """Of the errors that a cell ended with."""
     said = "\n".join(line for output in cell.outputs if output.output_type == "error" for line in output.traceback)
     return re.findall(rf"\[({CODE})\]", re.sub(r"\x1b\[[0-9;]*m", "", said))
+
+
+def test_a_run_in_the_background_is_in_the_cell_that_started_it_when_the_last_one_waits(tmp_path: Path) -> None:
+    define = RUN.replace("--run --draw --set 'words=[pear, fig, kiwi]' --out r", "--quiet")
+    start = "h = %run_pipeline_async lengths --set 'words=[pear, fig, kiwi]'"
+    done = execute(notebook_of(SETUP, define, start, "6 * 7", "%runs --wait"), tmp_path)
+    nbformat.validate(done)
+    assert "widgets" not in done.metadata
+    (page,) = done.cells[2].outputs
+    assert "✓ ok" in page.data["text/html"]
+    assert "[4, 3, 4]" in page.data["text/plain"].replace("\n", "")
+    (listed,) = done.cells[4].outputs
+    assert "In[3]" in listed.data["text/plain"]
 
 
 def test_an_executed_notebook_holds_no_widget_and_reads_without_a_kernel(tmp_path: Path) -> None:
