@@ -1,0 +1,51 @@
+"""The JSON Schemas for editors: what the site offers is what loaders read by, and they know a good text from a bad."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from agf_magics.languages import LANGUAGES
+from agf_magics.notebook.commands import COMMANDS
+from agf_magics.text.diagnostics import Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yamlnodes import documents, plain
+from docs import schemas
+
+each = pytest.mark.parametrize("language", LANGUAGES)
+
+
+@each
+def test_the_file_is_up_to_date_and_a_schema(language: str) -> None:
+    assert schemas.file(language).read_text(encoding="utf-8") == schemas.text(language), "python -m docs.schemas"
+    jsonschema.Draft202012Validator.check_schema(schemas.SCHEMAS[language])
+
+
+def document(language: str) -> Any:
+    """The one that the magic's help shows; of a policy alone what stands around it is added."""
+    body = COMMANDS[language].example.split("\n", 1)[1]
+    (node,) = documents(Source("", body), Diagnostics())
+    found = plain(node)
+    if language != "policy":
+        return found
+    metadata = {"id": "a", "name": "a", "version": "1", "description": "a"}
+    whole = {"schema_version": "1.0.0", "metadata": metadata, "interface": {"input": {}, "output": {}}}
+    return {**whole, "execution_policy": found}
+
+
+@each
+def test_an_editor_takes_a_document_and_not_one_that_lacks_what_it_is_about(language: str) -> None:
+    judge = jsonschema.Draft202012Validator(schemas.SCHEMAS[language])
+    good = document(language)
+    assert not [error.message for error in judge.iter_errors(good)]
+    needed = {"pipeline": "steps", "policy": "execution_policy", "plan": "calls", "graph": "edges"}[language]
+    assert list(judge.iter_errors({key: value for key, value in good.items() if key != needed}))
+
+
+def test_the_site_has_them_all() -> None:
+    assert {path.name for path in Path(schemas.__file__).parent.glob("*.schema.json")} == {
+        schemas.file(language).name for language in LANGUAGES
+    }
