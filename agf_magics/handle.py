@@ -105,10 +105,6 @@ class Run:
         """What may be wrong with it; what is merely worth knowing was told when it was defined."""
         return (*(found for found in self._warnings if found.severity == "warning"), *self.progress.warnings)
 
-    def warn(self, found: Diagnostic) -> None:
-        """Add to its warnings, before it begins."""
-        self._warnings = (*self._warnings, found)
-
     @property
     def note(self) -> str:
         """What must be known to read this run: that it was a dry one or taken up again, and which model answered where
@@ -321,6 +317,10 @@ class Live:
             for old in list(self._ended)[: -self.KEPT]:
                 self._ended.pop(old, None)
         self._running.pop(run.run_id, None)
+
+    def forget(self) -> None:
+        """Forget those that have ended."""
+        self._ended.clear()
 
 
 live = Live()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+from .engine.events import Warned
 from .engine.journal import Journal, lost
 from .engine.limits import granted, inside
+from .engine.perform import clock
 from .engine.store import Store, Trouble
 from .handle import Run
 from .pruning import prune
@@ -74,7 +76,7 @@ def opened(run: Run) -> Store | None:
     except Trouble as trouble:
         if (str(path), trouble.code) not in _told:
             _told.add((str(path), trouble.code))
-            run.warn(lost(trouble))
+            run.progress.apply(Warned(clock(), lost(trouble)))
         return None
     return store
 

@@ -80,7 +80,7 @@ class PastRun:
         try:
             return read(self._told.work, self.run_id)
         except Unreadable as error:
-            raise refused("journal.unreadable", f"run {self.run_id!r} cannot be read: {error}") from None
+            raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
 
     @property
     def input(self) -> Value:
@@ -154,7 +154,7 @@ class PastRun:
             if record.what == "finished" and at_text(record.at) == at:
                 found = record
         if found is None:
-            raise refused("journal.unknown-call", f"run {self.run_id!r} kept no call at {at!r}", "run.calls lists them")
+            raise refused("journal.unknown-call", f"there is no call {at!r} in this run", "run.calls lists them")
         return self._value(at, found.form, found.value, found.sign, (encode(found.at), found.tries), trust)
 
     def compare(self, other: PastRun) -> Comparison:
@@ -203,7 +203,7 @@ class PastRun:
                 raise Unreadable("its signature is not yours")
             return unpack(form or "again", data)
         except Unreadable as error:
-            raise refused("journal.unreadable", f"{what} of run {self.run_id!r} cannot be had: {error}") from None
+            raise refused("journal.unreadable", f"{what} cannot be had: {error}") from None
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from .draw.past_page import past_html, past_text
@@ -277,7 +277,7 @@ def _drop(progress: Progress, records: list[Record]) -> None:
     failed = Earlier(records, False).outcomes
     for at in dropped[:FAILURES_KEPT]:
         why = next((one.error for (inner, _), one in failed.items() if one.error and is_within(inner, at)), None)
-        unknown = StepError(Diagnostic("step.failed", "it failed"))
+        unknown = StepError(Diagnostic("step.tool-failed", "it failed"))
         progress.failures.append((at, error_from(why, ()) if why is not None else unknown))
 
 

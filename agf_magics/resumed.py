@@ -11,13 +11,14 @@ from typing import Any
 
 from .define import all_findings, language_of, load
 from .engine.earlier import Earlier
-from .engine.events import Event, Question
+from .engine.events import Event, Question, Warned
 from .engine.gate import kernel_bound
 from .engine.history import Told, claim, leave
 from .engine.host import Asker
 from .engine.journal import Journal
 from .engine.limits import Limits, granted, refuse_inside
 from .engine.link import link
+from .engine.perform import clock
 from .engine.pickles import Unreadable
 from .engine.store import Store, Trouble
 from .files import files
@@ -103,7 +104,7 @@ def claimed(
     store = journal()
     try:
         found = find(store, run_id)
-        made = _made(store, found, input, trust, registry or default(), limits, behind)
+        made = _made(run_id, store, found, input, trust, registry or default(), limits, behind)
         made.asker = (
             ask if answer is None else _answering(answer, ask or (current.ask_behind if behind else current.ask))
         )
@@ -115,6 +116,7 @@ def claimed(
 
 
 def _made(
+    run_id: str,
     store: Store,
     found: Told,
     input: Mapping[str, Value] | None,
@@ -125,9 +127,9 @@ def _made(
 ) -> Run:
     one = found.listed
     if one.status == "ok":
-        raise refused("journal.finished", f"run {one.run_id!r} came to its end", f"%runs {one.run_id} shows it")
+        raise refused("journal.finished", f"run {run_id!r} came to its end", f"%runs {run_id} shows it")
     if one.status == "running":
-        raise refused("journal.running", f"run {one.run_id!r} is going on, here or in another kernel")
+        raise refused("journal.running", f"run {run_id!r} is going on, here or in another kernel")
     try:
         order = read(found.work, one.run_id, trust)
         earlier = Earlier(readable(store, found, trust), one.status in ("error", "cancelled"))
@@ -137,19 +139,20 @@ def _made(
             if "signature" in str(error)
             else None
         )
-        raise refused("journal.unreadable", f"run {one.run_id!r} cannot be taken up: {error}", hint) from None
+        raise refused("journal.unreadable", f"run {run_id!r} cannot be taken up: {error}", hint) from None
     flow, then, known = as_it_was(order, registry)
     linked, problems = link(flow, then, files(lambda path: load(path, registry=then), known))
     if behind:
         problems.extend(kernel_bound(linked))
     problems.refuse()
     context, moved = _context(order, registry, one.run_id)
-    problems.extend(moved)
-    given = Given(_given(order, input, one.run_id), None, context)
+    given = Given(_given(order, input, run_id), None, context)
     made = Run(linked, given, limits or order.limits, all_findings(tuple(problems)), dry=False)
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
     made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
     watch(made)
+    for doubt in moved:
+        made.progress.apply(Warned(clock(), doubt))
     return made
 
 

@@ -35,7 +35,7 @@ def _row(row: Row) -> list[Any]:
     error = row.error
     told = (error.code, error.diagnostic.message) if isinstance(error, AgfError) else None
     if error is not None and told is None:
-        told = ("step.failed", type(error).__name__)
+        told = ("step.tool-failed", type(error).__name__)
     return [
         [getattr(row, name) for name in COUNTS],
         [getattr(row, name) for name in OTHERS],

@@ -175,6 +175,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "run_pipeline_inline_async",
         "run_result",
     ),
+    "history": ("resume", "runs", "Runs", "PastRun"),
     "plans": ("context", "NamedContext", "ticks", "branch", "Message"),
     "decorators": ("tool", "agent", "model_agent"),
     "things": ("Flow", "Run", "Limits", "Registry", "registry"),

@@ -209,7 +209,6 @@ CURES = {
     "journal.full": "make room; until then this run cannot be taken up from here",
     "journal.unwritable": "%config AgfMagics.journal says where runs are kept; None: nowhere",
     "journal.damaged": "move it away: the next run begins a new one",
-    "journal.busy": "another process holds it: is one stopped in the middle?",
     "journal.newer": "update agf-magics, or move the file away",
 }
 

@@ -200,7 +200,7 @@ def key_file() -> Path:
         folder = home / "Library" / "Application Support"
     else:
         folder = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return folder / "agf-magics" / "journal.key"
+    return folder / "agf-magics" / "signing.key"
 
 
 def user_key() -> bytes | None:

@@ -129,7 +129,7 @@ def error_json(error: BaseException) -> str:
             span = (one.span.source.name, one.span.start, one.span.end) if one.span is not None else None
             found["said"].append([one.code, one.message, one.hint, span, one.severity])
     else:
-        found["said"].append(["step.failed", f"{type(error).__name__}: {error}", None, None, "error"])
+        found["said"].append(["step.tool-failed", f"{type(error).__name__}: {error}", None, None, "error"])
     if error.__cause__ is not None:
         found["cause"] = _cause_json(error.__cause__)
     return encode(found)

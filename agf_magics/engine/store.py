@@ -241,8 +241,7 @@ def troubles(path: Path) -> Iterator[None]:
 
 def _trouble(path: Path, name: str, text: str) -> Trouble:
     for start, code in (("SQLITE_FULL", "journal.full"), ("SQLITE_IOERR", "journal.full"),
-                        ("SQLITE_CORRUPT", "journal.damaged"), ("SQLITE_NOTADB", "journal.damaged"),
-                        ("SQLITE_BUSY", "journal.busy"), ("SQLITE_LOCKED", "journal.busy")):  # fmt: skip
+                        ("SQLITE_CORRUPT", "journal.damaged"), ("SQLITE_NOTADB", "journal.damaged")):  # fmt: skip
         if name.startswith(start):
             return Trouble(code, f"{path}: {text}")
     damaged = "no such table" in text or "no such column" in text

@@ -105,6 +105,7 @@ def _leave_none() -> None:
     until = time.monotonic() + PATIENCE
     for run in behind:
         run.wait(max(0.0, until - time.monotonic()))
+    live.forget()
 
 
 def _register(undo: ExitStack, shell: Any, magics: Any) -> None:
