@@ -28,6 +28,9 @@ from .text.diagnostics import DefinitionError, Diagnostic, suggest
 from .text.source import Span
 from .trace import Trace
 
+ASKED = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
+"""What is wrong with who would be asked."""
+
 
 def run(
     flow: Flow | str | Path,
@@ -146,8 +149,8 @@ def prepare(
     given = Given(_input(input), context=_context(found_flow, registry, dry))
     for missing in _missing(found_flow, given.input):
         problems.add(missing)
-    if dry:  # which asks nobody
-        problems = problems.without("flow.no-agent")
+    for code in ASKED if dry else ():  # which asks nobody
+        problems = problems.without(code)
     problems.refuse()
     warnings = all_findings(found_flow.warnings, tuple(problems))
     made = Run(linked, given, limits or current.settings.limits, warnings, dry)

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ..flow.schemas import json_schema, sample
-from ..flow.steps import Invoke
+from ..flow.steps import Invoke, Taken
 from ..flow.values import Value
 from ..registry import Agent, Tool
 from .link import Linked
 
 
 def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
-    """A value of the step's own schema, else of the function's return annotation, else null (a text for an agent).
+    """A value of the step's own schema, else of the function's return annotation, else null (a text for an agent), with
+    the fields that the definition reads of it.
 
     ``callee``: None where nobody is registered yet to answer an agent step.
     """
     if step.gives is not None:
         return sample(json_schema(linked.schemas[step.gives.text], linked.schemas, all_required=True))
-    if isinstance(callee, Tool) and callee.gives is not None:
-        return sample(callee.gives)
+    gives = callee.gives if callee is not None else None
+    if gives is not None and (isinstance(callee, Tool) or gives.get("type") != "string"):
+        return readable(sample(gives), step, linked)
     if isinstance(callee, Tool):
         return None
-    return f"(a reply of {callee.name})" if callee is not None else "(a reply)"
+    return readable(f"(a reply of {callee.name})" if callee is not None else "(a reply)", step, linked)
+
+
+def readable(value: Value, step: Invoke, linked: Linked) -> Value:
+    """``value`` with what the definition reads of this step's result, where it lacks it: a field of the type that
+    whoever it goes to takes, else a text."""
+    for taken in linked.flow.taken:
+        if taken.step == step.id:
+            value = _with([name for name, _ in taken.fields], value, _wanted(taken, linked))
+    return value
+
+
+def _with(names: Sequence[str], value: Value, made: Value) -> Value:
+    if not names:
+        return made
+    held = value if type(value) is dict else {}
+    inner = held.get(names[0])
+    if names[0] in held and len(names) == 1:
+        return held
+    return {**held, names[0]: _with(names[1:], inner, made)}
+
+
+def _wanted(taken: Taken, linked: Linked) -> Value:
+    reader = linked.callees.get(taken.into[0]) if taken.into else None
+    accepts: Any = reader.flow.accepts if isinstance(reader, Linked) else getattr(reader, "accepts", None)
+    field = accepts.get("properties", {}).get(taken.into[1]) if accepts and taken.into else None
+    return sample({**field, "$defs": accepts.get("$defs", {})}) if isinstance(field, dict) else "text"

@@ -169,6 +169,8 @@ async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, sc
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
     inner = scope._replace(linked=linked, before=at, grant=grant, calls=scope.calls + 1, meters=meters)
     value = (await _within(step, in_time(linked.flow, run.flow(inner, Given(given, pipe))))).output
+    if run.dry:
+        value = dry.readable(value, step, scope.linked)
     if step.gives is not None:
         _must_conform(value, step, scope.linked)
     if not step.keeps:

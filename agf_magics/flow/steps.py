@@ -273,6 +273,8 @@ class Taken(NamedTuple):
     """What the result is called: ``writer.output``."""
     fields: tuple[tuple[str, Span], ...]
     """One inside the other, each with its place; ``[]`` stands for every element of a list."""
+    into: tuple[str, str] | None = None
+    """The id of the call that is given it and the field it goes to."""
 
 
 Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]

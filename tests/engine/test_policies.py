@@ -219,6 +219,26 @@ def test_python_agents_of_a_policy_are_no_sessions() -> None:
     assert made.sessions == 0
 
 
+def test_a_dry_run_hands_on_what_the_definition_reads() -> None:
+    def chosen(rows: list, kind: str):  # type: ignore[no-untyped-def]
+        raise AssertionError("a dry run does not call this")
+
+    def report(names: list, count: int, draft: Draft) -> str:
+        raise AssertionError("a dry run does not call this")
+
+    registry = agf.Registry()
+    agf.agent(chosen, registry=registry)
+    agf.agent(report, registry=registry)
+    agf.agent(echo, name="inner", registry=registry)
+    first = "{agent: chosen, input_mapping: {rows: parent.input.r, kind: parent.input.k}}"
+    mapping = "{names: chosen.output.a.names, count: chosen.output.a.n, draft: chosen.output.draft}"
+    when = "exit_condition: {args_match: {chosen.output.good: true}}"
+    steps = f"[{first}, {{agent: report, input_mapping: {mapping}}}]"
+    text = f"id: agf.loop\nconfig: {{steps: {steps}, max_iterations: 2, {when}, output_from: chosen}}\n"
+    made = run(text, {"r": [], "k": "x"}, registry=registry, dry=True)
+    assert made.output == {"a": {"names": ["text"], "n": 1}, "draft": {"draft": "text"}, "good": "text"}
+
+
 # --- other definitions ---
 
 

@@ -95,7 +95,7 @@ def loop(policy: Policy) -> tuple[Step, ...]:
 def batch(policy: Policy) -> tuple[Step, ...]:
     """One agent, once for every element of a list (AGF-69); all inputs are built before its first call."""
     mapping = policy.config.fields.get("input_mapping")
-    paths = policy.paths(mapping, "batch", ())
+    paths = policy.paths(mapping, "batch", (), "agent")
     alias = policy.config.fields.get("agent")
     if not isinstance(mapping, Fields) or not isinstance(alias, Scalar):
         return ()

@@ -56,7 +56,7 @@ class Policy:
         """The call that a PolicyStep, a route or a batch is."""
         alias = entry.fields.get("agent")
         mapping = entry.fields.get("input_mapping")
-        paths = self.paths(mapping, where, ran)
+        paths = self.paths(mapping, where, ran, id)
         if not isinstance(alias, Scalar):
             return None
         return self.call(alias, id, paths, mapping, target)
@@ -84,7 +84,8 @@ class Policy:
             target=target,
         )
 
-    def paths(self, mapping: Node | None, where: Where, ran: Collection[str]) -> dict[str, Path]:
+    def paths(self, mapping: Node | None, where: Where, ran: Collection[str], id: str) -> dict[str, Path]:
+        """The paths of a mapping, by the fields of the call ``id`` that they fill."""
         found = {}
         for name, text in mapping.fields.items() if isinstance(mapping, Fields) else ():
             if not isinstance(text, Scalar) or not isinstance(text.value, str):
@@ -94,10 +95,10 @@ class Policy:
             except DefinitionError as error:
                 self.problems.extend(error.diagnostics)
             else:
-                self.known(found[name], ran)
+                self.known(found[name], ran, (id, name))
         return found
 
-    def known(self, path: Path, ran: Collection[str]) -> None:
+    def known(self, path: Path, ran: Collection[str], into: tuple[str, str] | None = None) -> None:
         """Tell what is wrong with whom a path reads (AGF-8, AGF-9), and what its schema does not have (AGF-10)."""
         problem = source_problem(path, self.aliases(), ran)
         if problem is not None and self.id.text == "agf.loop" and path.source in self.aliases():
@@ -107,7 +108,7 @@ class Policy:
         if problem is None and path.source == PARENT:
             problem = _lacking(self.takes.schema, path)
         elif problem is None and path.direction == "output":
-            self.taken.append((path.source, Taken("", f"{path.source}.output", _fields(path))))
+            self.taken.append((path.source, Taken("", f"{path.source}.output", _fields(path), into)))
         if problem is not None:
             self.problems.add(problem)
 
