@@ -158,6 +158,17 @@ def test_a_quoted_text_may_hold_what_means_something_without_quotes() -> None:
     assert evaluate_condition("s == 'a < b and (c or d)' and n == 1", {"s": "a < b and (c or d)", "n": 1})
 
 
+@pytest.mark.parametrize("right", ["b + 1", "b+1", "b * 2", "b/2", "b - 1", "len(b)", "(b)", "b == c", "x=y", "b and"])
+def test_the_right_side_of_a_condition_computes_nothing(right: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        evaluate_condition(f"a == {right}", {"a": 1, "b": 0})
+
+
+@pytest.mark.parametrize("right", ["my-key", "2026-01-31", "http://h/x", "5%", "C++", "what?", "android"])
+def test_a_text_without_quotes_is_text_though_it_has_signs_in_it(right: str) -> None:
+    assert evaluate_condition(f"a == {right} and b == 1", {"a": right, "b": 1})
+
+
 def test_and_and_or_stand_between_blanks_of_any_kind() -> None:
     assert evaluate_condition("a == 1\n\tAND b == 2", {"a": 1, "b": 2})
 

@@ -18,7 +18,7 @@ _LEFT = re.compile(r"[a-zA-Z_][\w.]*")
 _OPERATOR = re.compile(r"<=|>=|==|!=|<|>")
 _JOINING = re.compile(r"(and|or)(?=[\s(]|$)", re.IGNORECASE)
 _NOT = re.compile(r"not\s+\w", re.IGNORECASE)
-_UNREADABLE = re.compile(r"<|>|!?=|[()]|[^\W_]\s*[+*]\s*\w|\S\s+[-+*/%]\s+\S|\w/\w")
+_UNREADABLE = re.compile(r"<|>|!?=|[()]|[^\W_]\s*[+*]\s*\w|\S\s+[-+*/%]\s+\S|^[A-Za-z_][\w.]*/[\w.]+$")
 _PATH = re.compile(r"[\w.-]+")
 _TURNED = re.compile(r"([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*([a-zA-Z_][\w.]*)")
 _ROUND = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}

@@ -17,6 +17,9 @@ from .reading import Reader
 from .state import Keys
 from .words import BUILT_IN
 
+MOST_STEPS = 1_000_000
+"""How far forks are followed: their branches times what these lead to."""
+
 _NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 
 
@@ -129,7 +132,7 @@ def mixed_edges(reader: Reader, graph: Graph) -> None:
 def unreached(reader: Reader, graph: Graph) -> None:
     """graph.unreachable: a node that no way leads to."""
     ways = [*graph.edges, *(Edge(name, exit) for name, exit in graph.exits.items())]
-    reached = _distances(ways, [START])
+    reached = _distances(outgoing(ways), [START])
     for name, span in graph.spans.items():
         if name not in reached:
             hint = f"an edge leads to it: {{from: …, to: {name}}}"
@@ -139,33 +142,46 @@ def unreached(reader: Reader, graph: Graph) -> None:
 def uneven_joins(reader: Reader, graph: Graph) -> None:
     """graph.uneven-join: a node that branches of one fork reach in different rounds runs several times."""
     told: set[str] = set()
-    for edges in outgoing(graph.edges).values():
-        ways = [_distances(graph.edges, [edge.target]) for edge in edges if is_plain(edge) and edge.target != END]
-        for index, one in enumerate(ways):
-            for other in ways[index + 1 :]:
-                common = sorted(one.keys() & other.keys(), key=lambda name: max(one[name], other[name]))
-                first = common[0] if common else ""
-                if first and first not in told and one[first] != other[first] and first in graph.spans:
-                    told.add(first)
-                    message = f"{first!r} runs once for each branch that leads to it: they differ in length"
-                    hint = "give the shorter branch as many nodes (a passthrough without output does nothing)"
-                    reader.warn("uneven-join", message, graph.spans[first], hint)
+    out, room = outgoing(graph.edges), MOST_STEPS
+    for edges in out.values():
+        plain = [edge.target for edge in edges if is_plain(edge) and edge.target != END]
+        ways: list[dict[str, int]] = []
+        for target in plain if len(plain) > 1 else ():
+            ways.append(_distances(out, [target]))
+            room -= len(ways[-1])
+            for one in ways[:-1]:
+                room -= min(len(one), len(ways[-1])) + 1
+                if room <= 0:
+                    return
+                _uneven(reader, graph, one, ways[-1], told)
+
+
+def _uneven(reader: Reader, graph: Graph, one: Mapping[str, int], other: Mapping[str, int], told: set[str]) -> None:
+    common = one.keys() & other.keys()
+    first = min(common, key=lambda name: (max(one[name], other[name]), name), default="")
+    if first and first not in told and one[first] != other[first] and first in graph.spans:
+        told.add(first)
+        message = f"{first!r} runs once for each branch that leads to it: they differ in length"
+        hint = "give the shorter branch as many nodes (a passthrough without output does nothing)"
+        reader.warn("uneven-join", message, graph.spans[first], hint)
 
 
 def endless(reader: Reader, graph: Graph) -> None:
     """graph.endless-loop: a round way that nothing leaves or bounds."""
     free = [edge for edge in graph.edges if edge.source not in graph.limits and edge.target not in graph.limits]
-    always = outgoing([edge for edge in free if is_plain(edge)])
-    every_way = outgoing(free)
-    ends = {name for name in graph.spans if name not in outgoing(graph.edges)} | {END} | set(graph.limits)
-    told: set[str] = set()
+    always, every_way, out = outgoing([edge for edge in free if is_plain(edge)]), outgoing(free), outgoing(graph.edges)
+    unending, around = circles(always), circles(every_way)
+    ends = [name for name in graph.spans if name not in out]
+    back = outgoing([Edge(edge.target, edge.source) for edge in graph.edges])
+    leaves = _distances(back, [*ends, END, *graph.limits])
+    told: set[int] = set()
     for name in graph.spans:
-        if name in told:
-            continue
-        around = _ways(always, name)
-        trapped = not around and name in _ways(every_way, name) and not (_ways(outgoing(graph.edges), name) & ends)
-        if name in around or trapped:
-            told |= {other for other in around | _ways(every_way, name) if name in _ways(every_way, other)}
+        if (
+            name in around
+            and around[name] not in told
+            and (name in unending or (name not in always and name not in leaves))
+        ):
+            told.add(around[name])
             hint = f"give the edge that leaves it a condition, or set loop_limits: {{{name}: 10}}"
             reader.warn("endless-loop", f"the loop through {name!r} has no way out", graph.spans[name], hint)
 
@@ -182,9 +198,8 @@ def routers(reader: Reader, graph: Graph) -> None:
 RULES = (written_keys, read_keys, adds_itself, mixed_edges, unreached, uneven_joins, endless, routers)
 
 
-def _distances(edges: Collection[Edge], begin: Iterable[str]) -> dict[str, int]:
+def _distances(out: Mapping[str, list[Edge]], begin: Iterable[str]) -> dict[str, int]:
     """How many rounds it is at least to each node."""
-    out = outgoing(edges)
     found = dict.fromkeys(begin, 0)
     waiting = deque(found)
     while waiting:
@@ -196,13 +211,35 @@ def _distances(edges: Collection[Edge], begin: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _ways(out: Mapping[str, list[Edge]], name: str) -> set[str]:
-    """What can be reached from a node, itself only by a way round."""
-    found: set[str] = set()
-    waiting = [name]
-    while waiting:
-        for edge in out.get(waiting.pop(), ()):
-            if edge.target not in found:
-                found.add(edge.target)
-                waiting.append(edge.target)
+def circles(out: Mapping[str, list[Edge]]) -> dict[str, int]:
+    """The nodes with a way back to themselves; those on each other's way round have one number. In linear time
+    (Tarjan's strongly connected components), without recursion."""
+    found: dict[str, int] = {}
+    seen: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    for first in out:
+        ways = [] if first in seen else [(first, iter(out[first]))]
+        while ways:
+            name, rest = ways[-1]
+            if name not in seen:
+                seen[name] = low[name] = len(seen)
+                path.append(name)
+            edge = next(rest, None)
+            if edge is not None:
+                if edge.target not in seen:
+                    ways.append((edge.target, iter(out.get(edge.target, ()))))
+                elif edge.target in low:
+                    low[name] = min(low[name], low[edge.target])
+                continue
+            ways.pop()
+            if ways:
+                low[ways[-1][0]] = min(low[ways[-1][0]], low[name])
+            if low[name] == seen[name]:
+                together = []
+                while name in low:
+                    together.append(path.pop())
+                    del low[together[-1]]
+                if len(together) > 1 or any(edge.target == name for edge in out.get(name, ())):
+                    found.update(dict.fromkeys(together, seen[name]))
     return found
