@@ -244,7 +244,7 @@ class _Linker:
                 hint = suggest(tool.text, self.registry.tools, "registered tools")
                 self.found.warn("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)
         name = step.name.text
-        if name and name != USER:
+        if name and (name != USER or step.wants):  # the person is no alias of a policy
             if name in self.registry.agents or name in self.registry.flows:
                 self.instead(step)
             if name in self.registry.agents:

@@ -18,7 +18,7 @@ from ..text.diagnostics import StepError
 from . import events as ev
 from .in_order import elements, tell
 from .link import Linked, schema_of
-from .perform import Index, Performer, Scope, clock, swallowed
+from .perform import Index, More, Performer, Scope, clock, swallowed
 from .records import again
 
 
@@ -52,7 +52,8 @@ async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: In
         _fail(told, {i: value for i, value in enumerate(values) if value is not GONE})
     # A for_each in collect is one inside this one (semantics 10), but nothing runs beside it.
     ran = Ran(values, failures=failures)
-    return await _collect(run, step, frame, ran, inside._replace(beside=scope.beside), index)
+    value, _ = await _collect(run, step, frame, ran, inside._replace(beside=scope.beside), index)
+    return value
 
 
 async def branches(run: Performer, step: Branches, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -81,18 +82,20 @@ async def branches(run: Performer, step: Branches, frame: Frame, scope: Scope, i
     failures = await _pool(run, step, one, plan, ats.__getitem__, scope.tries)
     if step.on_error == "finish":
         _fail(failures, {name: values[i] for i, name in enumerate(names) if values[i] is not GONE})
-    return await _collect(run, step, frame, Ran(values, names, failures, order), scope, index)
+    value, left = await _collect(run, step, frame, Ran(values, names, failures, order), scope, index)
+    return More(value, frame=left) if step.leaves else value
 
 
-async def _collect(run: Performer, step: Each | Branches, frame: Frame, ran: Ran, scope: Scope, index: Index) -> Value:
+async def _collect(
+    run: Performer, step: Each | Branches, frame: Frame, ran: Ran, scope: Scope, index: Index
+) -> tuple[Value, Frame]:
     if step.collect is not None and step.join is not None:
-        value, _ = await run.step(step.collect, step.join.join(frame, ran), scope, index)
-        return value
+        return await run.step(step.collect, step.join.join(frame, ran), scope, index)
     if step.gather is not None:
-        return step.gather(ran)
+        return step.gather(ran), frame
     if ran.names is None:
-        return [value for value in ran.values if value is not GONE]
-    return {name: value for name, value in zip(ran.names, ran.values, strict=True) if value is not GONE}
+        return [value for value in ran.values if value is not GONE], frame
+    return {name: value for name, value in zip(ran.names, ran.values, strict=True) if value is not GONE}, frame
 
 
 def _build_ahead(step: Each, items: list[Value], frame: Frame, scope: Scope, index: Index) -> None:

@@ -126,6 +126,8 @@ class Branches(Step):
     """May raise StepError: too few succeeded. None, too: a mapping of the branches' values by name."""
     on_error: OnError = "abort"
     retries: int = 0
+    leaves: bool = False
+    """Whether what `join` and ``collect`` leave is what the steps after it see; else nothing is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,6 +133,7 @@ def test_a_transform_may_be_async_and_cannot_change_what_it_is_given() -> None:
     )
     assert made.output == 2
     assert made.steps["agents"].value == 2
+    assert dict(made.stores) == {"a": [1]}
 
 
 def test_no_route_and_no_default_is_an_error() -> None:
@@ -217,6 +218,12 @@ def test_what_an_agent_does_to_its_input_nobody_else_sees() -> None:
 def test_python_agents_of_a_policy_are_no_sessions() -> None:
     made = run(sequential("a", "a"), registry=registry_of(a=echo), limits=agf.Limits(spawns=1))
     assert made.sessions == 0
+
+
+def test_an_agent_called_user_is_no_person() -> None:
+    with pytest.raises(agf.DefinitionError) as caught:
+        run(sequential("user"), registry=registry_of(a=echo))
+    assert caught.value.code == "flow.unknown-agent"
 
 
 def test_a_dry_run_hands_on_what_the_definition_reads() -> None:

@@ -6,7 +6,6 @@ The last step leaves the policy's output.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from ...flow.frame import Frame, Ref
 from ...flow.steps import Branches, Choose, Each, Invoke, Name, Repeat, Sequence, Step
@@ -55,9 +54,9 @@ def parallel(policy: Policy) -> tuple[Step, ...]:
             span=policy.id.span,
             branches=branches,
             join=Beside(),
-            collect=replace(output_step(choice, aliases, lambda alias: (SIDE, alias)), target=None),
+            collect=output_step(choice, aliases, lambda alias: (SIDE, alias)),
             on_error="finish",
-            target=RESULT,
+            leaves=True,
         ),
     )
 
