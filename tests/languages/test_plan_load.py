@@ -8,6 +8,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.steps import Dag, Definition, Flow, Invoke
@@ -15,6 +17,7 @@ from agf_magics.languages import LANGUAGES
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
 from agf_magics.languages.plan.names import instance_names
+from agf_magics.languages.plan.words import CALL, INSTANCE, PLAN
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain
@@ -149,3 +152,54 @@ def test_a_plan_of_thousands_of_calls_loads() -> None:
     flow = loaded(text)
     feeds = [name for source, _, name in dag(flow).feeds if source]
     assert len(feeds) == 2999
+
+
+def test_a_kind_that_a_call_writes_may_have_a_dollar_too() -> None:
+    first, second = calls(
+        "- {_tool: a, v: $report.total, w: $other.total, _outputPath: †state.x}\n"
+        "- {_tool: b, _outputPath: $report.total}\n"
+    )
+    assert (first.authored["v"], first.authored["w"]) == ("†report.total", "$other.total")
+    assert second.authored["_outputPath"] == "†report.total"
+
+
+def test_a_sentence_that_begins_with_a_dagger_is_told_how_to_be_one() -> None:
+    (problem,) = load("- {_tool: a, v: † see below}\n")[1]
+    assert "††" in str(problem.hint)
+
+
+TEXTS = [
+    "†state.x",
+    "$state.x",
+    "†",
+    "††a",
+    "†state.x || 1",
+    "†a && †b",
+    "push",
+    "",
+    "①",
+    "a",
+    "*",
+    "lazy",
+    "†state[*].x",
+]
+KEYS = [*PLAN, *CALL, *INSTANCE, "v", "type", "kind", "content", "properties", "pattern", "const"]
+DOCUMENTS = st.recursive(
+    st.one_of(st.sampled_from(TEXTS), st.none(), st.booleans(), st.integers(-1, 2)),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(KEYS), inner, max_size=6)),
+    max_leaves=20,
+)
+CALLS = st.fixed_dictionaries(
+    {"_tool": st.sampled_from(["a", "b"])}, optional={key: DOCUMENTS for key in [*CALL, "v", "w"] if key != "_tool"}
+)
+PLANS = st.fixed_dictionaries(
+    {"calls": st.lists(CALLS, max_size=4)}, optional={key: DOCUMENTS for key in PLAN if key != "calls"}
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(DOCUMENTS, PLANS))
+def test_whatever_a_document_says_it_is_loaded_or_told_what_is_wrong(document: Any) -> None:
+    definition, problems = load(json.dumps(document, ensure_ascii=False))
+    assert (definition.flow is None) == any(found.severity == "error" for found in problems)
+    assert all(found.span is not None for found in problems)

@@ -15,7 +15,7 @@ from .calling import is_nothing, read_call
 from .calls import Call, Template
 from .messages import kind_of
 from .names import instance_names
-from .reference import DAGGER, canonical, parse
+from .reference import DAGGER, KIND, canonical, parse
 from .words import INSTANCE, PLAN
 
 KINDS = frozenset({"state", "input", "data", "output", "error"})
@@ -64,7 +64,9 @@ class Reader:
             self.wrong("unknown-key", f"a plan has no key {name!r}", node.keys[name].span, hint)
         fields = {name: value for name, value in node.fields.items() if not is_nothing(value)}
         messages = self.messages(fields)
-        self.kinds = KINDS | {kind for message in messages if (kind := kind_of(message))}
+        self.kinds = (
+            KINDS | {kind for message in messages if (kind := kind_of(message))} | _written(fields.get("calls"))
+        )
         if "tools" in fields:
             self.tools = self.declared(fields["tools"])
         context = self.name(fields, "context")
@@ -221,7 +223,7 @@ class Reader:
         try:
             return parse(node, self.kinds)
         except DefinitionError as error:
-            self.problems.extend(replace(found, hint=found.hint or _escaped(node.text)) for found in error.diagnostics)
+            self.problems.extend(replace(found, hint=_hint(found.hint, node.text)) for found in error.diagnostics)
             return None
 
     def begins(self, text: str) -> str:
@@ -272,10 +274,21 @@ class Reader:
         return read_call(self, index, node)
 
 
+def _written(calls: Node | None) -> frozenset[str]:
+    """The kinds that the calls write, as far as can be seen before they are read."""
+    nodes = [call for call in calls.items if isinstance(call, Fields)] if isinstance(calls, Items) else []
+    paths = [path for call in nodes if isinstance(path := call.fields.get("_outputPath"), Scalar)]
+    return frozenset(kind for path in paths for kind in re.findall(rf"[†$]({KIND.pattern})", path.text))
+
+
 def _plain_message(kind: str, data: Value, instance: str | None = None) -> Mapping[str, Value]:
     named = {"kind": kind} if kind != "data" else {}
     return {"type": "data", **named, **({"_instance": instance} if instance is not None else {}), "data": data}
 
 
-def _escaped(text: str) -> str:
-    return f"a text that begins so is written with two: {text.lstrip()[:1]}{text.lstrip()[:20]}…"
+def _hint(hint: str | None, text: str) -> str | None:
+    """A hint, and for what looks like a sentence how a text begins with such a sign."""
+    if not re.search(r"\s", text.strip()) or re.search("[|&]", text):
+        return hint
+    begun = text.strip()[:20]
+    return "; ".join(filter(None, (hint, f"a text that begins so is written with two: {begun[:1]}{begun}…")))

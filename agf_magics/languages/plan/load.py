@@ -143,7 +143,8 @@ def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[G
         context = given.context
         said = () if context is None or context.log is None else context.log
         log = said if isinstance(said, Log) else Log(said)  # the messages alone, where a run is taken up again
-        inputs = [{"type": "data", "kind": "input", "data": given.input}] if given.input else []
+        told = given.input is not None and not (type(given.input) is dict and not given.input)
+        inputs = [{"type": "data", "kind": "input", "data": given.input}] if told else []
         log = log.append(*messages, *inputs)
         agenda = PlanAgenda(plan, log)
         if refusals := agenda.refusals():

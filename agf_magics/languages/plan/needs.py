@@ -82,7 +82,8 @@ class Needs:
             awaited = ()
         else:
             awaited = others
-        return Need(awaited, tuple(n for n in others if n not in set(awaited)))
+        surely = set(awaited)
+        return Need(awaited, tuple(n for n in others if n not in surely))
 
     def visible(self, reference: Reference, turn: Turn) -> Iterator[Paths]:
         """The layers of the kind that the reader sees."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...flow.frame import Frame, Ref
-from ...flow.values import Value, isolate, type_name
+from ...flow.values import TooDeep, Value, isolate, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Source, Text
 from .log import Log
@@ -23,7 +23,11 @@ def resolve(messages: Sequence[Mapping[str, Value]] | Log, reference: str, insta
     'Alex'
     """
     expression = parse(Source("<reference>", reference).span())
-    return isolate(found(expression, as_log(messages), instance))
+    try:
+        return isolate(found(expression, as_log(messages), instance))
+    except TooDeep as error:
+        code, told = "step.too-deep", f"{expression} cannot be handed out: {error}"
+    raise StepError(Diagnostic(code, told))
 
 
 def found(expression: Expression, log: Log, instance: str | None) -> Value:
