@@ -65,8 +65,9 @@ class BackgroundMagics(Magics):
             print(f"{run.run_id} has ended: {run.status}" if run.done else f"cancelling {run.run_id}")
             run.cancel("%runs --cancel")
         if "--wait" in said:
-            for run in [_run(word)] if word is not None else launch.live.running:
-                run.wait() if run.behind else None
+            for run in [_run(word)] if word is not None else launch.live:
+                if run.behind:
+                    self.notebook.wait(run)
         history.forget(said)
         if word is not None:
             asked = "--compare" in said or "--export" in said

@@ -14,7 +14,7 @@ from ..draw.plain import counted, line
 from ..past import PastRun
 from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic
-from . import commands, view
+from . import commands, view, watching
 from .given import inputs, new_name, number, value
 from .magics import PipelineMagics, takes
 from .options import Said, Word
@@ -65,7 +65,7 @@ class HistoryMagics(Magics):
                 notebook.shown = run, notebook.number
             return run
 
-        run = view.watch(begin, seen, notebook.settings.refresh_hz).result()
+        run = watching.watch(begin, seen, notebook.settings.refresh_hz).result()
         return None if name is not None else run
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import glob
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,7 +26,7 @@ from ..languages import LANGUAGES
 from ..registry import Registry
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
 from ..text.source import Source
-from . import commands, registered, view
+from . import commands, registered, view, watching
 from .config import AgfMagics
 from .given import inputs, new_name, seconds
 from .options import Command, Said, Word, read
@@ -87,6 +88,8 @@ class PipelineMagics(Magics):
         self.last: launch.Run | None = None
         self.shown: tuple[launch.Run, int] | None = None
         """The run that a view shows, and the number of its cell."""
+        self.followed: deque[tuple[launch.Run, view.View]] = deque(maxlen=launch.live.KEPT)
+        """The last views of runs in the background."""
         self.undo = ExitStack()
         """Takes out of the shell what `load` put in."""
         self.local: Mapping[str, Any] = {}
@@ -269,16 +272,27 @@ class PipelineMagics(Magics):
             return run
 
         hz = self.settings.refresh_hz
-        run = view.follow(begin, seen, hz) if behind else view.watch(begin, seen, hz).result()
+        run = watching.follow(begin, seen, hz) if behind else watching.watch(begin, seen, hz).result()
+        if behind:
+            self.followed.append((run, seen))
         return None if asked.out else run
 
     def show_again(self, run: launch.Run) -> bool:
         """Show a run of the background that goes on, alive, in this cell too; whether it could be."""
         if not run.behind or run.done:
             return False
-        view.follow(lambda _: run, view.view(self.settings, self.ipython, quiet=False, drawn=None, behind=True),
-                    self.settings.refresh_hz)  # fmt: skip
+        seen = view.view(self.settings, self.ipython, quiet=False, drawn=None, behind=True)
+        watching.follow(lambda _: run, seen, self.settings.refresh_hz)
+        self.followed.append((run, seen))
         return True
+
+    def wait(self, run: launch.Run) -> None:
+        """Wait for a run in the background, until every cell shows its end. That is sent once more from this cell: who
+        executes a notebook hears of a cell that has ended by another one alone."""
+        watching.settled(run.wait())
+        for followed, seen in self.followed:
+            if followed is run and seen.shows_page:
+                seen.close(run)
 
     def flow(self, word: Word) -> Flow:
         if word.text not in self.registry.flows:

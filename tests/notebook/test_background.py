@@ -71,7 +71,7 @@ def test_an_inline_definition_is_run_and_not_registered(ready: Shell) -> None:
 
 def test_a_terminal_is_told_of_the_end_in_a_line(ready: Shell) -> None:
     cell = "import threading\nh = %run_pipeline_async longest --set 'words=[pear]'\n"
-    shown = ready.good(cell + "[t.join() for t in threading.enumerate() if t.name == 'agf-view'];")
+    shown = ready.good(cell + "[t.join() for t in threading.enumerate() if t.name.startswith('agf-view ')];")
     (told,) = [line for line in shown.out.splitlines() if ready.names["h"].run_id in line]
     assert told.startswith("longest · ✓ ok")
 

@@ -12,7 +12,8 @@ import pytest
 
 from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError, load
 from agf_magics.launch import begin
-from agf_magics.notebook.view import Nothing, watch
+from agf_magics.notebook.view import Nothing
+from agf_magics.notebook.watching import watch
 from agf_magics.registry import default
 from tests.notebook.conftest import LONGEST, TOOLS, Shell, code
 

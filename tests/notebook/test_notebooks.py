@@ -148,9 +148,8 @@ def test_a_run_in_the_background_is_in_the_cell_that_started_it_when_the_last_on
     assert "widgets" not in done.metadata
     (page,) = done.cells[2].outputs
     assert "✓ ok" in page.data["text/html"]
-    assert "[4, 3, 4]" in page.data["text/plain"].replace("\n", "")
-    (listed,) = done.cells[4].outputs
-    assert "In[3]" in listed.data["text/plain"]
+    assert "output:\n  - 4\n  - 3\n  - 4\n" in page.data["text/plain"]
+    assert "In[3]" in done.cells[4].outputs[0].data["text/plain"]
 
 
 def test_an_executed_notebook_holds_no_widget_and_reads_without_a_kernel(tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""A run begun and shown until its end: by the cell that waits for it, or beside the cells that run meanwhile."""
+
+from __future__ import annotations
+
+import contextvars
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from ..launch import Run
+from .view import View
+
+Begin = Callable[[Callable[[], None]], Run]
+
+
+def watch(begin: Begin, view: View, hz: float) -> Run:
+    """Begin a run and wait for its end, showing it meanwhile. The view is closed whatever happens.
+
+    ``begin`` is given what is to be called before anything of the run is: the output must stand above all prints.
+    """
+    with _interrupts() as early:
+        run = begin(view.reserve)
+        early.cancel = run.cancel
+        if early.hits:
+            run.cancel("interrupt")
+        over = threading.Event()
+
+        def tick() -> None:
+            while not over.wait(1 / hz):
+                view.tick(run)
+
+        # In the cell's context: what a thread displays belongs to the cell by that alone.
+        context = contextvars.copy_context()
+        ticker = threading.Thread(target=context.run, args=(tick,), name="agf-view", daemon=True)
+        ticker.start()
+        try:
+            run.wait()
+        finally:
+            over.set()
+            ticker.join()
+            view.close(run)
+    return run
+
+
+def follow(begin: Begin, view: View, hz: float) -> Run:
+    """Begin a run in the background and go on showing it in this cell's output, from a thread that ends with it."""
+    run = begin(view.reserve)
+
+    def show() -> None:
+        while not run.wait(1 / hz).done:
+            view.tick(run)
+        view.close(run)
+
+    # In the cell's context, as above: other cells run meanwhile.
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(show,), name=_follower(run), daemon=True).start()
+    return run
+
+
+def settled(run: Run, seconds: float = 5.0) -> None:
+    """Wait until every view of a run in the background that has ended shows its end."""
+    for thread in threading.enumerate():
+        if thread.name == _follower(run):
+            thread.join(seconds)
+
+
+def _follower(run: Run) -> str:
+    return f"agf-view {run.run_id}"
+
+
+class _Early:
+    """An interrupt that comes when a run has begun and nobody waits for it yet, or while its page is being frozen.
+
+    It is one like any other: the first cancels the run, the second gives the prompt back.
+    """
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.cancel: Callable[[str], None] | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.hits += 1
+        if self.hits > 1:
+            raise KeyboardInterrupt
+        if self.cancel is not None:
+            self.cancel("interrupt")
+
+
+@contextmanager
+def _interrupts() -> Iterator[_Early]:
+    early = _Early()
+    ordinary = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not ordinary or threading.current_thread() is not threading.main_thread():
+        yield early  # inside another run: its own handler knows better
+        return
+    signal.signal(signal.SIGINT, early)
+    try:
+        yield early
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
