@@ -33,7 +33,7 @@ STYLES = {
 }
 
 HEAD = """\
-  graph [rankdir=TB, compound=true, newrank=true, remincross=false, nodesep=0.3, ranksep=0.3, margin=0, pad=0.1,
+  graph [rankdir=TB, compound=true, newrank=true, remincross=false, nodesep=0.3, ranksep=RANKS, margin=0, pad=0.1,
          splines=true, nslimit=4, nslimit1=4, bgcolor=transparent, fontname="Helvetica,Arial,sans-serif"]
   node [shape=box, fixedsize=true, style="rounded,filled", penwidth=1.2, fontcolor="#1b1b1b", fontsize=11,
         fontname="Helvetica,Arial,sans-serif"]
@@ -58,7 +58,8 @@ def scene_dot(drawn: Scene, shown: States) -> str:
     anybody's text, and graphviz reads names by rules of its own."""
     boxes = {box.id: place for place, box in enumerate(drawn.boxes)}
     frames = {frame.id: place for place, frame in enumerate(drawn.frames)}
-    lines = [f"digraph {_quoted(line(drawn.name, 80))} {{", HEAD]
+    ranks = "0.5" if any(arrow.way for arrow in drawn.arrows) else "0.3"  # room for when each edge was taken
+    lines = [f"digraph {_quoted(line(drawn.name, 80))} {{", HEAD.replace("RANKS", ranks)]
     for part in drawn.parts:
         lines += _part(part, boxes, frames, shown, "  ")
     lines += [_arrow(arrow, place, boxes, frames) for place, arrow in enumerate(drawn.arrows)]

@@ -1,0 +1,197 @@
+"""Policies, plans and graphs as they are seen in JupyterLab: defined, drawn, run, watched, asked about, saved."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.browser.harness import Lab, Open
+from tests.browser.test_runs import SETUP, open_gate, pictures, shows_picture
+
+pytestmark = pytest.mark.browser
+
+TOOLS = """from agf_magics import agent
+
+@agent
+def writer(topic: str) -> dict:
+    return {"text": "on " + topic}
+
+rounds = 0
+@agent
+def checker(draft: str) -> dict:
+    global rounds
+    rounds += 1
+    return {"score": rounds / 2}
+
+@tool
+def load(path: str) -> list:
+    return [3, 5, 7]
+
+@tool
+def mean(values: list) -> float:
+    return sum(values) / len(values)
+
+@tool
+def note(text: object) -> str:
+    return "noted"
+
+@tool
+def grow(state: dict) -> dict:
+    return {"score": state["score"] + 0.3}"""
+
+POLICY = """%%policy article --draw --run --set topic=pears
+id: agf.loop
+config:
+  steps:
+  - agent: writer
+    input_mapping: {topic: parent.input.topic}
+  - agent: checker
+    input_mapping: {draft: writer.output.text}
+  exit_condition: {args_match: {checker.output.score: {gte: 0.8}}}
+  max_iterations: 5
+  output_from: writer"""
+
+PLAN = """%%plan report --draw --run --set path=sales.csv
+calls:
+- {_tool: load, path: †input.path, _outputPath: †state.rows}
+- {_tool: mean, values: †state.rows, _outputPath: †state.mean}
+- {_tool: note, text: †state.mean, _outputPath: †state.note}
+output: †state.mean"""
+
+GRAPH = """%%graph polish --draw --run --set score=0.1
+state: {score: float}
+nodes:
+  grow: {type: python, tool: grow}
+  check: {type: passthrough}
+edges:
+- {from: START, to: grow}
+- {from: grow, to: check}
+- {from: check, to: grow, condition: score < 0.8}
+- {from: check, to: END, condition: else}"""
+
+CELLS = {"policy": (POLICY, "on pears"), "plan": (PLAN, "5.0"), "graph": (GRAPH, "score")}
+
+GUARDED = """%%policy guarded --quiet
+schema_version: "1.0.0"
+metadata: {id: guarded, name: guarded, version: "1", description: asks first}
+interface: {input: {type: object}, output: {}}
+action_space: {local_agents: [{alias: writer, source: writer.agf.yaml, approval: true}]}
+execution_policy:
+  id: agf.sequential
+  config: {steps: [{agent: writer, input_mapping: {topic: parent.input.topic}}]}"""
+
+GATED = """%%graph gated --run --draw
+state: {n: int, word: str}
+variables: {n: 0}
+nodes:
+  count: {type: passthrough, output: {n: "{state.n + 1}"}}
+  wait: {type: tool, tool: gate, variables: {name: GATE}, state_key: word}
+edges:
+- {from: START, to: count}
+- {from: count, to: count, condition: n < 3}
+- {from: count, to: wait, condition: else}
+- {from: wait, to: END}"""
+
+
+@pytest.mark.parametrize("language", CELLS)
+def test_a_cell_of_each_language_is_drawn_run_and_saved(opened: Open, language: str) -> None:
+    cell, gives = CELLS[language]
+    page = opened(SETUP, TOOLS, cell)
+    page.run_all()
+    assert shows_picture(page, 2)
+    assert gives in page.output(2).inner_text()
+    pictures(page, f"language-{language}", 2)
+    saved = page.save()
+    assert "widgets" not in saved.metadata
+    page.reload()
+    assert shows_picture(page, 2)
+    assert gives in page.output(2).inner_text()
+    assert not [error for error in page.errors if "agf" in error]
+
+
+def test_a_graph_is_watched_while_it_goes_on(opened: Open, lab: Lab, request: pytest.FixtureRequest) -> None:
+    gate = lab.folder / f"{request.node.name}.gate"
+    os.mkfifo(gate)
+    page = opened(SETUP, GATED.replace("GATE", gate.name))
+    page.run(0)
+    page.run(1, wait=False)
+    page.output(1).locator("button:has-text('Cancel')").wait_for()
+    assert "running" in page.output(1).inner_text()
+    pictures(page, "graph-running", 1)
+    open_gate(gate)
+    page.finished()
+    assert "open" in page.output(1).inner_text()
+    pictures(page, "graph-ran", 1)
+
+
+def test_the_slider_shows_what_a_context_was(opened: Open) -> None:
+    page = opened(SETUP, TOOLS, PLAN.replace("--draw", "--quiet"), "%context report")
+    page.run_all()
+    output = page.output(3)
+    output.locator(".noUi-handle").wait_for()
+    assert "†state.mean" in output.inner_text()
+    pictures(page, "context", 3)
+    handle = output.locator(".noUi-handle")
+    handle.focus()
+    for _ in range(3):
+        handle.press("ArrowLeft")
+    output.locator("text=after message 1: load").wait_for()
+    assert "†state.mean" not in output.inner_text()
+    pictures(page, "context-earlier", 3)
+    saved = page.save()
+    assert "†state.mean" in str(saved.cells[3].outputs[0].data["text/html"])
+
+
+def test_a_run_in_the_background_asks_by_buttons(opened: Open) -> None:
+    page = opened(SETUP, TOOLS, GUARDED, "h = %run_pipeline_async guarded --set topic=pears --quiet", "(await h).output")
+    for index in range(4):
+        page.run(index)
+    yes = page.output(3).locator("button:has-text('Yes')")
+    yes.wait_for()
+    pictures(page, "asked", 3)
+    yes.click()
+    page.run(4)
+    assert "on pears" in page.output(4).inner_text()
+    page.output(3).locator("text=→ yes").wait_for()
+    assert page.output(3).locator("button").count() == 0
+    pictures(page, "answered", 3)
+
+
+def test_a_cell_that_waits_asks_in_its_own_field(opened: Open) -> None:
+    page = opened(SETUP, TOOLS, GUARDED, "%run_pipeline guarded --set topic=pears")
+    for index in range(3):
+        page.run(index)
+    page.run(3, wait=False)
+    field = page.output(3).locator("input.jp-Stdin-input")
+    field.wait_for()
+    pictures(page, "asked-by-input", 3)
+    field.fill("yes")
+    field.press("Enter")
+    page.finished()
+    assert "on pears" in page.output(3).inner_text()
+
+
+@pytest.mark.parametrize(
+    ("typed", "word"),
+    [
+        ("%%policy\nid: agf.loop\nconfig:\n  ma", "max_iterations"),
+        ("%%plan\n- _too", "_tool"),
+        ("%%graph\nstate: {score: float}\nedges:\n- {from: a, to: b, condition: sc", "score"),
+    ],
+)
+def test_words_are_completed_in_every_language(opened: Open, typed: str, word: str) -> None:
+    page = opened(SETUP, TOOLS, "")
+    page.run_all()
+    page.type(2, typed.replace("\n  ", "\n"))
+    page.press("Tab")
+    page.page.locator(f".jp-Completer-item:has-text('{word}')").first.wait_for()
+    page.press("Enter")
+    assert word in page.source(2)
+
+
+def test_cells_of_every_language_are_coloured(opened: Open) -> None:
+    page = opened(*(cell for cell, _ in CELLS.values()))
+    looks = [page.look(0, "config"), page.look(1, "calls"), page.look(2, "nodes")]
+    assert looks[0] == looks[1] == looks[2] != ""
+    pictures(page, "coloured", 2)
