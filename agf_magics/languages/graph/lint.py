@@ -171,7 +171,8 @@ def endless(reader: Reader, graph: Graph) -> None:
     free = [edge for edge in graph.edges if edge.source not in graph.limits and edge.target not in graph.limits]
     always, every_way, out = outgoing([edge for edge in free if is_plain(edge)]), outgoing(free), outgoing(graph.edges)
     unending, around = circles(always), circles(every_way)
-    ends = [name for name in graph.spans if name not in out]
+    # A way ends at a node without edges, and where all of them have conditions: none may hold.
+    ends = [name for name in graph.spans if all(edge.when is not None for edge in out.get(name, ()))]
     back = outgoing([Edge(edge.target, edge.source) for edge in graph.edges])
     leaves = _distances(back, [*ends, END, *graph.limits])
     told: set[int] = set()
