@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.steps import Dag, Definition, Flow, Invoke
-from agf_magics.languages import LANGUAGES
+from agf_magics.languages import LANGUAGES, told
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
 from agf_magics.languages.plan.names import instance_names
@@ -53,9 +53,9 @@ def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load(row["text"])
     found: dict[str, Any] = {"title": row["title"], "text": row["text"]}
     for severity in ("error", "warning", "note"):
-        told = [{"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity]
-        if told:
-            found[f"{severity}s"] = told
+        said = [{"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity]
+        if said:
+            found[f"{severity}s"] = said
     assert ("errors" in found) == (definition.flow is None)
     if definition.flow is not None:
         body = dag(definition.flow)
@@ -203,3 +203,20 @@ def test_whatever_a_document_says_it_is_loaded_or_told_what_is_wrong(document: A
     definition, problems = load(json.dumps(document, ensure_ascii=False))
     assert (definition.flow is None) == any(found.severity == "error" for found in problems)
     assert all(found.span is not None for found in problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("- {_tool: a}", "plan"),
+        ("- v: †state.x\n  _tool: a\n", "plan"),
+        ('[{"_tool": "a"}]', "plan"),
+        ("name: p\ncalls:\n- {_tool: a}", "plan"),
+        ("{name: p, calls: []}", "plan"),
+        ('{\n  "calls": []}', "plan"),
+        ("pipeline: p\nsteps:\n- tool: {name: x, args: {calls: 1}}", "pipeline"),
+        ("{pipeline: p, steps: [{transform: {value: '{a: 1, calls: 2}'}}]}", "pipeline"),
+    ],
+)
+def test_a_plan_is_known_by_its_own_lines(text: str, language: str) -> None:
+    assert told(text) == language
