@@ -47,7 +47,8 @@ class Edges:
     """Reads the edges of one graph."""
 
     def __init__(self, reader: Reader, nodes: Collection[str]) -> None:
-        self.reader, self.nodes = reader, nodes
+        self.reader = reader
+        self.sources, self.goals = dict.fromkeys((START, *nodes)), dict.fromkeys((*nodes, END))
         self.found: list[Edge] = []
         self.routed: set[str] = set()
         """The nodes with edges of type conditional."""
@@ -68,7 +69,7 @@ class Edges:
         given = self.reader.fields(EDGE, node, node.span)
         if self.reader.faults > before:
             return
-        source = self.name(given["from"], (START, *self.nodes), "from")
+        source = self.name(given["from"], self.sources, "from")
         targets = self.targets(given["to"])
         if source is None or not targets:
             return
@@ -97,7 +98,7 @@ class Edges:
         nodes = node.items if isinstance(node, Items) else (node,)
         if not nodes:
             self.reader.mistyped(node, Key("to", "targets", ""))
-        found = [self.name(each, (*self.nodes, END), "to") for each in nodes]
+        found = [self.name(each, self.goals, "to") for each in nodes]
         return [place for place in found if place is not None]
 
     def route(self, source: Place, targets: list[Place]) -> None:
