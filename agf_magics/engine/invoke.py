@@ -118,7 +118,7 @@ def _callable(run: Performer, step: Invoke, alias: str, callee: Callee, scope: S
         if step.spawns:
             run.budget.spawn(step.span)
         grant = scope.grant.narrow(callee.tools, identity=callee.name)
-        arguments = callee.arguments(prompt="", input=isolate(input), tools={}, alone="input")
+        arguments = callee.arguments(input=isolate(input), alone="input")
         return granting(grant, callee.function, arguments)
 
     return call
@@ -139,8 +139,9 @@ async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope
     if step.permit is not None:
         await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries)
     kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
+    tools = _offered(linked, grant) if "tools" in agent.takes.parameters else None
     try:
-        arguments = agent.arguments(**given, schema=wanted, tools=_offered(linked, grant), identity=grant.identity)
+        arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
         value = await outside(run, agent, "agent", step, arguments, scope, grant, index)
         answered = reply(value, schema, linked.schemas)
     except StepError as error:

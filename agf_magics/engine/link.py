@@ -66,6 +66,8 @@ class Linked:
     """Every tool that was registered: what an agent may be offered."""
     agent: ModelAgent | None = None
     """Whose session it is, where it answers for an agent that is a model."""
+    accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    """What `schema_of` has found."""
 
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | Answerer | Linked
@@ -74,10 +76,12 @@ Callee = Tool | Agent | Transform | Built | Person | Choice | Answerer | Linked
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
     """JSON Schema of what the callee takes, for arguments that ask for it."""
-    callee = linked.callees.get(step.id)
-    if not step.wants or callee is None:
+    if not step.wants:
         return None
-    return callee.flow.accepts if isinstance(callee, Linked) else getattr(callee, "accepts", None)
+    if step.id not in linked.accepted:  # looked up once a run, and then the same object: plans are made for it
+        callee = linked.callees.get(step.id)
+        linked.accepted[step.id] = getattr(callee.flow if isinstance(callee, Linked) else callee, "accepts", None)
+    return linked.accepted[step.id]
 
 
 def link(flow: Flow, registry: Registry, files: Files | None = None) -> tuple[Linked, Diagnostics]:

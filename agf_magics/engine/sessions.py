@@ -10,7 +10,7 @@ from ..flow.frame import Ended, Frame, Outcome, Ref
 from ..flow.misfits import told
 from ..flow.react import Read, react
 from ..flow.schemas import Schema, json_schema, judge
-from ..flow.session import Offer, Session, shown
+from ..flow.session import Offer, Session, asked, shown
 from ..flow.steps import Flow, Invoke, Name, Sequence
 from ..flow.values import Value
 from ..registry import Model, ModelAgent, Registry, Tool, read_json, reply
@@ -91,7 +91,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
 def _prompt(frame: Frame) -> Value:
     """The prompt, and where there is none the input as text."""
     given = frame["given"]
-    return given.get("prompt") or shown(given.get("input"))
+    return given.get("prompt") or asked(given.get("input"))
 
 
 def _reader(

@@ -158,6 +158,19 @@ def shown(value: Value) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… (cut: it has {len(text):,} characters)"
 
 
+def asked(given: Value) -> str:
+    """An input as a text to ask with: the text that it is, or that its one field is, else as `shown`.
+
+    >>> asked({"question": "why?"}), asked({"a": 1})
+    ('why?', '{"a":1}')
+    """
+    return shown(next(iter(given.values())) if _is_text(given) else given)
+
+
+def _is_text(given: Value) -> bool:
+    return type(given) is dict and len(given) == 1 and isinstance(next(iter(given.values())), str)
+
+
 def observation(error: StepError) -> Failed:
     """What a model is told of a call that failed: an observation, not the end of the session."""
     return Failed(f"Error: {reason(error)}")

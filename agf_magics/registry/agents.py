@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, overload
 
 from ..flow.schemas import Schema, conform
+from ..flow.session import asked
 from ..flow.values import TooDeep, Value, is_json, isolate
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from .arguments import Arguments
@@ -65,7 +66,7 @@ class Agent:
     def arguments(
         self,
         *,
-        prompt: str,
+        prompt: str | None = None,
         input: Value = None,
         schema: Mapping[str, Any] | None = None,
         tools: Mapping[str, Callable[..., Any]] | None = None,
@@ -74,12 +75,15 @@ class Agent:
     ) -> dict[str, Value]:
         """The keyword arguments to call it with: parameters are filled by name.
 
-        ``input`` is the whole input object, whose fields fill every other parameter. ``alone``: what a function gets
+        ``prompt``: None is the input as a text. ``input`` is the whole input object, whose fields fill every other
+        parameter. ``alone``: what a function gets
         whose only parameter says nothing of itself: the prompt in a pipeline. A StepError ``agent.arguments`` says
         everything that is missing or does not fit.
         """
         handed = {"prompt": prompt, "input": input, "schema": schema, "tools": tools or {}, "identity": identity}
         names = self.takes.parameters
+        if prompt is None and ("prompt" in names or alone == "prompt"):  # not before it is asked for: it may be long
+            handed["prompt"] = asked(input)
         if (only := self._only()) is not None:
             return {only: handed[alone]}
         fields = input if isinstance(input, dict) else {}

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ...flow.frame import Frame, Ref
 from ...flow.react import react as session_steps
-from ...flow.session import STEPS, Session
+from ...flow.session import STEPS, Session, asked, shown
 from ...flow.steps import Name, Step
 from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, suggest
@@ -22,7 +22,7 @@ from ...text.yamlnodes import Scalar, plain
 from .path import PARENT
 from .reading import Policy
 from .safety import Permit
-from .values import RESULT, Interface, as_prompt
+from .values import RESULT, Interface
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
 
@@ -83,7 +83,7 @@ class Prompt:
     def __init__(self, template: object, otherwise: Span) -> None:
         self.template = template if isinstance(template, Scalar) else None
         self.span = self.template.span if self.template else otherwise
-        self.evaluate = self._filled if self.template else lambda frame: as_prompt(frame[PARENT]["input"])
+        self.evaluate = self._filled if self.template else lambda frame: asked(frame[PARENT]["input"])
 
     def _filled(self, frame: Frame) -> str:
         assert self.template is not None
@@ -104,7 +104,7 @@ class Prompt:
                 message = f"the input has no field {found[1]!r} to put into the prompt"
                 raise StepError(Diagnostic("policy.unresolved-path", message, span, hint))
             value = value[name]
-        return value if isinstance(value, str) else as_prompt(value)
+        return shown(value)
 
     def reads(self) -> tuple[Ref, ...]:
         return (Ref((PARENT, "input"), self.span),)

@@ -6,7 +6,6 @@ latest run (AMB-4). What no path may read stands under names that no alias can h
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
@@ -60,7 +59,7 @@ class Handed:
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
         given = self.delivery.build(frame, wanted) if self.delivery else frame[PARENT]["input"]
-        return {"prompt": as_prompt(given), "input": given, "alone": "input"}
+        return {"input": given, "alone": "input"}
 
     def reads(self) -> tuple[Ref, ...]:
         return self.delivery.reads() if self.delivery else (Ref((PARENT, "input")),)
@@ -77,18 +76,6 @@ class Whole:
 
     def reads(self) -> tuple[Ref, ...]:
         return (Ref((PARENT, "input")),)
-
-
-def as_prompt(given: Value) -> str:
-    """An input as a text to ask with: the text that it is, or that its one field is, else JSON.
-
-    >>> as_prompt({"question": "why?"}), as_prompt({"a": 1})
-    ('why?', '{"a":1}')
-    """
-    alone = next(iter(given.values())) if type(given) is dict and len(given) == 1 else given
-    if isinstance(alone, str):
-        return alone
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":"), default=lambda value: f"<{type_name(value)}>")
 
 
 @dataclass(frozen=True, slots=True)
