@@ -8,6 +8,7 @@ model, and an answer that says so is what it can use. Inside a run nobody has th
 from __future__ import annotations
 
 import inspect
+import keyword
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -141,7 +142,7 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
     if flow.accepts is not None:
         required = flow.accepts.get("required", ())
         fields = {name: name in required for name in flow.accepts.get("properties", {})}
-    named = bool(fields) and all(name.isidentifier() for name in fields)
+    named = bool(fields) and all(name.isidentifier() and not keyword.iskeyword(name) for name in fields)
 
     def call(**given: Any) -> Envelope:
         return mine.registered(flow.name, given if named else given.get("input"))

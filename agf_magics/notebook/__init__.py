@@ -2,7 +2,7 @@
 
     cursor -> body -> complete        Tab
     options -> commands -> magics     lines and what they do
-    config, rendering, view           settings, errors, runs as they are seen
+    config, rendering, view, watching settings, errors, runs as they are seen
 
 Whatever `load` puts into a shell is taken out by `unload`, in the opposite order.
 """

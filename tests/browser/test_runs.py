@@ -124,6 +124,25 @@ def test_a_run_in_a_tool_that_sleeps_is_stopped(opened: Open, by: str) -> None:
     assert "42" in page.output(2).inner_text()
 
 
+def test_a_run_in_the_background_is_watched_and_cancelled_while_other_cells_run(opened: Open, gate: Path) -> None:
+    define = GATED.replace("GATE", gate.name).replace(" --run", "")
+    page = opened(SETUP, define, "h = %run_pipeline_async gated", "6 * 7", "h", "h.status")
+    page.run_all()
+    assert "42" in page.output(3).inner_text()
+    for cell in (2, 4):
+        page.output(cell).locator(CANCEL).wait_for()
+        assert "running" in page.output(cell).inner_text()
+    page.picture("behind", 2)
+    page.output(4).locator(CANCEL).click()
+    for cell in (2, 4):
+        page.output(cell).locator("text=Cancel button").first.wait_for()
+        assert page.output(cell).locator(CANCEL).count() == 0
+    page.picture("behind-cancelled", 2)
+    page.run(5)
+    assert "cancelled" in page.output(5).inner_text()
+    open_gate(gate)  # the plain function was left waiting at it
+
+
 def test_a_mistake_is_shown_where_it_is(opened: Open) -> None:
     page = opened(SETUP, DRAWN.replace("for_each", "for_eech").replace("total + 1", "total +"))
     page.run_all()

@@ -177,6 +177,29 @@ def test_what_it_may_read_is_optional(registry: agf.Registry) -> None:
     assert hi(a="so")["data"]["output"] == "so!"
 
 
+def test_names_that_no_parameter_can_have_are_given_as_one_object(registry: agf.Registry) -> None:
+    agf.define("pipeline: odd\nsteps:\n- transform: {value: ctx.class + ctx.n}\n", registry=registry)
+    odd = launch_tools(registry=registry)["pipeline__odd"]
+    assert list(inspect.signature(odd).parameters) == ["input"]
+    assert odd(input={"class": 1, "n": 2})["data"]["output"] == 3
+
+
+def test_a_policy_is_offered_with_its_interface(registry: agf.Registry) -> None:
+    text = """schema_version: "1.0.0"
+metadata: {id: greeter, name: Greeter, version: "1.0.0", description: Greets somebody.}
+interface:
+  input: {type: object, properties: {who: {type: string}, loud: {type: boolean}}, required: [who]}
+  output: {}
+execution_policy: {id: agf.sequential, config: {steps: [{agent: alice}]}}
+"""
+    agf.define(text, "policy", registry=registry)
+    greeter = launch_tools(registry=registry)["pipeline__greeter"]
+    required = {p.name: p.default is p.empty for p in inspect.signature(greeter).parameters.values()}
+    assert (greeter.__doc__, required) == ("Greets somebody.", {"who": True, "loud": False})
+    assert greeter(who="Ann")["status"] == "ok"
+    assert greeter(who=1)["status"] == "error"
+
+
 def test_the_public_functions_use_the_registry_of_the_process() -> None:
     agf.define(ADD.replace("pipeline: add", "pipeline: add_in_public"))
     try:
