@@ -1,8 +1,8 @@
 """The notebook: magics, the live view, completion, settings. The only place for IPython and ipywidgets.
 
-    cursor -> body -> complete        Tab
-    options -> commands -> magics     lines and what they do
-    config, rendering, view, watching settings, errors, runs as they are seen
+    cursor -> body -> complete           Tab
+    options -> commands -> magics        lines and what they do
+    config, rendering, view, watching    settings, errors, runs as they are seen
 
 Whatever `load` puts into a shell is taken out by `unload`, in the opposite order.
 """
