@@ -177,7 +177,7 @@ API: Mapping[str, tuple[str, ...]] = {
     ),
     "history": ("resume", "runs", "Runs", "PastRun"),
     "plans": ("context", "NamedContext", "ticks", "branch", "Message"),
-    "decorators": ("tool", "agent", "model_agent"),
+    "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
     "things": ("Flow", "Run", "Limits", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
 }
