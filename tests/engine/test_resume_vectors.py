@@ -27,7 +27,7 @@ CUTS = 4
 """Places at which a journal is cut, at most."""
 
 OUTSIDE = ("state[", "state.", "meet(", "global ", "__defaults__", "next(", "pop(", "append(", "setdefault(")
-"""What a row's tools keep outside of the run: that is not what it was when somebody takes the run up in another world."""
+"""What a row's tools keep outside of the run: in another world it is not what it was."""
 
 
 def rows(language: str) -> Iterator[Any]:
@@ -96,7 +96,10 @@ def test_a_vector_cut_anywhere_comes_to_the_same_end(
     language: str, row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for module in (perform, host):  # a turn of the loop every 10 ms of the wall clock would start calls in another order
+    for module in (
+        perform,
+        host,
+    ):  # a turn every 10 ms of the wall clock would change the order
         monkeypatch.setattr(module, "TURN", float("inf"))
     for name, text in row.get("files", {}).items():
         Path(name).write_text(text, encoding="utf-8")
