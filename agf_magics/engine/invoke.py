@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -168,7 +169,12 @@ async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, sc
     grant = scope.grant.narrow(named)
     if linked.agent is not None:  # the identity is the agent's; it only ever narrows (decision A12)
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
-    inner = scope._replace(linked=linked, before=at, grant=grant, calls=scope.calls + 1, meters=meters)
+    # What nobody waits for never runs on the thread that waits for the run: by then that one may be gone.
+    beside = scope.beside or not step.awaited
+    inner = scope._replace(linked=linked, before=at, grant=grant, calls=scope.calls + 1, meters=meters, beside=beside)
+    if not step.awaited and not run.dry:
+        later(_forgotten_flow(run, step, inner, Given(given, pipe)))
+        return None
     value = (await _within(step, in_time(linked.flow, run.flow(inner, Given(given, pipe))))).output
     if run.dry:
         value = dry.readable(value, step, scope.linked)
@@ -236,6 +242,18 @@ async def _forgotten(
     except StepError as failure:
         error = failure
     run.emit(ev.FiredEnded((*scope.before, step.id, *index), clock(), error))
+
+
+async def _forgotten_flow(run: Performer, step: Invoke, scope: Scope, given: Given) -> None:
+    """A flow that nobody waits for: of its steps nothing is told or kept, for the run may be over before them."""
+    error: StepError | None = None
+    unheard = copy.copy(run)
+    unheard.emit, unheard.journal = lambda event: None, None
+    try:
+        await _within(step, in_time(scope.linked.flow, unheard.flow(scope, given)))
+    except StepError as failure:
+        error = failure
+    run.emit(ev.FiredEnded(scope.before, clock(), error))
 
 
 def _offered(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:

@@ -485,3 +485,33 @@ def test_plain_functions_of_one_plan_run_at_once(registry: agf.Registry) -> None
     agf.tool(lambda: together.wait(60) >= 0, name="meet", registry=registry)
     text = plan(*(f"_tool: meet, _outputPath: †state.x{i}" for i in range(3)))
     assert run(text, registry).stores == {"state": {"x0": True, "x1": True, "x2": True}}
+
+
+def test_a_flow_that_is_fired_is_not_waited_for_and_its_failure_is_a_warning(registry: agf.Registry) -> None:
+    ended: list[str] = []
+
+    async def slow(v: int) -> int:
+        await asyncio.sleep(60)
+        ended.append(f"slow {v}")
+        return v
+
+    async def late() -> None:
+        await asyncio.sleep(30)
+        raise ValueError("too late")
+
+    agf.tool(slow, registry=registry)
+    agf.tool(late, registry=registry)
+    inner = plan("_tool: slow, v: †input.v, _outputPath: †state.a", "_tool: late, _outputPath: †state.b", name="inner")
+    agf.define(inner, "plan", registry=registry)
+    outer = plan("_tool: one, _outputPath: †state.a", "_delegate: inner, v: †state.a")
+    flow = agf.define(outer, "plan", registry=registry)
+
+    async def main() -> tuple[agf.Run, list[str]]:
+        done = await agf.arun(flow, registry=registry)  # type: ignore[arg-type]
+        before = list(ended)
+        await asyncio.sleep(100)
+        return done, before
+
+    done, before = run_virtual(main())
+    assert (done.status, before, ended) == ("ok", [], ["slow 1"])
+    assert [found.code for found in done.warnings if found.code.startswith("run.fired")] == ["run.fired-failed"]
