@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kernel
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
-CODE = r"(?:agent|flow|graph|limit|magic|model|pipeline|plan|policy|r1|run|schema|step|tool|yaml)\.[a-z][a-z-]*"
+CODE = r"(?:agent|flow|graph|journal|limit|magic|model|pipeline|plan|policy|r1|run|schema|step|tool|yaml)\.[a-z][a-z-]*"
 FENCED = re.compile(r"^```\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 WANTED = re.compile(r"must give `(.+)`\.$", re.MULTILINE)
 
