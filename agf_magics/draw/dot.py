@@ -27,6 +27,7 @@ STYLES = {
     "right": ["style=invis"],
     "again": ["dir=back", "weight=1"],
     "back": ["dir=back", "weight=1"],
+    "beside": ["dir=back", "weight=1", "tailport=e", "headport=e"],
     "exit": ["style=dashed", "weight=1"],
     "wire": ["style=dashed", f'color="{look.DATA}"', f'fontcolor="{look.DATA}"', "weight=2"],
     "data": ["style=dashed", f'color="{look.DATA}"', f'fontcolor="{look.DATA}"'],
@@ -97,7 +98,11 @@ def _box(box: Box, shown: Corner | None) -> str:
 def _arrow(arrow: Arrow, place: int, boxes: Places, frames: Places) -> str:
     tail, head, end = boxes[arrow.tail], boxes[arrow.head], "ltail"
     facts = [f"id=e{place}", *STYLES[arrow.line]]
-    if arrow.line in ("again", "back"):  # written downwards and drawn upwards, or graphviz turns all upside down
+    if arrow.line in (
+        "again",
+        "back",
+        "beside",
+    ):  # written downwards and drawn upwards, or graphviz turns all upside down
         tail, head, end = head, tail, "lhead"
     elif arrow.line == "data":
         facts.append("constraint=false" if tail >= head else f"weight={8 if head == tail + 1 else 0}")

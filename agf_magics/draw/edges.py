@@ -57,13 +57,19 @@ def _arrows(step: Walk, places: Mapping[str, tuple[str, str, str | None]]) -> It
         named = "" if (edge.source, edge.target) in drawn else way(step.id, edge.source, edge.target)
         drawn.add((edge.source, edge.target))
         # A way back begins at the node itself: from the border of a frame it would run through it.
-        at: Line = "back" if place in back else "control"
+        at: Line = _way_back(step, edge, back) if place in back else "control"
         yield Arrow(tail, places[edge.target][0], at, said_of(edge), leaves, way=named)
     for name in step.limits:
         target = step.exits.get(name, END)
         if name in places and target in places and (name, target) not in drawn:
             _, tail, leaves = places[name]
             yield Arrow(tail, places[target][0], "exit", "limit reached", leaves, way=way(step.id, name, target))
+
+
+def _way_back(step: Walk, edge: Edge, back: set[int]) -> Line:
+    """Beside the only way down, where there is room; among several ways wherever graphviz finds it."""
+    down = {one.target for place, one in enumerate(step.edges) if one.source == edge.target and place not in back}
+    return "beside" if down == {edge.source} else "back"
 
 
 def said_of(edge: Edge) -> str:
