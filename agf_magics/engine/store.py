@@ -235,6 +235,8 @@ def troubles(path: Path) -> Iterator[None]:
     except OSError as error:
         code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
         raise Trouble(code, f"{path}: {error.strerror or error}") from None
+    except ValueError as error:  # a text that is no UTF-8, a JSON that is none
+        raise Trouble("journal.damaged", f"{path}: {error}") from None
     except MemoryError:
         raise Trouble("journal.full", f"{path}: out of memory") from None
 

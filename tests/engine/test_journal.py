@@ -1,0 +1,438 @@
+"""What lies on the disk, and what becomes of a run when that fails: no lost result, no traceback, no secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics import settings
+from agf_magics.draw.past_page import past_html, past_text
+from agf_magics.engine.pickles import pack, unpack, weigh
+from agf_magics.engine.store import Store
+from agf_magics.flow.values import Value
+from tests.engine import kept
+
+TWO = """\
+pipeline: main
+steps:
+- tool: {name: first, args: {}, output: one}
+- tool: {name: second, args: {value: !expr one}, output: two}
+"""
+
+
+def registry_of(first: Any, second: Any = lambda value: "seen") -> agf.Registry:
+    registry = agf.Registry()
+    agf.tool(first, name="first", registry=registry)
+    agf.tool(second, name="second", registry=registry)
+    agf.define(TWO, registry=registry)
+    return registry
+
+
+def codes(run: agf.Run) -> list[str]:
+    return [found.code for found in run.warnings]
+
+
+# --- values ---
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, 1, -0.0, 10**30, float("inf"), "", "\ud800 \x00 é", [], {}, {"a": [1, {"b": None}]}, [1.0, 1, True]],
+    ids=repr,
+)
+def test_json_comes_back_as_it_was(value: Value) -> None:
+    packed = pack(value, 1_000)
+    assert packed.form == "json"
+    assert repr(unpack(packed.form, packed.data)) == repr(value)
+
+
+def test_a_mapping_whose_keys_are_no_texts_is_not_taken_for_json() -> None:
+    packed = pack({1: "a", None: "b"}, 1_000)
+    assert packed.form == "pickle"
+    assert unpack(packed.form, packed.data) == {1: "a", None: "b"}
+
+
+def test_a_value_that_shares_its_parts_is_weighed_before_it_is_written() -> None:
+    text = "x" * 1_000_000
+    assert weigh([text] * 1_000) > 10**9
+    assert pack([text] * 1_000, 10_000_000).form == "again"
+
+
+def test_a_large_opaque_value_is_not_pickled_to_its_end() -> None:
+    packed = pack({1: "x" * 100_000}, 10_000)
+    assert (packed.form, packed.data) == ("again", None)
+    assert packed.why == "it has more than 10,000 bytes"
+
+
+class Point:
+    """A class that can be found by its name."""
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+
+def test_an_opaque_value_is_there_again_when_a_run_is_taken_up(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def second(value: Any) -> str:
+        seen.append(value)
+        if len(seen) < 2:
+            raise LookupError("not yet")
+        return "seen"
+
+    with kept.journal_in(tmp_path):
+        registry = registry_of(lambda: Point(3), second)
+        failed = agf.run("main", registry=registry, raises=False)
+        assert agf.resume(failed.run_id, registry=registry).output == "seen"
+    assert (type(seen[1]), seen[1].x, seen[1] is seen[0]) == (Point, 3, False)
+
+
+def test_what_cannot_be_kept_is_called_again_and_the_run_says_so(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def second(value: Any) -> str:
+        if len(made) < 2:
+            raise LookupError("not yet")
+        return "seen"
+
+    def first() -> Any:
+        made.append(1)
+        return threading.Lock()
+
+    with kept.journal_in(tmp_path):
+        registry = registry_of(first, second)
+        failed = agf.run("main", registry=registry, raises=False)
+        assert codes(failed) == ["journal.unkept"]
+        assert agf.resume(failed.run_id, registry=registry).output == "seen"
+
+
+class Bomb:
+    """Unpickling it makes a file."""
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("exploded"),)
+
+
+def test_nothing_is_unpickled_to_list_show_compare_or_export_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with kept.journal_in(tmp_path):
+        agf.run("main", registry=registry_of(Bomb, lambda value: value))
+        (one,) = agf.runs()
+        run = agf.runs(one.run_id)
+        said = [repr(agf.runs()), past_text(run), past_html(run), repr(run.trace), repr(run.calls), repr(run.output)]
+        said += [repr(run.compare(run)), run.export("run.json").read_text()]
+        assert all("Bomb" in text for text in (said[1], said[4], said[5], said[7]))
+        assert not Path("exploded").exists()
+        run.load()
+        assert Path("exploded").exists()
+
+
+def test_a_value_that_somebody_else_has_signed_is_refused_unless_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = [True]
+
+    def second(value: Any) -> str:
+        if fails[0]:
+            raise LookupError("not yet")
+        return "seen"
+
+    registry = registry_of(lambda: Point(3), second)
+    with kept.journal_in(tmp_path):
+        failed = agf.run("main", registry=registry, raises=False)
+        fails[0] = False
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "somebody else"))
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.resume(failed.run_id, registry=registry)
+        assert caught.value.code == "journal.unreadable"
+        assert "not yours" in caught.value.diagnostic.message
+        assert agf.resume(failed.run_id, registry=registry, trust=True).output == "seen"
+
+
+def test_a_signed_value_cannot_be_moved_to_another_call(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        registry = registry_of(lambda: Point(3), lambda value: 1 / 0)
+        failed = agf.run("main", registry=registry, raises=False)
+        kept.flush(path)
+        foreign = pickle.dumps(Point(4))
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE records SET value=? WHERE form='pickle'", (foreign,))
+            connection.commit()
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.resume(failed.run_id, registry=registry)
+    assert caught.value.code in ("journal.damaged", "journal.unreadable")
+
+
+# --- secrets ---
+
+SECRET = """\
+pipeline: main
+steps:
+- tool: {name: key, args: {}, output: made}
+- tool: {name: fetch, args: {path: notes, token: !expr ctx.token, other: !expr made}, output: got}
+- tool: {name: fail, args: {}}
+"""
+
+
+def test_no_secret_lies_on_the_disk_and_a_run_goes_on_with_the_real_ones(tmp_path: Path) -> None:
+    registry, seen, fails = agf.Registry(), list[tuple[str, str]](), [True]
+
+    @agf.tool(registry=registry)
+    def key() -> str:
+        return "m4de-by-a-tool"
+
+    @agf.tool(registry=registry, secret=["token", "other"])
+    def fetch(path: str, token: str, other: str) -> str:
+        seen.append((token, other))
+        return f"{path} by {token}"
+
+    @agf.tool(registry=registry)
+    def fail() -> str:
+        if fails[0]:
+            raise LookupError(f"{seen}")
+        return "done"
+
+    agf.define(SECRET, registry=registry)
+    with kept.journal_in(tmp_path) as path:
+        failed = agf.run("main", {"token": "s3cret-t0ken", "doc": "shown"}, registry=registry, raises=False)
+        kept.flush(path)
+        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+        assert b"shown" in disk
+        assert b"s3cret-t0ken" not in disk
+        assert b"m4de-by-a-tool" not in disk
+        fails[0] = False
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.resume(failed.run_id, registry=registry)
+        assert caught.value.code == "journal.secret"
+        run = agf.resume(failed.run_id, registry=registry, input={"token": "s3cret-t0ken"})
+    assert run.output == "done"
+    assert run.stores["got"] == "notes by s3cret-t0ken"
+    assert seen == [("s3cret-t0ken", "m4de-by-a-tool")] * 2
+
+
+# --- the file ---
+
+
+def test_the_folder_is_this_users_alone_and_in_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    with kept.journal_in(tmp_path):
+        settings.current.settings = settings.Settings()
+        agf.run("main", registry=registry_of(lambda: 1))
+    folder = tmp_path / ".agf"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "runs.sqlite").stat().st_mode & 0o777 == 0o600
+    assert (folder / ".gitignore").read_text() == "*\n"
+    assert not any((folder / "owners").iterdir()), "a process that ended holds nothing"
+
+
+def test_a_run_goes_on_where_no_file_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a file where a folder should be")
+    with kept.journal_in(tmp_path / "a"):
+        run = agf.run("main", registry=registry_of(lambda: 1))
+    assert (run.output, codes(run)) == ("seen", ["journal.unwritable"])
+
+
+FULL = """
+import json, resource, sys
+from dataclasses import replace
+import agf_magics as agf
+from agf_magics.settings import current
+
+current.settings = replace(current.settings, journal="runs.sqlite")
+agf.tool(lambda number: [number] * 100, name="many", where="loop")
+agf.define('''pipeline: main
+steps:
+- for_each: {over: ctx.numbers, on_error: abort, do: {tool: {name: many, args: {number: !expr item}}},
+             collect: {transform: {value: "count(pipe)"}}}
+''')
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+run = agf.run("main", {"numbers": list(range(500))})
+print(json.dumps([run.status, run.output, [found.code for found in run.warnings]]))
+"""
+
+
+@pytest.mark.parametrize("room", [0, 5_000, 60_000, 150_000])
+def test_a_full_disk_ends_the_keeping_and_not_the_run(room: int, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(room)], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == ["ok", 500, ["journal.full"]]
+    assert done.stderr == ""
+    with kept.journal_in(tmp_path):  # what was kept until then is whole
+        if room > 50_000:
+            agf.tool(lambda number: [number] * 100, name="many", registry=(again := agf.Registry()))
+            assert agf.resume("main", registry=again).output == 500
+
+
+def test_a_damaged_file_is_told_and_never_believed(tmp_path: Path) -> None:
+    registry = registry_of(lambda: {"text": "pears and figs"})
+    with kept.journal_in(tmp_path / "whole") as whole:
+        wanted = agf.run("main", registry=registry)
+        path = kept.cut(whole, 2, tmp_path / "cut")
+    found = path.read_bytes()
+    ends: set[str] = set()
+    for place in range(0, len(found), 509):
+        folder = tmp_path / f"at{place}"
+        folder.mkdir()
+        bad = found[:place] + bytes([found[place] ^ 0xFF]) + found[place + 1 :]
+        (folder / "runs.sqlite").write_bytes(bad)
+        with kept.journal_in(folder):
+            try:
+                run = agf.resume("main", registry=registry)
+                assert (run.output, dict(run.stores)) == (wanted.output, dict(wanted.stores)), f"byte {place}"
+                ends.add("taken up")
+            except agf.DefinitionError as error:
+                ends.add(error.code)
+            again = agf.run("main", registry=registry)
+            assert again.output == "seen"
+        shutil.rmtree(folder)
+    assert ends <= {"taken up", "journal.damaged", "journal.unknown-run", "journal.unreadable", "journal.newer",
+                    "journal.finished", "journal.unwritable", "journal.full"}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9])
+def test_a_file_that_was_cut_short_is_told(part: float, tmp_path: Path) -> None:
+    registry = registry_of(lambda: 1)
+    with kept.journal_in(tmp_path) as path:
+        agf.run("main", registry=registry)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * part)])
+    with kept.journal_in(tmp_path):
+        run = agf.run("main", registry=registry)
+        assert run.output == "seen"
+        assert codes(run) in ([], ["journal.damaged"], ["journal.full"])
+        try:
+            assert all(one.status == "ok" for one in agf.runs())  # where it was cut, nothing had stood
+        except agf.DefinitionError as error:
+            assert error.code == "journal.damaged"
+            assert part > 0
+
+
+OTHER = """
+import sys
+from dataclasses import replace
+import agf_magics as agf
+from agf_magics.settings import current
+
+current.settings = replace(current.settings, journal="runs.sqlite")
+agf.tool(lambda number: number, name="same", where="loop")
+agf.define('''pipeline: main
+steps:
+- for_each: {over: ctx.numbers, on_error: abort, do: {tool: {name: same, args: {number: !expr item}}},
+             collect: {transform: {value: "count(pipe)"}}}
+''')
+for _ in range(5):
+    run = agf.run("main", {"numbers": list(range(100))})
+    assert run.output == 100 and not run.warnings, run.warnings
+"""
+
+
+def test_two_processes_keep_their_runs_in_one_file(tmp_path: Path) -> None:
+    both = [subprocess.Popen([sys.executable, "-c", OTHER], cwd=tmp_path) for _ in range(2)]
+    assert [one.wait(120) for one in both] == [0, 0]
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection:
+        assert connection.execute("SELECT count(*), min(status), max(status) FROM runs").fetchone() == (10, "ok", "ok")
+        assert connection.execute("SELECT count(*) FROM records").fetchone() == (1000,)
+
+
+HOLDS = """
+import os, sys, time
+from dataclasses import replace
+import agf_magics as agf
+from agf_magics.settings import current
+
+current.settings = replace(current.settings, journal="runs.sqlite")
+
+@agf.tool
+def hold() -> str:
+    print("held", flush=True)
+    return sys.stdin.readline()
+
+agf.define("pipeline: main\\nsteps:\\n- tool: {name: hold}\\n")
+agf.run("main")
+"""
+
+
+def test_a_run_of_a_process_that_lives_is_its_own_and_free_when_that_was_killed(tmp_path: Path) -> None:
+    other = subprocess.Popen([sys.executable, "-c", HOLDS], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"held\n"
+    registry = agf.Registry()
+    agf.tool(lambda: "mine", name="hold", registry=registry)
+    with kept.journal_in(tmp_path):
+        assert [one.status for one in agf.runs()] == ["running"]
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.resume("main", registry=registry)
+        assert caught.value.code == "journal.running"
+        other.kill()
+        other.wait()
+        assert [one.status for one in agf.runs()] == ["interrupted"]
+        assert agf.resume("main", registry=registry).output == "mine"
+        assert [one.status for one in agf.runs()] == ["ok"]
+    other.stdout.close()
+    assert other.stdin is not None
+    other.stdin.close()
+
+
+def test_of_two_who_take_a_run_up_one_is_first(tmp_path: Path) -> None:
+    from agf_magics.engine.history import claim, listed
+
+    with kept.journal_in(tmp_path) as path:
+        agf.run("main", registry=registry_of(lambda: 1, lambda value: 1 / 0), raises=False)
+        (one,) = listed(Store.at(path))
+        assert [claim(Store.at(path), one), claim(Store.at(path), one)] == [True, False]
+
+
+def test_a_forked_child_does_not_write_with_its_parents_hand(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        registry = registry_of(lambda: 1)
+        agf.run("main", registry=registry)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = 0 if agf.run("main", registry=registry).output == "seen" else 2
+                Store.close_all()
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        assert agf.run("main", registry=registry).output == "seen"
+        assert [one.status for one in agf.runs()] == ["ok"] * 3
+        assert Store.at(path).pid == os.getpid()
+
+
+def test_old_runs_are_forgotten_and_those_that_wait_are_not(tmp_path: Path) -> None:
+    registry = registry_of(lambda: "x" * 50_000)
+    with kept.journal_in(tmp_path) as path:
+        for _ in range(4):
+            agf.run("main", registry=registry)
+        kept.flush(path)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(
+                "UPDATE runs SET ended = ended - 5 * 86400 WHERE rowid IN (SELECT rowid FROM runs LIMIT 2)"
+            )
+            connection.execute("UPDATE runs SET status = 'waiting' WHERE rowid IN (SELECT rowid FROM runs LIMIT 1)")
+            connection.commit()
+        from agf_magics.kept_runs import prune
+
+        assert prune(days=2)[0] == 1
+        assert sorted(one.status for one in agf.runs()) == ["ok", "ok", "waiting"]
+        gone, size = prune(size=60_000)
+        assert gone == 2
+        assert size < 200_000
