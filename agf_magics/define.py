@@ -16,7 +16,7 @@ from .flow.values import TooDeep, Value, settle, type_name
 from .languages import LANGUAGES, Language, told
 from .registry import Registry, default
 from .settings import current
-from .text.diagnostics import DefinitionError, Diagnostic, Diagnostics, in_order, suggest
+from .text.diagnostics import DefinitionError, Diagnostic, Diagnostics, in_order, sparing, suggest
 from .text.source import Source
 
 
@@ -93,11 +93,12 @@ def read(text: str | Path | Source, language: str, *, strict: bool, registry: Re
 def _checked(source: Source, language: str) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
     """Load and check."""
     problems = Diagnostics()
-    definition = language_of(language).load(source, problems, current.settings.bounds)
-    flow = definition.flow
-    if flow is not None:
-        flow, found = check(flow)
-        problems.extend(found)
+    with sparing():
+        definition = language_of(language).load(source, problems, current.settings.bounds)
+        flow = definition.flow
+        if flow is not None:
+            flow, found = check(flow)
+            problems.extend(found)
     problems.refuse()
     if flow is not None:
         # What the text decides belongs to the flow; what the registry decides changes with the next cell.
@@ -107,7 +108,8 @@ def _checked(source: Source, language: str) -> tuple[Flow | None, Mapping[str, S
 
 def linked(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
     """`link`, with the files that it names."""
-    return link(flow, registry, files(_of_file))
+    with sparing():
+        return link(flow, registry, files(_of_file))
 
 
 def _of_file(path: Path) -> Flow:
@@ -128,7 +130,7 @@ def _there(flow: Flow | None, name: str, source: Source) -> Flow:
 
 def evaluate(language: str, expression: str, context: Value) -> Value:
     """The value of one expression of a small language: ``r1`` over its root mapping, ``path`` over
-    ``{"parent": {"input": …}, alias: {"input": …, "output": …}}``.
+    ``{"parent": {"input": …}, alias: {"input": …, "output": …}}``, ``value`` and ``condition`` over a graph's state.
 
     Raises DefinitionError for a wrong expression, StepError for one that fails on its data.
     """

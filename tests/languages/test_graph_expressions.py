@@ -158,7 +158,9 @@ def test_a_quoted_text_may_hold_what_means_something_without_quotes() -> None:
     assert evaluate_condition("s == 'a < b and (c or d)' and n == 1", {"s": "a < b and (c or d)", "n": 1})
 
 
-@pytest.mark.parametrize("right", ["b + 1", "b+1", "b * 2", "b/2", "b - 1", "len(b)", "(b)", "b == c", "x=y", "b and"])
+@pytest.mark.parametrize(
+    "right", ["b + 1", "b+1", "b * 2", "b/2", "b - 1", "len(b)", "(b)", "b == c", "x=y", "b and", "1 && b", "1 || b"]
+)
 def test_the_right_side_of_a_condition_computes_nothing(right: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         evaluate_condition(f"a == {right}", {"a": 1, "b": 0})

@@ -18,7 +18,7 @@ _LEFT = re.compile(r"[a-zA-Z_][\w.]*")
 _OPERATOR = re.compile(r"<=|>=|==|!=|<|>")
 _JOINING = re.compile(r"(and|or)(?=[\s(]|$)", re.IGNORECASE)
 _NOT = re.compile(r"not\s+\w", re.IGNORECASE)
-_UNREADABLE = re.compile(r"<|>|!?=|[()]|[^\W_]\s*[+*]\s*\w|\S\s+[-+*/%]\s+\S|^[A-Za-z_][\w.]*/[\w.]+$")
+_UNREADABLE = re.compile(r"<|>|!?=|[()]|&&|\|\||[^\W_]\s*[+*]\s*\w|\S\s+[-+*/%]\s+\S|^[A-Za-z_][\w.]*/[\w.]+$")
 _PATH = re.compile(r"[\w.-]+")
 _TURNED = re.compile(r"([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*([a-zA-Z_][\w.]*)")
 _ROUND = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}
@@ -169,6 +169,9 @@ class _Reading:
             place = start + odd.start(), start + odd.end()
             if what in ("(", ")"):
                 wrong("parentheses", "parentheses are not supported", *place, _two_ways(text))
+            if what in ("&&", "||"):
+                word = "and" if what == "&&" else "or"
+                wrong("operator", f"{what!r} is no operator of a condition", *place, f"write {word!r}")
             if what[0] in "<>=!":
                 wrong("operator", "a comparison has two sides", *place, _two_ways(text))
             wrong("arithmetic", "there is no arithmetic in a condition", *place, _two_ways(text))
