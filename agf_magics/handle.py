@@ -42,7 +42,9 @@ class Run:
     def __init__(
         self, linked: Linked, given: Given, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
     ) -> None:
-        self.run_id = f"{_ODD.sub('_', linked.flow.name or linked.flow.language)[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
+        self.run_id = (
+            f"{_ODD.sub('_', linked.flow.name or linked.flow.language)[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
+        )
         """A word that can be written in the line of a magic."""
         self.linked = linked
         self.input = given.input
@@ -114,9 +116,13 @@ class Run:
 
     @property
     def _apart(self) -> str:
-        if self.journal is not None and self.journal.earlier is not None:
-            kept = sum(row.earlier for row in self.progress.rows.values())
-            return f"taken up again: {counted(kept, 'call')} of an earlier session not made again"
+        journal, kept = self.journal, sum(row.earlier for row in self.progress.rows.values())
+        if journal is not None and journal.earlier is not None:
+            return "taken up again" + (
+                f": {counted(kept, 'call')} of an earlier session not made again" if kept else ""
+            )
+        if journal is not None and journal.reuse is not None:
+            return f"{counted(kept, 'call')} taken over from {journal.reuse.run_id}"
         if not self.dry:
             return ""
         costs = f"{counted(self.calls, 'tool call')} and {counted(self.sessions, 'agent session')}"
