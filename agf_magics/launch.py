@@ -34,7 +34,7 @@ ASKED = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 
 def run(
     flow: Flow | str | Path,
-    input: Mapping[str, Value] | None = None,
+    input: Value = None,
     *,
     registry: Registry | None = None,
     limits: Limits | None = None,
@@ -46,11 +46,12 @@ def run(
 ) -> Run:
     """Run a flow (a Flow, a registered name, a file or a definition's text) and wait for its end.
 
-    ``input`` seeds the named context of the first step. Raises DefinitionError before the first step when a name is
-    unknown or the input lacks what is surely read; StepError when a step fails, RunCancelled when the run is
-    interrupted, both with ``raises=False`` found in ``run.error`` instead. ``ask`` puts a question to a person:
-    ``ask(question=…)`` gives the answer, True or False for an approval. ``reuse`` takes over the results of equal
-    calls: those of the last run of this name (True), or of the run of that id.
+    ``input`` seeds the named context of the first step; a definition with an interface may take another value.
+    Raises DefinitionError before the first step when a name is unknown or the input lacks what is surely read;
+    StepError when a step fails, RunCancelled when the run is interrupted, both with ``raises=False`` found in
+    ``run.error`` instead. ``ask`` puts a question to a person: ``ask(question=…)`` gives the answer, True or False
+    for an approval. ``reuse`` takes over the results of equal calls: those of the last run of this name (True), or
+    of the run of that id.
     """
     begun = begin(
         flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse
@@ -60,7 +61,7 @@ def run(
 
 async def arun(
     flow: Flow | str | Path,
-    input: Mapping[str, Value] | None = None,
+    input: Value = None,
     *,
     registry: Registry | None = None,
     limits: Limits | None = None,
@@ -78,7 +79,7 @@ async def arun(
 
 def start(
     flow: Flow | str | Path,
-    input: Mapping[str, Value] | None = None,
+    input: Value = None,
     *,
     registry: Registry | None = None,
     limits: Limits | None = None,
@@ -99,7 +100,7 @@ def start(
 
 def begin(
     flow: Flow | str | Path,
-    input: Mapping[str, Value] | None = None,
+    input: Value = None,
     *,
     registry: Registry | None = None,
     limits: Limits | None = None,
@@ -126,7 +127,7 @@ def begin(
 
 def prepare(
     flow: Flow | str | Path,
-    input: Mapping[str, Value] | None = None,
+    input: Value = None,
     *,
     registry: Registry | None = None,
     limits: Limits | None = None,
@@ -146,8 +147,8 @@ def prepare(
         problems = gate(found_flow, problems, granted.get().identity)
     if behind:
         problems.extend(kernel_bound(linked))
-    given = Given(_input(input), context=_context(found_flow, registry, dry))
-    for missing in _missing(found_flow, given.input):
+    given = Given(_input(input, found_flow), context=_context(found_flow, registry, dry))
+    for missing in _missing(found_flow, given.input if isinstance(given.input, dict) else {}):
         problems.add(missing)
     for code in ASKED if dry else ():  # which asks nobody
         problems = problems.without(code)
@@ -181,14 +182,15 @@ def _context(flow: Flow, registry: Registry, dry: bool) -> Context | None:
     return Context(context.name, context.log) if dry else context
 
 
-def _input(input: Mapping[str, Value] | None) -> dict[str, Value]:
+def _input(input: Value, flow: Flow) -> Value:
     if input is None:
         return {}
-    if not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input):
+    whole = not isinstance(input, Mapping) and flow.accepts is not None  # a definition with an interface says itself
+    if not whole and (not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input)):
         hint = "input is a mapping of names to values"
         raise DefinitionError(Diagnostic("run.input", f"the input is {type_name(input)}, not a mapping", hint=hint))
     try:
-        return {str(key): settle(value) for key, value in input.items()}
+        return settle(input) if whole else {str(key): settle(value) for key, value in input.items()}
     except Exception as error:  # it contains itself, or somebody's class that cannot be looked into
         why = str(error) if isinstance(error, TooDeep) else said(error)
         raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None

@@ -188,7 +188,7 @@ class PipelineMagics(Magics):
         last = self.last
         if last is None:
             return {"ctx": {}, "pipe": None}
-        stores = {**last.input, **last.stores}
+        stores = {**(last.input if isinstance(last.input, dict) else {}), **last.stores}
         return {**stores, "ctx": stores, "pipe": last.output}
 
     def is_shown(self, run: launch.Run) -> bool:

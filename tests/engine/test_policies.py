@@ -616,14 +616,26 @@ def test_a_template_that_names_no_field_is_an_error_at_the_name() -> None:
         ("{}", {"a": 1}, {"a": 1}),
         ("{}", "5", "5"),
         ("{type: string}", '{"a": 1}', '{"a": 1}'),
+        ("{enum: ['1', '2']}", "1", "1"),
+        ("{enum: [1, 2]}", "1", 1),
         ("{type: object, properties: {a: {type: string}}, required: [a]}", "plain", {"a": "plain"}),
         ("{type: object, properties: {a: {type: integer}}, required: [a]}", {"a": 1}, {"a": 1}),
     ],
 )
 def test_an_answer_is_what_the_interface_says(schema: str, said: Any, output: Any) -> None:
-    registry, _ = scripted({"output": said, "raw": isinstance(said, str)})
+    registry, _ = scripted({"output": said})
     made = run(react(interface=f"interface: {{input: {{}}, output: {schema}}}\n"), registry=registry)
     assert made.output == output
+
+
+def test_an_interface_may_take_a_text_and_give_one() -> None:
+    registry, script = scripted({"output": "fine"})
+    text = react(interface="interface: {input: {type: string}, output: {type: string}}\n")
+    assert run_virtual(agf.arun(text, "how are you?", registry=registry)).output == "fine"
+    assert script.prompts == ["how are you?"]
+    with pytest.raises(agf.StepError) as caught:
+        run_virtual(agf.arun(text, 3, registry=registry))
+    assert caught.value.code == "policy.invalid-input"
 
 
 def test_an_answer_that_does_not_conform_is_asked_for_again() -> None:

@@ -120,21 +120,28 @@ class Answer:
     def __init__(self, interface: Interface) -> None:
         self.interface = interface
         self.schema: Mapping[str, Any] = interface.schema or {}
-        self.is_text = self.schema.get("type") == "string"
         self.alone = _one_text(self.schema)
 
     @property
     def asked(self) -> Mapping[str, Any] | None:
         """What the model is asked for: nothing special where a text will do."""
-        return None if self.is_text or not self.schema else self.schema
+        return None if not self.schema or self.schema.get("type") == "string" else self.schema
 
     def read(self, answer: Value) -> Value:
         """Raises StepError where it does not conform; the model is then asked again."""
         value = answer
-        if isinstance(answer, str) and not self.is_text:
+        if isinstance(answer, str) and not self._takes(answer):
             value = self._parsed(answer)
         self.interface.check(value)
         return value
+
+    def _takes(self, text: str) -> bool:
+        """Whether a text is what is asked for as it stands."""
+        try:
+            self.interface.check(text)
+        except StepError:
+            return False
+        return bool(self.schema)
 
     def _parsed(self, text: str) -> Value:
         fenced = _FENCE.fullmatch(text.strip())
