@@ -1,0 +1,68 @@
+"""§ 5: what keeping a run costs, calls of 276-byte results, off and on. Paired rounds.
+
+On means durable: an element's line is written before the next one starts in its slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import agf_magics as agf
+from agf_magics.engine.store import Store
+from agf_magics.settings import current
+from tests.bench.rounds import Row, paired
+
+STEPS, ITEMS = 100, 1000
+RESULT = {"text": "x" * 236, "number": 12345}
+
+
+async def work(x: int) -> dict[str, Any]:
+    return RESULT
+
+
+def rows() -> tuple[list[Row], list[Row]]:
+    """A linear step, and an element of a fan-out at 16 side by side."""
+    before = current.settings
+    with TemporaryDirectory() as folder:
+        try:
+            return _pair(_linear(), STEPS, Path(folder)), _pair(_fan(), ITEMS, Path(folder))
+        finally:
+            Store.close_all()
+            current.settings = before
+
+
+def _pair(text: str, per: int, folder: Path) -> list[Row]:
+    registry = agf.Registry()
+    agf.tool(work, registry=registry)
+    flow = agf.load(text, registry=registry)
+    given = {"n": 1, "xs": list(range(ITEMS))}
+
+    def kept(where: str | None) -> Callable[[], Any]:
+        def run() -> Any:
+            current.settings = replace(current.settings, journal=where)
+            return agf.run(flow, given, registry=registry)
+
+        return run
+
+    return paired({"off": kept(None), "on": kept(str(folder / "runs.sqlite"))}, per=per)
+
+
+def _linear() -> str:
+    return "pipeline: linear\nsteps:\n" + "  - tool: {name: work, args: {x: !expr ctx.n}}\n" * STEPS
+
+
+def _fan() -> str:
+    return """
+pipeline: fan
+steps:
+  - for_each:
+      over: ctx.xs
+      max_parallel: 16
+      on_error: abort
+      do: {tool: {name: work, args: {x: !expr item}}}
+      collect: {transform: {value: count(pipe)}}
+"""
