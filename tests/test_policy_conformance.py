@@ -18,8 +18,8 @@ VECTORS = {
 }  # fmt: skip
 
 ROWS = [
-    (re.findall(r"AGF-[SD]?\d+", found[1]), re.findall(r"`([^`]+)`", found[2]))
-    for found in re.finditer(r"^\| (AGF-[^|]+) \|(?:.*)\| ([^|]+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    (re.findall(r"(?:AGF-[SD]?|AMB-)\d+", found[1]), re.findall(r"`([^`]+)`", found[2]))
+    for found in re.finditer(r"^\| (A(?:GF|MB)-[^|]+) \|(?:.*)\| ([^|]+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
 ]
 
 
