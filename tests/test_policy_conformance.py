@@ -19,7 +19,7 @@ VECTORS = {
 
 ROWS = [
     (re.findall(r"(?:AGF-[SD]?|AMB-)\d+", found[1]), re.findall(r"`([^`]+)`", found[2]))
-    for found in re.finditer(r"^\| (A(?:GF|MB)-[^|]+) \|(?:.*)\| ([^|]+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    for found in re.finditer(r"^\| (A(?:GF|MB)-[^|]+) \|.*\| ([^|]+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
 ]
 
 

@@ -136,9 +136,9 @@ def test_a_mapping_is_an_edge_with_its_field() -> None:
 
 
 def test_an_empty_mapping_is_an_empty_object() -> None:
-    calls = [step for step in every(loaded(document(sequential("{agent: a, input_mapping: {}}", "{agent: b}"))).body)]
+    flow = loaded(document(sequential("{agent: a, input_mapping: {}}", "{agent: b}")))
     frame = {"parent": {"input": {"n": 1}}}
-    given = [step.args.build(frame)["input"] for step in calls if isinstance(step, Invoke)]
+    given = [step.args.build(frame)["input"] for step in every(flow.body) if isinstance(step, Invoke)]
     assert given == [{}, {"n": 1}]
 
 
