@@ -8,6 +8,7 @@ a thousand calls is not looked through a thousand times.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from ..flow.frame import Agenda, Frame, Node, Outcome, Skip
@@ -36,28 +37,23 @@ class _Drain:
             self.instanced = self.inside._replace(depth=scope.depth + 1)
             run.budget.deepen(scope.depth + 1, step.span)
         self.waiting: dict[Node, None] = dict.fromkeys(self.agenda.nodes)
-        """Neither started nor skipped, in the order of the text."""
-        self.running: dict[Node, None] = {}
-        self.held: dict[Node, Outcome] = {}
-        """Ended and not stored yet."""
+        """Neither ready nor skipped, in the order of the text."""
+        self.entered: OrderedDict[Node, Frame] = OrderedDict()
+        """Ready and not started, with what they see."""
+        self.running = 0
+        self.held: OrderedDict[Node, Outcome] = OrderedDict()
+        """Ended and not stored yet, in the order of their ends."""
         self.ended: dict[Node, Outcome] = {}
-        self.ends: asyncio.Queue[tuple[Node, Outcome]] = asyncio.Queue()
-        self.entered: dict[Node, Frame] | None = None
-        """Nodes that are ready, with what they see, while it is found out what an earlier session did; else None."""
+        self.hired = False
+        """Whether there is a worker that has not begun."""
 
     async def run_all(self) -> None:
         failure: BaseException | None = None
-        taken_up = await self.take_up()
+        self.ask(self.agenda.nodes)
+        await self.take_up()
         try:
             async with asyncio.TaskGroup() as group:
-                for node, frame in taken_up.items():
-                    group.create_task(self.one(node, frame))
-                self.ask(() if taken_up else self.agenda.nodes, group)
-                while self.running:
-                    self.hold(*await self.ends.get())
-                    while not self.ends.empty():
-                        self.hold(*self.ends.get_nowait())
-                    self.settle(group)
+                self.hire(group)
         except BaseExceptionGroup as several:
             failure = several.exceptions[0]
         if failure is not None:  # out here: an error that has a group as its context is a whole traceback in IPython
@@ -67,64 +63,64 @@ class _Drain:
         self.frame = self.agenda.close(self.frame, self.ended)
         self.performer.reach(self.scope, self.frame)
 
-    async def take_up(self) -> dict[Node, Frame]:
+    async def take_up(self) -> None:
         """Store what an earlier session stored, in its order, before anything new is started: so every node sees what
-        it saw or would have seen. Gives the nodes that are ready now, with what they see."""
+        it saw or would have seen."""
         journal = self.performer.journal
         if journal is None or journal.earlier is None:
-            return {}
+            return
         nodes = tuple(self.agenda.nodes)
         ats = [((*self.scope.before, node.step, *self.at(node)), self.scope.tries) for node in nodes]
-        entered = self.entered = {}
-        self.ask(nodes, None)
         for i in journal.earlier.order("stored", ats):
-            frame = entered.pop(nodes[i], None)
+            frame = self.entered.pop(nodes[i], None)
             if frame is not None:
-                outcome = await self.outcome(nodes[i], frame)
-                del self.running[nodes[i]]
-                self.end(nodes[i], outcome)
-                self.ask(self.agenda.feeds(nodes[i]), None)
-        self.entered = None
-        return entered
+                self.end(nodes[i], await self.outcome(nodes[i], frame))
+                self.ask(self.agenda.feeds(nodes[i]))
 
-    def hold(self, node: Node, outcome: Outcome) -> None:
-        del self.running[node]
-        self.held[node] = outcome
+    def hire(self, group: asyncio.TaskGroup) -> None:
+        if self.entered and not self.hired:
+            self.hired = True
+            group.create_task(self.worker(group))
 
-    def settle(self, group: asyncio.TaskGroup) -> None:
+    async def worker(self, group: asyncio.TaskGroup) -> None:
+        """Run what is ready. Whenever something is left, another worker is there to begin when this one waits: so all
+        that is ready runs at once, and calls that do not wait cost no task each."""
+        self.hired = False
+        while self.entered:
+            node, frame = self.entered.popitem(last=False)
+            self.hire(group)
+            self.running += 1
+            outcome = await self.outcome(node, frame)
+            self.running -= 1
+            self.held[node] = outcome
+            self.settle()
+            self.hire(group)
+
+    def settle(self) -> None:
         """Store what may be stored, and ask those whom it concerns."""
         while self.held:
-            node = self.agenda.commit(tuple(self.held), (*self.running, *self.waiting))
-            if node is None and not self.running:
+            node = self.agenda.commit(self.held.keys())
+            if node is None and not self.running and not self.entered:
                 node = next(iter(self.held))  # nobody is left to wait for
             if node is None:
                 return
             self.end(node, self.held.pop(node))
-            self.ask(self.agenda.feeds(node), group)
+            self.ask(self.agenda.feeds(node))
 
-    def ask(self, nodes: Iterable[Node], group: asyncio.TaskGroup | None) -> None:
-        """Start what is ready among ``nodes``; what will never be is skipped, and those it feeds are asked in turn."""
-        asked = dict.fromkeys(nodes)
+    def ask(self, nodes: Iterable[Node]) -> None:
+        """Enter what is ready among ``nodes``; what will never be is skipped, and those it feeds are asked in turn."""
+        asked = OrderedDict.fromkeys(nodes)
         while asked:
-            node = next(iter(asked))
-            del asked[node]
+            node, _ = asked.popitem(last=False)
             if node not in self.waiting:
                 continue
             said = self.agenda.ready(node, self.frame, self.ended)
             if isinstance(said, Skip):
                 self.skip(node, said)
-                asked.update(dict.fromkeys(self.agenda.feeds(node)))
+                asked.update(OrderedDict.fromkeys(self.agenda.feeds(node)))
             elif said == "go":
                 del self.waiting[node]
-                self.running[node] = None
-                frame = self.agenda.enter(node, self.frame)
-                if self.entered is not None:
-                    self.entered[node] = frame
-                elif group is not None:
-                    group.create_task(self.one(node, frame))
-
-    async def one(self, node: Node, frame: Frame) -> None:
-        self.ends.put_nowait((node, await self.outcome(node, frame)))
+                self.entered[node] = self.agenda.enter(node, self.frame)
 
     async def outcome(self, node: Node, frame: Frame) -> Outcome:
         step = self.steps[node.step]

@@ -66,14 +66,15 @@ async def _awaits() -> None:
         await work(i)
 
 
-async def _gathered() -> list[int]:
+async def gathered(items: int = ITEMS) -> list[int]:
+    """What asyncio alone takes for as many items."""
     slots = asyncio.Semaphore(16)
 
     async def one(x: int) -> int:
         async with slots:
             return await work(x)
 
-    return await asyncio.gather(*(one(x) for x in range(ITEMS)))
+    return await asyncio.gather(*(one(x) for x in range(items)))
 
 
 def _linked(text: str) -> Callable[[], Awaitable[Any]]:
@@ -113,7 +114,7 @@ def rows() -> tuple[list[Row], list[Row]]:
         )
         fan = paired(
             {
-                "asyncio.gather + Semaphore, no engine": timed(_gathered),
+                "asyncio.gather + Semaphore, no engine": timed(gathered),
                 "agf: for_each async tool, linked before": timed(_linked(_fan("work"))),
                 "agf: for_each async tool": timed(_ours(_fan("work"))),
                 "agf: for_each plain tool, where=loop": timed(_ours(_fan("plain"))),

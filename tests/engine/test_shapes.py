@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -145,11 +147,14 @@ class Needs:
         self.needs = needs
         self.ordered = ordered
         self.nodes = tuple(Node(name) for name in needs)
+        self.asked: Counter[Node] = Counter()
+        self.stored: set[Node] = set()
 
     def feeds(self, node: Node) -> Sequence[Node]:
         return [Node(name) for name, needs in self.needs.items() if node.step in needs]
 
     def ready(self, node: Node, frame: Frame, ended: Mapping[Node, Outcome]) -> Ready:
+        self.asked[node] += 1
         for name in self.needs[node.step]:
             if Node(name) in ended and ended[Node(name)].status != "finished":
                 return Skip(f"{name} gave nothing")
@@ -158,13 +163,14 @@ class Needs:
     def enter(self, node: Node, frame: Frame) -> Frame:
         return frame
 
-    def commit(self, held: Sequence[Node], unsettled: Sequence[Node]) -> Node | None:
+    def commit(self, held: Collection[Node]) -> Node | None:
         if not self.ordered:
-            return held[0]
-        first = next(node for node in self.nodes if node in held or node in unsettled)
+            return next(iter(held))
+        first = next(node for node in self.nodes if node not in self.stored)
         return first if first in held else None
 
     def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
+        self.stored.add(node)
         return {**frame, "out": [*frame.get("out", ()), f"{node.step} {outcome.status}"], node.step: outcome.value}
 
     def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
@@ -202,6 +208,28 @@ def test_an_order_of_storing_is_kept_whoever_ends_first() -> None:
 
     tools = Tools(a=last, b=lambda: ended.set())
     assert tools.run(needing({"a": (), "b": ()}, ordered=True)).output == ["a finished", "b finished", "closed"]
+
+
+def test_an_end_asks_only_those_whom_it_concerns_however_many_wait() -> None:
+    names = [f"n{i}" for i in range(200)]
+    needs = {name: (before,) if before else () for before, name in zip(["", *names], names, strict=False)}
+    agendas: list[Needs] = []
+
+    def open_(frame: Frame) -> Needs:
+        agendas.append(Needs(needs))
+        return agendas[-1]
+
+    tools = Tools(**{name: lambda **given: 1 for name in names})
+    run = tools.run(replace(needing(needs), open=open_))
+    assert len(run.output) == 201
+    assert set(agendas[0].asked.values()) == {1, 2}  # at the beginning, and when the one before has ended
+
+
+def test_all_that_is_ready_runs_at_once_also_what_an_end_made_ready() -> None:
+    both = threading.Barrier(3)
+    meets = {name: lambda a: both.wait(10) for name in "bcd"}
+    run = Tools(a=lambda: 1, **meets).run(needing({"a": (), "b": ("a",), "c": ("a",), "d": ("a",)}))
+    assert sorted(run.output) == ["a finished", "b finished", "c finished", "closed", "d finished"]
 
 
 def test_steps_that_wait_for_each_other_are_skipped() -> None:

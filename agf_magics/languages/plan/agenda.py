@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from .calls import Call, Template, fill, reader
 from .ends import error_message, fault, results
 from .log import Log
 from .needs import Needs, Turn, Verdict, exists, turns, verdict
+from .order import Order
 from .reference import Expression, Reference, references
 
 
@@ -54,7 +56,11 @@ class PlanAgenda:
         self.nodes = tuple(Node(turn.call.id, turn.number) for turn in self.turns)
         self.numbers = {node: number for number, node in enumerate(self.nodes)}
         self.fates: dict[int, Fate] = {}
-        self.ranks: list[int] | None = None
+        self.stored: set[int] = set()
+
+    @cached_property
+    def order(self) -> Order:
+        return Order(self.turns, self.needs.ranks(), self.stored)
 
     def refusals(self) -> tuple[Diagnostic, ...]:
         """What forbids it to run in this context."""
@@ -114,21 +120,15 @@ class PlanAgenda:
     def enter(self, node: Node, frame: Frame) -> Frame:
         return {**frame, "instance": self.turns[self.numbers[node]].instance}
 
-    def commit(self, held: Sequence[Node], unsettled: Sequence[Node]) -> Node | None:
+    def commit(self, held: Collection[Node]) -> Node | None:
         if not self.plan.ordered:
-            return held[0]
-        self.ranks = self.ranks or self.needs.ranks()
-        open_ = {self.numbers[node] for node in (*held, *unsettled)}
-        for node in held:
-            number = self.numbers[node]
-            before = (n for n in self.needs.overlapping(number) if n in open_ and self.ranks[n] < self.ranks[number])
-            if next(before, None) is None:
-                return node
-        return None
+            return next(iter(held))
+        return next((node for node in held if self.order.is_next(self.numbers[node])), None)
 
     def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
         number = self.numbers[node]
         turn = self.turns[number]
+        self.stored.add(number)
         try:
             messages = self.messages(number, turn, outcome)
         except StepError as error:  # what the tool returned cannot be kept
