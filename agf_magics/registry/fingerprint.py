@@ -232,12 +232,11 @@ def _object(told: _Telling, thing: Any) -> None:
 
 
 def _table(told: _Telling, table: Any) -> None:
-    import pandas
-
     told.add("table", type(table).__name__)
     if type(table).__name__ == "DataFrame":
         told.tell([str(name) for name in table.columns])
         told.tell([str(kind) for kind in table.dtypes])
+    pandas: Any = sys.modules["pandas"]  # whose table this is
     told.add("rows", pandas.util.hash_pandas_object(table, index=True).to_numpy().tobytes())
 
 
