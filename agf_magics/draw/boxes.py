@@ -18,7 +18,7 @@ from .plain import line
 Line = Literal["control", "data", "wire", "again", "back", "beside", "exit", "below", "right"]
 """``wire``: data that alone says what comes after what. ``again``: back to the head of a frame for the next element or
 iteration. ``back``: to a node that was passed before, ``beside`` where only one way leads down from that; ``exit``:
-where a node leads that has run often enough. ``below`` and ``right`` are not drawn, they keep a box where it belongs."""
+where a node leads that has run often enough. ``below`` and ``right`` are not drawn: they keep a box in its place."""
 HIDDEN = frozenset({"below", "right"})
 
 INPUT = "input"

@@ -102,7 +102,7 @@ def times(row: Row) -> str:
     else says so. Empty for one that ran once, as most do.
     """
     if not row.many:
-        if row.again and row.state == "skipped":
+        if row.by_need and row.state == "skipped":
             return line(row.why, 100)
         if row.times <= 1:
             return f"{row.retried:,} retried" if row.retried else ""

@@ -62,7 +62,9 @@ class Progress:
 
     def row(self, at: ev.At) -> Row:
         # Two dict look-ups serve a plain step and an element of one fan-out; only deeper moments are searched.
-        found = self.rows.get(at) or self.rows.get(at[:-1])  # type: ignore[arg-type]
+        found = self.rows.get(at)  # type: ignore[arg-type]
+        if found is None and type(at[-1]) is int:
+            found = self.rows.get(at[:-1])  # type: ignore[arg-type]
         if found is None:
             key = tuple(bit for bit in at if type(bit) is str)
             found = self.rows.get(key) or self._unseen[key]
@@ -178,6 +180,8 @@ def _over(p: Progress, e: ev.RunEnded) -> None:
     if e.status == "ok":  # what failed did not end it: a plan has another way, or goes on
         for row in p.rows.values():
             row.rescues = row.rescues or row.state == "failed"
+            if row.again and row.state == "pending":  # a node that no edge led to
+                row.skipped += 1
 
 
 def _excuse(p: Progress, body: Row) -> None:

@@ -21,6 +21,7 @@ class Row:
 
     __slots__ = (
         "again",
+        "by_need",
         "cancelled",
         "depth",
         "dropped",
@@ -62,6 +63,8 @@ class Row:
         is the last one's."""
         self.rescues = rescues
         """Whether its failure is kept like a value and the run goes on."""
+        self.by_need = False
+        """Whether it runs when what it reads is there: else it is skipped, and why is worth telling."""
         self.elements: tuple[Row, ...] = ()
         """Of a fan-out: the rows that its elements count in."""
         self.started = self.finished = self.failed = self.cancelled = 0
@@ -142,7 +145,10 @@ class Tree:
             (whole,) = flow.body.steps
             self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole.word, whole.label, many)
             again = True
-        return tuple(self._step(step, callees, before, depth, many, again) for step in shown)
+        rows = tuple(self._step(step, callees, before, depth, many, again) for step in shown)
+        for row in rows:
+            row.by_need = isinstance(flow.body.steps[0], Dag) and shown is not flow.body.steps
+        return rows
 
     def _step(self, step: Step, callees: Mapping[str, Any], before: Key, depth: int, many: bool, again: bool) -> Row:
         key = (*before, step.id)

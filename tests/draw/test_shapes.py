@@ -219,6 +219,14 @@ def test_the_steps_of_a_loop_stand_under_it_and_have_no_row_together() -> None:
     assert (writer.times, writer.value) == (2, "draft 1")
 
 
+def test_a_node_that_no_edge_led_to_is_skipped_when_the_run_is_over() -> None:
+    progress = walked()
+    assert progress.rows[("nodes.ask",)].state == "pending"
+    progress.apply(ev.RunEnded(4.0, "ok"))
+    assert progress.rows[("nodes.ask",)].state == "skipped"
+    assert "5 of 5 steps" in progress_text(progress, now=4.0)
+
+
 def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> None:
     step = replace(shapes.node("draft", "tool"), rescue=lambda error: None)
     flow = shapes.flow(step)
