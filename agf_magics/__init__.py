@@ -49,11 +49,11 @@ install(  # file__read, file__write and shell are there from the start (decision
 registry.configured = lambda: (current.settings.model, current.settings.model_base_url)
 
 
-def draw(flow: Flow | str | Path | Run, *, registry: Registry | None = None) -> Diagram:
+def draw(flow: Flow | str | Path | Run | PastRun, *, registry: Registry | None = None) -> Diagram:
     """The picture of a flow (a Flow, a registered name, a file, a definition's text) or of a run, with its colours."""
     from .draw.diagram import Diagram
 
-    if isinstance(flow, Run):
+    if isinstance(flow, Run | PastRun):
         return Diagram(flow.flow, flow.progress)
     return Diagram(find(flow, registry or default()))
 

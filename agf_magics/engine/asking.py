@@ -40,7 +40,8 @@ async def answer(run: Performer, step: Invoke, question: Question, at: ev.At, tr
     if journal is not None:
         kept = journal.answered(at, tries)
         if kept is not None:
-            run.emit(ev.StepKept(at, clock(), journal.run_id))
+            if not question.approval:  # the call that was approved may still have to be made
+                run.emit(ev.StepKept(at, clock(), journal.run_id))
             return value_of(kept)
     run.emit(ev.Asked(at, clock(), question))
     ok, said_ = await run.host.ask(question)

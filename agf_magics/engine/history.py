@@ -90,14 +90,11 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
     with store.reading() as connection:
         for start in range(0, len(wanted), 500):
             some = wanted[start : start + 500]
-            sql = f"SELECT run, {COLUMNS}, crc FROM records WHERE run=? AND kind!='' AND at IN ({marks(some)}) ORDER BY seq"
+            these = ",".join("?" * len(some))
+            sql = f"SELECT run, {COLUMNS}, crc FROM records WHERE run=? AND kind!='' AND at IN ({these}) ORDER BY seq"
             for record in read_records(connection.execute(sql, (num, *some))):
                 found[encode(record.at)] = record
     yield from found.values()
-
-
-def marks(some: list[str]) -> str:
-    return ",".join("?" * len(some))
 
 
 def claim(store: Store, one: Listed) -> bool:

@@ -187,10 +187,10 @@ class Store:
                     row = wish.row
                     execute(wish.statement, row() if callable(row) else row)
                 execute("COMMIT")
-        except Trouble as trouble:
+        except Exception as error:  # whatever it is: who waits must be told, and the next ones be served
             with contextlib.suppress(sqlite3.Error):
                 execute("ROLLBACK")
-            return trouble
+            return error if isinstance(error, Trouble) else Trouble("journal.unwritable", f"{self.path}: {error!r}")
         return None
 
     # --- reading ---

@@ -78,8 +78,8 @@ def _display() -> Iterator[str]:
 
 def _journal() -> Iterator[str]:
     yield "## 5. Keeping a run: calls of 276-byte results\n"
-    yield "Goal: a kept linear step ≤ 100 µs; an element of a fan-out of 1,000 at 16 side by side ≤ 12 µs, its line on the"
-    yield "disk before the next one starts in its slot. Off costs nothing.\n"
+    yield "Goal: a kept linear step ≤ 100 µs; an element of a fan-out of 1,000 at 16 side by side ≤ 12 µs, its line on"
+    yield "the disk before the next one starts in its slot. Off costs nothing.\n"
     steps, elements = journal.rows()
     yield from _table(steps, "µs a step", 1, "× off")
     yield from _table(elements, "µs an element", 1, "× off")

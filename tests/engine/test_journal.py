@@ -436,3 +436,21 @@ def test_old_runs_are_forgotten_and_those_that_wait_are_not(tmp_path: Path) -> N
         gone, size = prune(size=60_000)
         assert gone == 2
         assert size < 200_000
+
+
+def test_a_hostile_run_is_shown_safely(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>\x1b[2J\u202e" + "x" * 100_000
+    with kept.journal_in(tmp_path):
+        agf.run("main", registry=registry_of(lambda: {evil: evil}, lambda value: value))
+        run = agf.runs(agf.runs()[0].run_id)
+        for page in (
+            past_html(run),
+            past_text(run),
+            run.calls._repr_html_(),
+            repr(run.trace),
+            agf.runs()._repr_html_(),
+        ):
+            assert "\x1b" not in page
+            assert "\u202e" not in page
+            assert len(page) < 100_000
+        assert "<script" not in past_html(run) + run.calls._repr_html_()

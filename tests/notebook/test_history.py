@@ -1,0 +1,140 @@
+"""%resume and %runs in a real shell, and a real kernel that is killed and takes its run up when it is back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notebook.conftest import Kernel, Shell, code
+
+TOOLS = """\
+from pathlib import Path
+
+@tool
+def grade(name: str) -> str:
+    with Path('graded').open('a') as file:
+        file.write(name + ' ')
+    if name == 'plums' and not Path('teacher').exists():
+        raise LookupError('no teacher')
+    return name + ' <b>'
+"""
+
+GRADING = """\
+%%pipeline
+pipeline: grading
+steps:
+- for_each:
+    over: ctx.names
+    max_parallel: 1
+    on_error: abort
+    do: {tool: {name: grade, args: {name: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: grades
+"""
+
+
+@pytest.fixture
+def failed(shell: Shell) -> Shell:
+    """A shell in which a run has failed on its second element."""
+    shell.good(TOOLS)
+    shell.good(GRADING)
+    assert not shell.run("%run_pipeline grading --set 'names=[pears, plums, figs]'").ok
+    return shell
+
+
+def test_a_run_is_taken_up_where_it_stopped(failed: Shell) -> None:
+    Path("teacher").touch()
+    shown = failed.good("%resume grading --out again")
+    assert failed.names["again"].output == ["pears <b>", "plums <b>", "figs <b>"]
+    assert Path("graded").read_text() == "pears plums plums figs "
+    assert "1 call of an earlier session not made again" in failed.names["again"].note
+    assert shown.value is None
+    assert code(failed.run("%resume grading")) == "journal.finished"
+
+
+def test_runs_are_listed_and_shown_step_by_step(failed: Shell) -> None:
+    listed = failed.good("%runs").outputs[-1]
+    assert "grading-" in listed["text/plain"]
+    run = failed.good("%runs grading").value
+    page = run._repr_mimebundle_()
+    assert "no teacher" in page["text/plain"]
+    assert "steps[0].do#1" in page["text/plain"]
+    assert "pears <b>" not in page["text/html"]
+    assert "pears &lt;b&gt;" in page["text/html"]
+
+
+def test_two_runs_are_compared_and_one_is_written_to_a_file(failed: Shell) -> None:
+    first = failed.good("import agf_magics; agf_magics.runs()[0]").value
+    Path("teacher").touch()
+    failed.good("%run_pipeline grading --set 'names=[pears, plums]' --out second")
+    second = failed.names["second"].run_id
+    (row,) = failed.good(f"%runs {first.run_id} --compare {second}").value
+    assert (row["step"], row["calls"], row["calls of the other"], row["differs"]) == ("steps[0].do", 2, 2, "yes")
+    failed.good(f"%runs {second} --export run.json")
+    assert [call["output"] for call in json.loads(Path("run.json").read_text())["calls"]] == ["pears <b>", "plums <b>"]
+
+
+def test_runs_are_forgotten(failed: Shell) -> None:
+    assert "forgot 0 runs" in failed.good("%runs --prune").out
+    assert "deleted grading-" in failed.good("%runs --delete grading").out
+    assert code(failed.run("%runs grading")) == "journal.unknown-run"
+    assert code(failed.run("%resume")) == "magic.missing"
+
+
+def test_what_is_about_one_run_needs_one(failed: Shell) -> None:
+    assert code(failed.run("%runs --export run.json")) == "magic.missing"
+    assert code(failed.run("%runs --compare grading")) == "magic.missing"
+    assert code(failed.run("%runs --prune soon")) == "magic.days"
+
+
+def test_switched_off_nothing_is_kept(shell: Shell) -> None:
+    shell.good("%config AgfMagics.journal = None")
+    shell.good(TOOLS)
+    shell.good(GRADING)
+    shell.good("%run_pipeline grading --set 'names=[pears]'")
+    assert not Path(".agf").exists()
+    assert code(shell.run("%resume grading")) == "journal.off"
+
+
+def test_ids_of_kept_runs_are_completed(failed: Shell) -> None:
+    completer: Any = failed.ip.Completer
+    text = "%resume gra"
+    assert any(found.text.startswith("grading-") for found in completer.completions(text, len(text)))
+
+
+@pytest.mark.kernel
+def test_a_killed_kernel_says_so_when_it_is_back_and_goes_on(tmp_path: Path) -> None:
+    tools = """\
+import os, signal
+from pathlib import Path
+from agf_magics import tool
+
+@tool
+def grade(name: str) -> str:
+    with Path('graded').open('a') as file:
+        file.write(name + ' ')
+    if name == 'plums' and not Path('once').exists():
+        Path('once').touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return name
+"""
+    kernel = Kernel(tmp_path, {})
+    try:
+        kernel.good("%load_ext agf_magics")
+        kernel.good(tools)
+        kernel.good(GRADING)
+        kernel.client.execute("%run_pipeline grading --set 'names=[pears, plums, figs]'")
+        while kernel.manager.is_alive():
+            kernel.drain()
+        kernel.close()
+        kernel = Kernel(tmp_path, {})
+        assert "1 run did not come to an end: grading-" in kernel.good("%load_ext agf_magics").printed
+        kernel.good(tools)  # and not the definition
+        kernel.good("%resume --out run")
+        assert kernel.good("print(run.status, run.output)").printed == "ok ['pears', 'plums', 'figs']\n"
+        assert (tmp_path / "graded").read_text() == "pears plums plums figs "
+    finally:
+        kernel.close()
