@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..flow.steps import Branches, Choose, Dag, Each, Flow, Fold, Repeat, Sequence, Step, Walk, every
+from ..flow.steps import Branches, Choose, Dag, Each, Flow, Fold, Repeat, Sequence, Step, Walk, children, every
 from ..flow.wiring import Wire, wires
 from . import look
 from .boxes import INPUT, LABEL, LONGEST, POINTS_NAME, Arrow, Box, Frame, Scene, box, within
@@ -66,7 +66,7 @@ class _Drawing:
 
     def body(self, flow: Flow) -> _Placed:
         match flow.body.steps:
-            case (Dag() | Walk() as only,):
+            case (Dag() | Walk() as only,) if children(only):
                 inner, exits = self.free(only, False, None)
                 return _Placed(inner, next(within(inner)).id, exits)
         return self.sequence(flow.body, False)

@@ -6,12 +6,11 @@ warning; what is merely worth knowing is a note (decision A5).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..text.diagnostics import Diagnostic, suggest
+from ..text.diagnostics import Diagnostic, nearest, suggest
 from ..text.source import Span
 from .frame import Ref
 from .outcomes import Outcomes
@@ -188,8 +187,7 @@ def _misspelt(name: str, written: list[str]) -> str | None:
     Names that differ at their end alone (doc, docs; reviewers, reviews) are two names, not one misspelt.
     """
     alike = [word for word in written if abs(len(word) - len(name)) <= 2 and not _same_stem(word, name)]
-    near = difflib.get_close_matches(name, alike, 1, 0.75) if alike else None
-    return near[0] if near else None
+    return nearest(name, alike, 0.75)
 
 
 def _same_stem(a: str, b: str) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +21,9 @@ Severity = Literal["error", "warning", "note"]
 
 WIDE = 96
 """Cells of a line that an excerpt shows: what fits an output beside a file browser."""
+
+COMPARED = 20_000
+"""Names that `suggest` compares with, for one text: of a thousand unknown names among a thousand most are not."""
 
 SHOWN = 20
 """Findings that the text of an error tells; all of them are on it as data."""
@@ -51,20 +56,52 @@ class Diagnostic:
         return lines
 
 
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
+
+
+@contextmanager
+def sparing() -> Iterator[None]:
+    """All suggestions made within share one bound: what a text costs must not grow with the square of its names."""
+    token = _left.set([COMPARED])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
 def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str | None:
     """The hint for a word nobody knows: the nearest choice, and all of them where ``what`` names the kind.
 
     >>> suggest("transfrom", ["transform", "tool"], "step kinds")
     'did you mean transform? step kinds are transform, tool'
     """
-    known = [name if name.isprintable() else repr(name) for name in map(str, choices)]
-    # A word in the wrong case is the likeliest slip and difflib does not see it.
-    near = [c for c in known if c.lower() == word.lower()] or difflib.get_close_matches(word, known, 1, 0.6)
-    parts = [f"did you mean {near[0]}?"] if near else []
+    known = list(map(str, choices))
+    near = _near(word, known)
+    parts = [f"did you mean {_printable(near)}?"] if near is not None else []
     if what and known:
-        shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
+        shown = ", ".join(map(_printable, known[:20])) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
         parts.append(f"{what} are {shown}")
     return " ".join(parts) or None
+
+
+def nearest(word: str, choices: list[str], alike: float) -> str | None:
+    """The choice most like ``word``, within the bound of what is `sparing`."""
+    left = _left.get() or [COMPARED]
+    if left[0] < len(choices) or len(word) > WIDE:
+        return None
+    left[0] -= len(choices)
+    near = difflib.get_close_matches(word, [name for name in choices if len(name) <= 2 * WIDE], 1, alike)
+    return near[0] if near else None
+
+
+def _near(word: str, known: list[str]) -> str | None:
+    # A word in the wrong case is the likeliest slip and difflib does not see it.
+    small = word.lower()
+    return next((name for name in known if name.lower() == small), None) or nearest(word, known, 0.6)
+
+
+def _printable(name: str) -> str:
+    return name if name.isprintable() else repr(name)
 
 
 class Diagnostics:

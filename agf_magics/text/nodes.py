@@ -7,10 +7,11 @@ text points at the very letter.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from .source import Span
-from .yamlplaces import letters
+from .source import Source, Span
+from .yamlplaces import Letters, letters
 
 EXPR: Final = "!expr"
 """The only tag there is."""
@@ -36,16 +37,26 @@ class Scalar(NamedTuple):
     def locate(self, start: int, end: int) -> Span:
         """Where letters ``start`` to ``end`` of ``text`` stand in the source, whatever stands between them."""
         source, first, last = self.span
-        raw = source.text[first:last]
         lead = 1 if self.style in ("'", '"') and self.style else 0
-        if raw[lead : len(raw) - lead] == self.text:
+        if _is_verbatim(source, first + lead, last - lead, self.text):
             return Span(source, first + lead + start, first + lead + end)
-        found = letters(raw, self.style, self.text)
+        found = _letters(source, first, last, self.style, self.text)
         if found is None:
             return self.span
         size = len(found.text)
         begin = found.starts[start] if start < size else (found.ends[-1] if size else lead)
         return Span(source, first + begin, first + (found.ends[min(end, size) - 1] if end > start and size else begin))
+
+
+# A long text is asked about once per token: what it takes to answer must not grow with the text each time.
+@lru_cache(maxsize=16)
+def _is_verbatim(source: Source, start: int, end: int, text: str) -> bool:
+    return source.text[start:end] == text
+
+
+@lru_cache(maxsize=16)
+def _letters(source: Source, start: int, end: int, style: str, text: str) -> Letters | None:
+    return letters(source.text[start:end], style, text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -29,7 +28,6 @@ _ESCAPES = {
 _HEX = {"x": 2, "u": 4, "U": 8}
 
 
-@lru_cache(maxsize=256)  # an expression's parser asks once per token
 def letters(raw: str, style: str, expected: str) -> Letters | None:
     """Read the scalar ``raw`` written in ``style``; None when it does not come out as ``expected``.
 
