@@ -155,6 +155,7 @@ ANYTHING = Grant()
 granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
 """What the user code that runs here may use: a run that it starts gets no more."""
 
+
 def granting(grant: Grant, function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
     """``function(**given)`` under ``grant``, while what it returns is awaited too."""
     before = granted.set(grant)
