@@ -51,7 +51,7 @@ class Run:
         self.context = given.context
         self.limits = limits
         self.dry = dry
-        self.asker: host.Asker | None = None
+        self._asker: host.Asker | None = None
         """Who is asked what only a person can say; None: whoever the notebook or the terminal has for that."""
         self.progress = Progress(linked.flow, linked.callees)
         self.output: Value = None
@@ -222,7 +222,7 @@ class Run:
         return self.result()
 
     async def _main(self, place: host.Host) -> engine.Done:
-        place.asker = self.asker or (current.ask if place.waited else current.ask_behind)
+        place.asker = self._asker or (current.ask if place.waited else current.ask_behind)
         return await engine.run(
             self.linked,
             self._given,

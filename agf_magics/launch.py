@@ -155,7 +155,7 @@ def prepare(
     problems.refuse()
     warnings = all_findings(found_flow.warnings, tuple(problems))
     made = Run(linked, given, limits or current.settings.limits, warnings, dry)
-    made.asker = ask
+    made._asker = ask
     keep(made)
     if reuse:
         take_over(made, reuse)

@@ -105,7 +105,7 @@ def claimed(
     try:
         found = find(store, run_id)
         made = _made(run_id, store, found, input, trust, registry or default(), limits, behind)
-        made.asker = (
+        made._asker = (
             ask if answer is None else _answering(answer, ask or (current.ask_behind if behind else current.ask))
         )
         if not claim(store, found.listed):

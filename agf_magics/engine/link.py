@@ -283,6 +283,8 @@ class _Linker:
         if flow is None and step.file is not None:
             held = self.file(step, around)
             return held if isinstance(held, Linked) else None
+        if flow is None and name == self.linking[-1].name and name in around:
+            flow = self.linking[-1]  # it calls itself, and nobody has registered it yet
         if flow is None:
             known = suggest(name, self.registry.flows, "registered pipelines")
             hint = f"{known}; define it before you run" if known else "define it before you run"
