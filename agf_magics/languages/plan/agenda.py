@@ -14,7 +14,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from .calls import Call, Template, fill, reader
 from .ends import error_message, fault, results
 from .log import Log
-from .needs import Needs, Turn, Verdict, exists, turns, verdict
+from .needs import Need, Needs, Turn, Verdict, exists, turns, verdict
 from .order import Order
 from .reference import Expression, Reference, references
 
@@ -75,9 +75,8 @@ class PlanAgenda:
         turn = self.turns[number]
         if self.plan.lazy:
             return self.skip(number, Fate("lazy", "the plan is lazy: nothing is called"))
-        needs = self.needs.needs[number]
         look: dict[Reference, Verdict] = {
-            ref: self.look(number, ref, frame["log"], ended, turn.instance) for ref in needs
+            ref: self.look(number, ref, need, frame["log"], ended) for ref, need in self.needs.needs[number].items()
         }
         said = [(one, verdict(one, look)) for one in turn.call.expressions]
         for one, what in said:
@@ -85,13 +84,10 @@ class PlanAgenda:
                 return self.skip(number, self.why(number, one, look))
         return "wait" if any(what == "wait" for _, what in said) else "go"
 
-    def look(
-        self, number: int, reference: Reference, log: Log, ended: Mapping[Node, Outcome], instance: str | None
-    ) -> Verdict:
-        need = self.needs.needs[number][reference]
+    def look(self, number: int, reference: Reference, need: Need, log: Log, ended: Mapping[Node, Outcome]) -> Verdict:
         if any(self.nodes[writer] not in ended for writer in need.awaited):
             return "wait"
-        if exists(reference, log, instance):
+        if exists(reference, log, self.turns[number].instance):
             return "go"
         coming = (writer for writer in need.others if self.nodes[writer] not in ended)
         return "wait" if any(not self.needs.follows(writer, number) for writer in coming) else "never"

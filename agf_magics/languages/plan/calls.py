@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...flow.frame import Frame, Ref
@@ -49,14 +49,15 @@ class Call:
     span: Span | None = None
     path_span: Span | None = None
 
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return tuple(one for _, _, template in self.given for one in expressions(template))
+    expressions: tuple[Expression, ...] = field(init=False)
+    destinations: tuple[Destination, ...] = field(init=False)
+    """All of them, of all alternatives."""
 
-    @property
-    def destinations(self) -> tuple[Destination, ...]:
-        """All of them, of all alternatives."""
-        return tuple(dict.fromkeys(one for each in self.alternatives for one in each))
+    def __post_init__(self) -> None:
+        given = (one for _, _, template in self.given for one in expressions(template))
+        object.__setattr__(self, "expressions", tuple(given))
+        everywhere = dict.fromkeys(one for each in self.alternatives for one in each)
+        object.__setattr__(self, "destinations", tuple(everywhere))
 
     def kept(self, instance: str | None) -> dict[str, Value]:
         """It as the messages of a run have it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
@@ -57,7 +59,12 @@ def fault(error: StepError) -> dict[str, Value]:
 
 def now() -> str:
     """UTC, as messages tell it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _at(int(time.time()))
+
+
+@lru_cache(maxsize=1)
+def _at(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _message(call: Call, instance: str | None, kind: str, data: Value, method: Value) -> dict[str, Value]:

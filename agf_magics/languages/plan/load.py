@@ -93,7 +93,7 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
 
 def _dag(name: Name, document: Document, needs: Needs) -> Dag:
     calls = document.calls
-    feeds = [(calls[writer].id, calls[reader].id, told) for (writer, reader), told in sorted(needs.names.items())]
+    feeds = [(calls[writer].id, calls[reader].id, told) for (writer, reader), told in sorted(needs.names().items())]
     feeds += [("", calls[reader].id, told) for reader, told in needs.brought()]
     return Dag(
         id="calls",

@@ -34,11 +34,13 @@ class Write(NamedTuple):
 class _Index:
     """What all views of one log share. It only ever grows."""
 
-    __slots__ = ("instances", "layers", "loses", "messages", "writes")
+    __slots__ = ("instances", "layers", "loses", "messages", "seeks", "writes")
 
     def __init__(self, loses: bool) -> None:
         self.loses = loses
         """Whether something in it may have been lost when it was saved."""
+        self.seeks = False
+        """Whether some message pushes without saying where."""
         self.messages: list[Mapping[str, Value]] = []
         self.writes: list[Write] = []
         self.layers: dict[tuple[str, str | None], Paths] = {}
@@ -54,6 +56,7 @@ class _Index:
                 self.instances.setdefault(found.instance, number)
             layer = self.layers.setdefault((found.kind, found.instance), Paths())
             layer.add(writing.path, number, writing.covers)
+            self.seeks = self.seeks or writing.method in SEEKING.values()
             self.writes.append(Write(len(self.messages), found.kind, found.instance, writing))
         self.messages.append(message)
 
@@ -139,10 +142,8 @@ class Log(Sequence[Mapping[str, Value]]):
         return self._collected(reference.kind, path, reference.instance or instance)
 
     def _read(self, kind: str, path: tuple[str, ...], instance: str | None, span: Span | None) -> Value:
-        whole = self._whole(kind, path, instance)
-        writes = self._collected(kind, whole, instance)
         try:
-            value = walk(replay(write.writing for write in writes), path)
+            value = self._value(kind, path, instance)
         except Conflict as conflict:
             code, why = conflict.code, str(conflict)
         else:
@@ -152,8 +153,24 @@ class Log(Sequence[Mapping[str, Value]]):
             code, why = "plan.lost", f"when it was saved, {lost} was no JSON"
         raise StepError(Diagnostic(code, f"{Reference(kind, path)} cannot be read: {why}", span))
 
+    def _value(self, kind: str, path: tuple[str, ...], instance: str | None) -> Value:
+        """Raises Conflict."""
+        writes = self._collected(kind, path, instance)
+        if len(writes) == 1:  # nearly always: the call that wrote it did so once
+            only = writes[0].writing
+            if only.covers and len(only.path) <= len(path) and not any(map(is_index, path)):
+                return walk(only.value, path[len(only.path) :])
+        whole = self._whole(kind, path, instance)
+        writes = writes if whole == path else self._collected(kind, whole, instance)
+        return walk(replay(write.writing for write in writes), path)
+
     def _whole(self, kind: str, path: tuple[str, ...], instance: str | None) -> tuple[str, ...]:
-        """The part of ``path`` that must be put together to know all of it: a list is known as a whole only."""
+        """The part of ``path`` that must be put together to know all of it: a list is known as a whole only, and where
+        a push without a path goes depends on everything around it."""
+        if self._index.seeks:
+            above = self._collected(kind, path, instance, below=False)
+            if any(write.writing.method in SEEKING.values() for write in above):
+                return ()
         for depth, segment in enumerate(path):
             if is_index(segment) and self._may_be_list(kind, path[:depth], instance):
                 return path[:depth]

@@ -52,16 +52,21 @@ class Needs:
         """Whom each one waits for."""
         self.feeds: list[set[int]] = [set() for _ in turns]
         """Whom the end of each one may concern."""
-        self.names: dict[tuple[int, int], str] = {}
-        """What flows from one to another."""
         for number, turn in enumerate(turns):
             self.needs.append({ref: self.need(number, ref) for one in turn.call.expressions for ref in references(one)})
-            for ref, need in self.needs[number].items():
+            for need in self.needs[number].values():
                 self.after[number].update(need.awaited)
-                for writer in need.awaited:
-                    self.names.setdefault((writer, number), str(ref))
                 for writer in (*need.awaited, *need.others):
                     self.feeds[writer].add(number)
+
+    def names(self) -> dict[tuple[int, int], str]:
+        """What flows from one to another."""
+        found: dict[tuple[int, int], str] = {}
+        for number, needs in enumerate(self.needs):
+            for ref, need in needs.items():
+                for writer in need.awaited:
+                    found.setdefault((writer, number), str(ref))
+        return found
 
     def brought(self) -> Iterator[tuple[int, str]]:
         """What is read that no turn writes, by the number of its reader: it is there before the first call."""
@@ -72,9 +77,9 @@ class Needs:
 
     def need(self, number: int, reference: Reference) -> Need:
         turn = self.turns[number]
-        writers = sorted({n for layer in self.visible(reference, turn) for n in layer.overlapping(reference.path)})
-        others = tuple(n for n in writers if n != number)
-        listed = self.turns[number].call.index
+        writers = {n for layer in self.visible(reference, turn) for n in layer.overlapping(reference.path)}
+        others = tuple(sorted(writers - {number}))
+        listed = turn.call.index
         before = tuple(n for n in others if self.turns[n].call.index < listed)
         if before:
             awaited = before

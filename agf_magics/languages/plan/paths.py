@@ -38,11 +38,12 @@ class Paths:
         above = list(self._along(path))
         stop = -1
         for place in above:
-            if at := bisect_left(place.covering, limit):
+            if place.covering and (at := bisect_left(place.covering, limit)):
                 stop = max(stop, place.covering[at - 1])
         found: list[int] = []
         for place in above:
-            found += place.between(stop, limit)
+            if place.numbers and place.numbers[-1] >= stop:
+                found += place.between(stop, limit)
         if below and len(above) > len(path):
             for place in above[-1].inside(stop):
                 found += place.between(stop, limit)
@@ -63,7 +64,7 @@ class Paths:
 
     def inside(self, after: int) -> Iterator[Paths]:
         """Every place below that has, or has below it, a number above ``after``."""
-        waiting = [self]
+        waiting = [self] if self.below else []
         while waiting:
             for place in waiting.pop().below.values():
                 if place.last > after:

@@ -168,7 +168,7 @@ def _segment(name: str) -> str:
 
 def is_index(segment: str) -> bool:
     """Whether it may count a list's elements."""
-    return _INDEX.fullmatch(segment) is not None
+    return segment.isdigit() and _INDEX.fullmatch(segment) is not None
 
 
 def refuse(code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
