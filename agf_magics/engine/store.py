@@ -93,7 +93,10 @@ class Store:
         path = path.absolute()
         with cls._lock:
             found = cls._open.get(path)
-            if found is not None and found.pid == os.getpid() and path.exists():  # a fork has no writer of its own
+            if found is not None and found.pid != os.getpid():
+                # SQLite's own locks do not survive a fork, neither for this connection nor for a new one to the file.
+                raise Trouble("journal.unwritable", f"{path}: a forked process cannot use what its parent has open")
+            if found is not None and path.exists():
                 return found
             found = cls._open[path] = cls(path)
             return found

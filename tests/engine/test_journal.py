@@ -317,11 +317,13 @@ def test_a_file_that_was_cut_short_is_told(part: float, tmp_path: Path) -> None:
         run = agf.run("main", registry=registry)
         assert run.output == "seen"
         assert codes(run) in ([], ["journal.damaged"], ["journal.full"])
+        told = ""
         try:
-            assert all(one.status == "ok" for one in agf.runs())  # where it was cut, nothing had stood
+            found = [one.status for one in agf.runs()]  # where it was cut, nothing may have stood
         except agf.DefinitionError as error:
-            assert error.code == "journal.damaged"
-            assert part > 0
+            found, told = [], error.code
+        assert set(found) <= {"ok"}
+        assert told in ("", "journal.damaged")
 
 
 OTHER = """
@@ -399,22 +401,22 @@ def test_of_two_who_take_a_run_up_one_is_first(tmp_path: Path) -> None:
         assert [claim(Store.at(path), one), claim(Store.at(path), one)] == [True, False]
 
 
-def test_a_forked_child_does_not_write_with_its_parents_hand(tmp_path: Path) -> None:
+def test_a_forked_child_leaves_its_parents_file_alone_and_runs(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         registry = registry_of(lambda: 1)
         agf.run("main", registry=registry)
+        kept.flush(path)
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                code = 0 if agf.run("main", registry=registry).output == "seen" else 2
-                Store.close_all()
+                run = agf.run("main", registry=registry)
+                code = 0 if (run.output, codes(run)) == ("seen", ["journal.unwritable"]) else 2
             finally:
                 os._exit(code)
         assert os.waitpid(child, 0)[1] == 0
         assert agf.run("main", registry=registry).output == "seen"
-        assert [one.status for one in agf.runs()] == ["ok"] * 3
-        assert Store.at(path).pid == os.getpid()
+        assert [one.status for one in agf.runs()] == ["ok"] * 2
 
 
 def test_old_runs_are_forgotten_and_those_that_wait_are_not(tmp_path: Path) -> None:
