@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from .engine.link import Linked, link
+from .engine.link import link
+from .engine.linked import Linked
 from .files import files
 from .flow.rules import check
 from .flow.schemas import Schema

@@ -17,7 +17,7 @@ from .engine.events import Event, RunEnded, StepLeft
 from .engine.history import once_each
 from .engine.journal import Journal
 from .engine.limits import ANYTHING, Limits
-from .engine.link import Linked
+from .engine.linked import Linked
 from .engine.perform import clock
 from .engine.progress import Progress, Row
 from .engine.records import Record

@@ -13,7 +13,7 @@ from .engine import history
 from .engine.earlier import Earlier
 from .engine.events import at_text
 from .engine.history import Told
-from .engine.link import Linked
+from .engine.linked import Linked
 from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
 from .engine.progress import FAILURES_KEPT, Progress, Row
 from .engine.records import Record, error_from, is_within

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .engine.limits import Grant, Limits
-from .engine.link import Choice, Linked
+from .engine.linked import Choice, Linked
 from .engine.pickles import Unreadable, encode, is_signed, pack, sign, unpack, user_key
 from .flow.frame import Ref
 from .flow.steps import Invoke, every

@@ -9,7 +9,7 @@ from ..flow.schemas import json_schema, sample
 from ..flow.steps import Invoke, Taken
 from ..flow.values import Value
 from ..registry import Agent, Tool
-from .link import Linked
+from .linked import Linked
 
 
 def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:

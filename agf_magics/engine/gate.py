@@ -16,7 +16,7 @@ from ..flow.schemas import Field, Schema
 from ..flow.steps import Flow, Invoke, every
 from ..registry import Agent, Policy, Tool, Transform
 from ..text.diagnostics import Diagnostic, Diagnostics, suggest
-from .link import Built, Choice, Linked
+from .linked import Built, Choice, Linked
 
 DELEGATES = frozenset({"delegate_to_agent"})
 """Hand work to somebody outside the run. Who registers a flow may mean a tool of that name; a generated one may not."""

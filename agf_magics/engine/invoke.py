@@ -20,7 +20,7 @@ from . import events as ev
 from .asking import answer, permitted
 from .events import Question
 from .limits import LAUNCHES, Grant, LimitReached, Meter, granting
-from .link import Built, Callee, Choice, Linked, Person, schema_of
+from .linked import Built, Callee, Choice, Linked, Person, schema_of
 from .loop import later
 from .outside import outside, placed
 from .perform import Index, More, Performer, Scope, clock

@@ -8,16 +8,16 @@ order, and refuses the run (decision A5).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from ..flow.schemas import Schema, cycle
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
-from ..flow.values import Value, isolate
+from ..flow.values import isolate
 from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
 from .field_reads import unknown_reads
 from .limits import LAUNCHES, OFFERED, RESULT
+from .linked import Built, Callee, Choice, Linked, Person
 from .sessions import Answerer, answerer, meant, session_flow
 
 MOST_STEPS = 100_000
@@ -27,61 +27,8 @@ MOST_CALLS = 50
 """Flows open inside each other."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Person:
-    """Whom a question is put to."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """What a call may choose from while it runs, by name."""
-
-    callees: Mapping[str, Callee]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Built:
-    """A vendor's policy that is a function, with the configuration it is called with."""
-
-    policy: Policy
-    config: Mapping[str, Value]
-    agents: Mapping[str, Callee]
-    """What it may call, by alias."""
-
-
 Files = Callable[[Name, Flow], "Flow | Tool"]
 """What a file holds that a flow names, relative to the flow's own. Raises DefinitionError."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Linked:
-    """A flow and what its names mean for one run."""
-
-    flow: Flow
-    callees: Mapping[str, Callee] = field(default_factory=dict)
-    """By the id of the Invoke step."""
-    schemas: Mapping[str, Schema] = field(default_factory=dict)
-    """The registry's, with the flow's own document set on top (decision P13)."""
-    tools: Mapping[str, Tool] = field(default_factory=dict)
-    """Every tool that was registered: what an agent may be offered."""
-    agent: ModelAgent | None = None
-    """Whose session it is, where it answers for an agent that is a model."""
-    accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    """What `schema_of` has found."""
-
-
-Callee = Tool | Agent | Transform | Built | Person | Choice | Answerer | Linked
-"""What a name may mean."""
-
-
-def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
-    """JSON Schema of what the callee takes, for arguments that ask for it."""
-    if not step.wants:
-        return None
-    if step.id not in linked.accepted:  # looked up once a run, and then the same object: plans are made for it
-        callee = linked.callees.get(step.id)
-        linked.accepted[step.id] = getattr(callee.flow if isinstance(callee, Linked) else callee, "accepts", None)
-    return linked.accepted[step.id]
 
 
 def link(flow: Flow, registry: Registry, files: Files | None = None) -> tuple[Linked, Diagnostics]:

@@ -19,7 +19,7 @@ from . import events as ev
 from .host import TURN, Host, StillRunning
 from .journal import Journal
 from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
-from .link import Linked
+from .linked import Linked
 
 clock = time.monotonic
 

@@ -18,7 +18,7 @@ from .in_order import choose, compute, fold, repeat, sequence
 from .invoke import in_time, invoke, metered
 from .journal import Journal
 from .limits import Budget, Limits, granted, inside
-from .link import Linked
+from .linked import Linked
 from .perform import Performer, Scope, Shape, Unanswered, clock
 from .side_by_side import branches, each
 

@@ -17,7 +17,7 @@ from ..registry import Agent
 from ..text.diagnostics import StepError
 from . import events as ev
 from .in_order import elements, tell
-from .link import Linked, schema_of
+from .linked import Linked, schema_of
 from .perform import Index, More, Performer, Scope, clock, swallowed
 from .records import again
 
