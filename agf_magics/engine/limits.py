@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..flow.steps import Caps
+from ..flow.declared import Caps
 from ..registry import USER
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span

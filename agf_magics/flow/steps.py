@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source, Span
+from .declared import Caps, Taken
 from .frame import Agenda, Args, Ended, Expr, Frame, Given, Join, Outcome, Ran, Target
 from .schemas import Schema
 from .shapes import Look, Shape
@@ -250,33 +251,6 @@ class Choose(Step):
     default: Step | None = None
     said: Mapping[str, str] = field(default_factory=dict)
     """What the picture says of a case by its label, where it is not that the value equals it: its condition."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
-    """What a definition itself allows one run of it to use, with all that it calls; it only ever narrows. None: as much
-    as the run around it."""
-
-    tool_calls: int | None = None
-    model_calls: int | None = None
-    tokens: int | None = None
-    depth: int | None = None
-    """How many flows and agents may be open inside each other below it."""
-    seconds: float | None = None
-    span: Span | None = None
-
-
-class Taken(NamedTuple):
-    """What a text reads of a call's result: what the schema of that result is held against, once it is known."""
-
-    step: str
-    """The id of the `Invoke`."""
-    whose: str
-    """What the result is called: ``writer.output``."""
-    fields: tuple[tuple[str, Span], ...]
-    """One inside the other, each with its place; ``[]`` stands for every element of a list."""
-    into: tuple[str, str] | None = None
-    """The id of the call that is given it and the field it goes to."""
 
 
 Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]

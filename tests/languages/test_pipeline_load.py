@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from agf_magics.flow.frame import GONE, Expr, Given, Outcome, Ran
-from agf_magics.flow.steps import Branches, Choose, Compute, Each, Flow, Fold, Invoke, Step, every
+from agf_magics.flow.steps import Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.pipeline.json_schema import SHAPES as SHAPES_OF_VALUES
 from agf_magics.languages.pipeline.json_schema import document_schema
-from agf_magics.flow.steps import Definition
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...flow.declared import Caps
 from ...flow.frame import Expr
-from ...flow.steps import Caps, Definition, Edge, Flow, Name, Sequence, Walk
+from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.source import Source, Span

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...flow.steps import Definition, Flow, Invoke, Sequence, Step, Taken, every
+from ...flow.declared import Taken
+from ...flow.steps import Definition, Flow, Invoke, Sequence, Step, every
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.source import Source, Text
 from ...text.yamlnodes import Bounds, Fields, Node, Scalar, plain

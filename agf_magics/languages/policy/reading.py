@@ -10,9 +10,10 @@ from collections.abc import Sequence as Listed
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...flow.declared import Taken
 from ...flow.frame import Target
 from ...flow.schema_fields import lacking
-from ...flow.steps import Invoke, Name, Taken
+from ...flow.steps import Invoke, Name
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar

@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
+from ...flow.declared import Caps
 from ...flow.frame import Frame
-from ...flow.steps import Caps
 from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain
