@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine.events import FiredEnded, StepFailed, StepFinished, StepSkipped
+from agf_magics.engine.events import FiredEnded, StepFailed, StepFinished, StepSkipped, StepStarted
 from tests.engine.virtual_time import run_virtual
 
 
@@ -515,3 +517,46 @@ def test_a_flow_that_is_fired_is_not_waited_for_and_its_failure_is_a_warning(reg
     done, before = run_virtual(main())
     assert (done.status, before, ended) == ("ok", [], ["slow 1"])
     assert [found.code for found in done.warnings if found.code.startswith("run.fired")] == ["run.fired-failed"]
+
+
+PLACES = st.sampled_from(["†state.a", "†state.b", "†state.b.c", "†state", "†data.d"])
+SOME_CALLS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "_tool": st.sampled_from(["echo", "echo", "fail"]),
+            "v": st.one_of(PLACES, PLACES.map(lambda ref: f"{ref} || 0")),
+        },
+        optional={
+            "_outputPath": st.one_of(PLACES, PLACES.map(lambda ref: f"{ref} || †data.error")),
+            "_outputMethod": st.sampled_from(["set", "merge", "push"]),
+            "_instance": st.sampled_from(["①", None]),
+        },
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SOME_CALLS, st.booleans(), st.booleans())
+def test_every_call_of_any_plan_ends_once(calls: list[dict[str, Any]], ordered: bool, begun: bool) -> None:
+    own = agf.Registry()
+
+    async def echo(v: Any) -> Any:
+        await asyncio.sleep(1)
+        return v
+
+    async def fail(v: Any) -> None:
+        await asyncio.sleep(2)
+        raise ValueError("no")
+
+    agf.tool(echo, registry=own)
+    agf.tool(fail, registry=own)
+    state = {"state": {"a": 1}} if begun else {}
+    flow = agf.define(json.dumps({"name": "p", "calls": calls, "ordered": ordered, **state}), "plan", registry=own)
+    told: list[Any] = []
+    done = run_virtual(agf.arun(flow, registry=own, on_event=told.append, raises=False))  # type: ignore[arg-type]
+    if done.error is not None and done.error.code == "plan.cycle":
+        assert not [event for event in told if isinstance(event, StepStarted)]
+        return
+    ends = [e.at for e in told if isinstance(e, StepFinished | StepFailed | StepSkipped) and e.at[0] != "calls"]
+    assert sorted(ends) == sorted((f"calls[{i}]",) for i in range(len(calls)))
