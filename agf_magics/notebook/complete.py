@@ -26,6 +26,8 @@ from .options import Command, Kind
 MAGIC = re.compile(r"\s*(?:[\w.,\s\[\]]+=\s*)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
 FILES = (".yaml", ".yml", ".json", ".svg", ".dot")
 MOST_FILES = 200
+INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
+"""What a text surely or maybe reads of its input, in whatever language it is written."""
 
 Matcher = Callable[[CompletionContext], SimpleMatcherResult]
 
@@ -130,7 +132,7 @@ def _values(kind: Kind, word: str, said: list[str], body: str, known: Known) -> 
                 names = _variables(known) if value.startswith("$") else []
                 return _those(value[1:], "variable", names) if names else Offer(value)
             flow = next((known.registry.flows[name] for name in said if name in known.registry.flows), None)
-            inputs = [ref.path[-1] for ref in flow.inputs] if flow else re.findall(r"\bctx\.(\w+)", body)
+            inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(body)
             return _those(key, "input", [f"{name}=" for name in inputs])
     return Offer(word)
 

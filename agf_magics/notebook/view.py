@@ -166,16 +166,17 @@ class Text:
     shows_page = False
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._told: dict[str, int] = {}
+        """How often each step had run when it was told last."""
 
     def reserve(self) -> None:
         """Lines come as they come."""
 
     def tick(self, run: Run) -> None:
         for row in list(run.progress.rows.values()):
-            # What stands in a fan-out is told by the fan-out's own line.
-            if row.id not in self._told and not row.many and row.state not in ("pending", "running"):
-                self._told.add(row.id)
+            # What stands in a fan-out is told by the fan-out's own line; an iteration or a visit has one of its own.
+            if self._told.get(row.id) != row.times and not row.many and row.state not in ("pending", "running"):
+                self._told[row.id] = row.times
                 print(_line(row))
 
     def close(self, run: Run) -> None:
@@ -267,5 +268,5 @@ def _page(run: Run) -> tuple[str, str]:
 
 def _line(row: Row) -> str:
     """``✓ ok  tool fetch  steps[0]  12 ms``"""
-    what = f"{line(row.word, 24)} {line(row.label, 60)}".rstrip()
+    what = f"{line(row.word, 24)} {line(row.label, 60)}".rstrip() + (f" ×{row.times:,}" if row.times > 1 else "")
     return "  ".join(bit for bit in (words(row), what, line(row.id, 100), duration(row.seconds)) if bit)

@@ -18,7 +18,7 @@ from agf_magics.engine.host import Nobody
 from agf_magics.notebook import ask
 from agf_magics.settings import current
 from agf_magics.typed import TRIES, told, typed, understood
-from tests.notebook.conftest import Kernel, Shell, code
+from tests.notebook.conftest import Cell, Kernel, Shell, code
 
 COLOURS = Question("Which?", ("red", "green", "grey"))
 SURE = Question("may it run?", approval=True)
@@ -131,19 +131,20 @@ def test_unloading_leaves_nobody_to_ask(shell: Shell) -> None:
 def test_a_kernel_asks_on_its_own_channel(headless: Kernel) -> None:
     headless.good(f"{WRITER}")
     headless.good(f"%%policy --quiet\n{GUARDED}")
-    id = headless.client.execute("run = %run_pipeline guarded --set topic=pears --quiet", allow_stdin=True)
+    line = "run = %run_pipeline guarded --set topic=pears --quiet"
+    cell = Cell(headless, headless.client.execute(line, allow_stdin=True))
     asked = headless.client.get_stdin_msg(timeout=60)
     assert asked["content"]["prompt"] == "yes or no: "
     headless.client.input("yes")
-    assert headless.reply(id)["status"] == "ok"
+    assert cell.end().reply["status"] == "ok"
     assert "on pears" in str(headless.good("print(run.output)").printed)
 
 
 def test_a_notebook_that_nobody_looks_at_denies_and_says_so(headless: Kernel) -> None:
     headless.good(f"{WRITER}")
     headless.good(f"%%policy --quiet\n{GUARDED}")
-    id = headless.client.execute("%run_pipeline guarded --set topic=pears --quiet", allow_stdin=False)
-    reply = headless.reply(id)
+    line = "%run_pipeline guarded --set topic=pears --quiet"
+    reply = Cell(headless, headless.client.execute(line, allow_stdin=False)).end().reply
     assert reply["status"] == "error"
     assert "nobody is there to approve it" in reply["evalue"]
 
