@@ -209,9 +209,9 @@ class Store:
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a file that is there. Raises Trouble."""
     with troubles(path):
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY, isolation_level=None
-        )
+        # A generator that reads may be left half-way, and is closed on whatever thread collects it.
+        uri = f"{path.absolute().as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY, isolation_level=None, check_same_thread=False)
         try:
             _check_format(connection, path)
             yield connection
