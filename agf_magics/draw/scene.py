@@ -130,7 +130,7 @@ class _Drawing:
                 inner, exits = self.free(step, many, head)
         frame = Frame(id=step.id, word=step.word, parts=(head, *inner))
         self.inside[frame.id] = frozenset(found.id for found in within(frame.parts))
-        return _Placed((frame,), head.id, exits, frame.id)
+        return _Placed((frame,), head.id, exits or (head.id,), frame.id)  # an empty plan is its head alone
 
     def each(self, step: Each, head: Box, many: bool) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
         one = self.step(step.body, True)

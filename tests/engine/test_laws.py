@@ -1,0 +1,225 @@
+"""Laws of every run, whatever its language: small random flows whose tools and agents wait, fail and are cut short."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import agf_magics as agf
+from agf_magics.engine import events as ev
+from agf_magics.launch import emitter, prepare
+from agf_magics.resumed import claimed
+from tests.engine import kept
+from tests.engine.virtual_time import run_virtual
+
+ENDS = (ev.StepFinished, ev.StepKept, ev.StepFailed, ev.StepCancelled, ev.StepLeft)
+KINDS = ("quick", "slow", "wrong", "late")
+
+kinds = st.sampled_from(KINDS)
+handling = st.sampled_from(["abort", "continue", "retry(1)"])
+
+
+def world() -> agf.Registry:
+    """``quick`` and ``slow`` give a list, ``wrong`` and ``late`` (which waits first) raise."""
+    registry = agf.Registry()
+
+    def make(kind: str) -> None:
+        async def work() -> list[str]:
+            await asyncio.sleep({"quick": 0.0, "wrong": 0.0, "slow": 3.0, "late": 2.0}[kind])
+            if kind in ("wrong", "late"):
+                raise ValueError(kind)
+            return [kind]
+
+        async def tool(x: Any = None) -> list[str]:
+            return await work()
+
+        async def agent(input: Any = None) -> dict[str, Any]:
+            return {"o": await work()}
+
+        agf.tool(tool, name=kind, registry=registry)
+        agf.agent(agent, name=kind, registry=registry)
+
+    for kind in KINDS:
+        make(kind)
+    return registry
+
+
+# --- flows: each strategy gives a language and a text ---
+
+
+def _tool(kind: str) -> dict[str, Any]:
+    return {"tool": {"name": kind, "args": {"x": 1}}}
+
+
+_TRANSFORM = {"transform": {"value": "pipe"}}
+
+
+def _around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    each = st.builds(
+        lambda body, error, most: {
+            "for_each": {"items": [1, 2, 3], "max_parallel": most, "on_error": error, "do": body, "collect": _TRANSFORM}
+        },
+        inner,
+        handling,
+        st.integers(1, 3),
+    )
+    branches = st.builds(
+        lambda a, b, error: {"parallel": {"branches": {"a": a, "b": b}, "on_error": error, "collect": _TRANSFORM}},
+        inner,
+        inner,
+        handling,
+    )
+    fold = st.builds(lambda body: {"fold": {"items": [1, 2], "init": "0", "do": body, "output": "f"}}, inner)
+    return each | branches | fold
+
+
+steps = st.recursive(kinds.map(_tool), _around, max_leaves=3)
+pipelines = st.lists(steps, min_size=1, max_size=3).map(
+    lambda found: ("pipeline", json.dumps({"pipeline": "p", "steps": found}))
+)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[str, str]:
+    calls: list[dict[str, Any]] = []
+    for number in range(draw(st.integers(1, 5))):
+        before = [f"†state.a{n}" for n in range(number)]
+        reads = draw(st.lists(st.sampled_from(before), max_size=2)) if before else []
+        call = {"_tool": draw(kinds), "_outputPath": f"†state.a{draw(st.integers(0, number))}"}
+        calls.append(call | ({"x": draw(st.sampled_from([" || ", " && "])).join(reads)} if reads else {}))
+    return "plan", json.dumps({"calls": calls, "ordered": draw(st.booleans())}, ensure_ascii=False)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[str, str]:
+    count = draw(st.integers(1, 4))
+    names = [f"n{i}" for i in range(count)]
+    skips = st.sampled_from([{}, {"on_error": "skip"}])
+    nodes = {
+        name: {"type": "tool", "tool": draw(kinds), "variables": {"x": 1}, "state_key": f"k{i}"} | draw(skips)
+        for i, name in enumerate(names)
+    }
+    targets = st.sampled_from([*names, "END"])
+    edges = [{"from": "START", "to": to} for to in draw(st.lists(st.sampled_from(names), min_size=1, unique=True))]
+    for name in names:
+        edges += [{"from": name, "to": to} for to in draw(st.lists(targets, min_size=1, max_size=2, unique=True))]
+    whole = {"name": "g", "state": {f"k{i}": "any" for i in range(count)}, "nodes": nodes, "edges": edges}
+    return "graph", json.dumps(whole | {"config": {"recursion_limit": 6}})
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> tuple[str, str]:
+    agents = [{"agent": kind} for kind in draw(st.lists(kinds, min_size=1, max_size=3, unique=True))]
+    match draw(st.sampled_from(["sequential", "parallel", "loop", "batch"])):
+        case "sequential":
+            config: dict[str, Any] = {"steps": agents}
+        case "parallel":
+            config = {"agents": agents}
+        case "loop":
+            config = {"steps": agents, "max_iterations": draw(st.integers(1, 3))}
+        case _:
+            config = {"agent": agents[0]["agent"], "input_mapping": {"input": "parent.input.xs.[]"}}
+    ids = {"agents": "parallel", "max_iterations": "loop", "agent": "batch"}
+    kind = next((ids[key] for key in ids if key in config), "sequential")
+    return "policy", json.dumps({"id": f"agf.{kind}", "config": config})
+
+
+flows = pipelines | plans() | graphs() | policies()
+GIVEN = {"xs": [1, 2, 3]}
+
+
+def loaded(language: str, text: str, registry: agf.Registry) -> agf.Flow | None:
+    try:
+        flow = agf.load(text, language, registry=registry)
+        prepare(flow, GIVEN, registry=registry)
+    except agf.DefinitionError:
+        return None
+    return flow
+
+
+def whole(told: list[ev.Event]) -> bool:
+    """Every attempt that was started ended once, and the end of the run was the last to be told."""
+    started = Counter(event.at for event in told if isinstance(event, ev.StepStarted))
+    ended = Counter(event.at for event in told if isinstance(event, ENDS))
+    return started == ended and [isinstance(event, ev.RunEnded) for event in told] == [False] * (len(told) - 1) + [True]
+
+
+@pytest.mark.parametrize("made", [pipelines, plans(), graphs(), policies()], ids=str)
+def test_most_of_what_is_made_here_can_run(made: st.SearchStrategy[tuple[str, str]]) -> None:
+    seen: list[bool] = []
+
+    @settings(max_examples=30, database=None, derandomize=True)
+    @given(made)
+    def look(flow: tuple[str, str]) -> None:
+        seen.append(loaded(*flow, world()) is not None)
+
+    look()
+    assert sum(seen) > len(seen) / 2, sum(seen)
+
+
+@settings(max_examples=120)
+@given(flows)
+def test_every_attempt_that_starts_ends_once(made: tuple[str, str]) -> None:
+    registry = world()
+    flow = loaded(*made, registry)
+    if flow is None:
+        return
+    told: list[ev.Event] = []
+    run = run_virtual(agf.arun(flow, GIVEN, registry=registry, on_event=told.append, raises=False))
+    assert whole(told)
+    assert run.status in ("ok", "error")
+    assert (run.error is None) == (run.status == "ok")
+    assert not [row for row in run.steps.values() if row.state in ("running", "cancelled", "left")] or run.error
+
+
+@settings(max_examples=120)
+@given(flows, st.floats(0, 12))
+def test_a_run_that_is_cancelled_ends_whenever_that_is(made: tuple[str, str], moment: float) -> None:
+    registry = world()
+    flow = loaded(*made, registry)
+    if flow is None:
+        return
+    told: list[ev.Event] = []
+    run = prepare(flow, GIVEN, registry=registry)
+
+    async def main() -> None:
+        work = asyncio.ensure_future(run.here(emitter(run.progress, told.append)))
+        await asyncio.sleep(moment)
+        run.cancel()
+        await work
+
+    run_virtual(main())
+    assert whole(told)
+    assert run.status in ("ok", "error", "cancelled")
+    assert not [row.id for row in run.steps.values() if row.running]
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(flows, st.floats(0, 1))
+def test_a_run_cut_short_and_taken_up_comes_to_the_same_end(made: tuple[str, str], part: float) -> None:
+    registry = world()
+    flow = loaded(*made, registry)
+    if flow is None:
+        return
+
+    def told(run: agf.Run) -> tuple[Any, ...]:
+        return run.status, run.output, run.error.diagnostic.message if run.error else None
+
+    with TemporaryDirectory() as folder:
+        with kept.journal_in(Path(folder) / "whole") as path:
+            wanted = told(run_virtual(agf.arun(flow, GIVEN, registry=registry, raises=False)))
+            count = len(kept.lines(path))
+            short = kept.cut(path, round(count * part), Path(folder) / "cut")
+        with kept.journal_in(short.parent):
+            (one,) = agf.runs()
+            again = claimed(one.run_id, registry=world())
+            run_virtual(again.here(emitter(again.progress, None)))
+            assert told(again) == wanted
