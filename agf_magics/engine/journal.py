@@ -17,7 +17,7 @@ from ..registry import MASK, Tool, shown_arguments
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .earlier import Earlier
-from .pickles import Packed, encode, pack, preview, sign, user_key, weigh
+from .pickles import Packed, encode, pack, sign, to_show, user_key
 from .records import Record, error_json, row_crc
 from .reuse import Digests, Reuse
 from .secret import Secrets
@@ -95,9 +95,8 @@ class Journal:
             for name in callee.secret:
                 self.secret.learn(given.get(name))
             given = shown_arguments(callee, given)
-        whole = 0 <= weigh(given) <= self.most
-        text = self.secret.masked(encode(given if whole else preview(given)))
-        whole = whole and not hides
+        text, whole = to_show(given, self.most)
+        text, whole = self.secret.masked(text), whole and not hides
         return Begun(at, tries, step.kind, getattr(callee, "name", step.name.text), time.time(), text, whole, digest)
 
     async def returned(self, call: Begun, value: Value, secret: bool = False) -> None:
@@ -169,7 +168,7 @@ class Journal:
             key = self._signing()
             signature = sign(key, self.run_id, "output", "", packed.data or b"") if key is not None else None
         kept = {name: MASK if name in secret.names else value for name, value in stores.items()}
-        text = secret.masked(encode(kept if 0 <= weigh(kept) <= self.most else preview(kept)))
+        text = secret.masked(to_show(kept, self.most)[0])
         told = secret.masked(error_json(error)) if error is not None else None
         tree = secret.masked(encode(self.summary()))
         return (status, time.time(), packed.form, packed.data, packed.shown, text, told, signature, tree, self.num,

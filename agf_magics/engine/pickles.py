@@ -8,6 +8,7 @@ read for a resumed run alone, never to list or to show one, and only with the si
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import importlib
@@ -30,6 +31,9 @@ TEXT = frozenset({str})
 
 PREVIEWED = 200
 """Parts of a value with opaque ones in it that are kept to be shown."""
+
+LONGEST = 10_000
+"""Bits of a number that is written down in full: Python refuses to write much larger ones."""
 
 encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 """Plain ASCII, NaN and lone surrogates too: what this writes, `json.loads` reads as it was."""
@@ -58,8 +62,8 @@ def pack(value: Value, most: int) -> Packed:
     if size >= 0:
         try:
             text = encode(value)
-        except (ValueError, RecursionError, MemoryError) as error:  # a number of 5,000 digits
-            return Packed("again", None, None, f"{type(error).__name__}: {error}")
+        except ValueError:  # a number of 5,000 digits
+            return _pickled(value, most)
         if len(text) <= most:
             return Packed("json", text)
         return Packed("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
@@ -104,6 +108,8 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
     kind = type(value)
     if kind is str:
         return value if len(value) <= 2_000 else f"{value[:2_000]}… ({len(value):,} characters)"
+    if kind is int and value.bit_length() > LONGEST:
+        return f"⟨int of {value.bit_length():,} bits⟩"
     if kind in ATOMS:
         return value
     if kind is list and room and left[0] > 0:
@@ -111,6 +117,14 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
     if kind is dict and room and left[0] > 0 and TEXT.issuperset(map(type, value)):
         return {key: preview(value[key], room - 1, left) for key in list(value)[: max(left[0], 1)]}
     return f"⟨{kind.__name__}{_extent(value, kind)}⟩"
+
+
+def to_show(value: Value, most: int) -> tuple[str, bool]:
+    """``value`` as JSON, and whether that is all of it."""
+    if 0 <= weigh(value) <= most:
+        with contextlib.suppress(ValueError):
+            return encode(value), True
+    return encode(preview(value)), False
 
 
 def _extent(value: Any, kind: type) -> str:
@@ -145,9 +159,9 @@ def _pickled(value: Value, most: int) -> Packed:
             return Packed("pickle", file.getvalue(), shown)
         except _TooLarge:
             return Packed("again", None, shown, f"it has more than {_bytes(most)}")
-        except (KeyboardInterrupt, SystemExit):
+        except KeyboardInterrupt:
             raise
-        except BaseException as error:  # somebody's __reduce__
+        except BaseException as error:  # somebody's __reduce__, which may even want to leave
             why = why or f"{type(error).__name__}: {_said(error)}"
     return Packed("again", None, shown, f"it cannot be pickled ({why})")
 

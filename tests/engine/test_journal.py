@@ -76,6 +76,23 @@ def test_a_large_opaque_value_is_not_pickled_to_its_end() -> None:
     assert packed.why == "it has more than 10,000 bytes"
 
 
+def test_a_number_too_long_to_be_written_is_kept_all_the_same(tmp_path: Path) -> None:
+    fails = [True]
+
+    def second(value: int) -> str:
+        return "seen" if not fails[0] else str(1 / 0)
+
+    with kept.journal_in(tmp_path):
+        registry = registry_of(lambda: 7**9_000, second)
+        failed = agf.run("main", {"n": 3**9_000}, registry=registry, raises=False)
+        assert failed.error is not None
+        assert failed.error.code == "step.tool-failed"
+        assert "bits" in past_text(agf.runs(failed.run_id))
+        fails[0] = False
+        run = agf.resume(failed.run_id, registry=registry)
+    assert (run.output, run.stores["one"], run.input["n"], run.warnings) == ("seen", 7**9_000, 3**9_000, ())
+
+
 class Point:
     """A class that can be found by its name."""
 
