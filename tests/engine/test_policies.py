@@ -507,6 +507,15 @@ def test_an_approval_is_asked_for_under_its_condition_alone_and_in_its_words() -
     assert failure(text, {"who": "ann"}, registry=registry, ask=no).code == "policy.unresolved-path"
 
 
+def test_a_definition_that_is_an_agent_is_approved_like_any_other() -> None:
+    registry = registry_of(leaf=echo)
+    agf.define(definition(sequential("leaf"), "{alias: leaf, source: x, source_type: kernel}", "a"), registry=registry)
+    text = definition(sequential("a"), APPROVED.format("true"))
+    questions, yes = asked(True)
+    assert run_virtual(agf.arun(text, "all of it", registry=registry, ask=yes)).output == "all of it"
+    assert questions == ["may agent 'a' with \"all of it\" run?"]
+
+
 def test_a_vendors_policy_cannot_pass_an_approval_by() -> None:
     registry = registry_of(a=echo)
     agf.policy("x-acme.one", registry=registry)(lambda input, agents: agents["a"](input))

@@ -39,7 +39,8 @@ def approval(node: Node | None, who: str, keys: Keys, problems: Diagnostics) -> 
 
     def permit(frame: Frame, given: Mapping[str, Value]) -> str | None:
         # What an agent is given is handed with its prompt; a person is asked about the input.
-        sees = given["input"] if keys == "condition" and given.get("alone") == "input" else given
+        handed = keys == "condition" and isinstance(given, dict) and given.get("alone") == "input"
+        sees = given["input"] if handed else given
         if when is not None and when.evaluate(frame if keys == "condition" else dict(sees)) is None:
             return None
         asked = f"{who} with {_shown(sees)}"
