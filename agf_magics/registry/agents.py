@@ -75,15 +75,16 @@ class Agent:
     ) -> dict[str, Value]:
         """The keyword arguments to call it with: parameters are filled by name.
 
-        ``prompt``: None is the input as a text. ``input`` is the whole input object, whose fields fill every other
-        parameter. ``alone``: what a function gets
-        whose only parameter says nothing of itself: the prompt in a pipeline. A StepError ``agent.arguments`` says
-        everything that is missing or does not fit.
+        ``prompt``: None is the input's field of that name, else the input as a text. ``input`` is the whole input
+        object, whose fields fill every other parameter. ``alone``: what a function gets whose only parameter says
+        nothing of itself: the prompt in a pipeline. A StepError ``agent.arguments`` says everything that is missing or
+        does not fit.
         """
         handed = {"prompt": prompt, "input": input, "schema": schema, "tools": tools or {}, "identity": identity}
         names = self.takes.parameters
         if prompt is None and ("prompt" in names or alone == "prompt"):  # not before it is asked for: it may be long
-            handed["prompt"] = asked(input)
+            own = input.get("prompt") if isinstance(input, dict) else None
+            handed["prompt"] = own if isinstance(own, str) else asked(input)
         if (only := self._only()) is not None:
             return {only: handed[alone]}
         fields = input if isinstance(input, dict) else {}

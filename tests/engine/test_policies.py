@@ -199,7 +199,12 @@ def test_an_agent_may_ask_for_the_prompt_and_the_whole_input() -> None:
     registry = registry_of(a=answer)
     run(sequential("a"), {"question": "why?"}, registry=registry)
     run(sequential("a"), {"n": 1, "m": 2}, registry=registry)
-    assert seen == [("why?", {"question": "why?"}, "a"), ('{"n":1,"m":2}', {"n": 1, "m": 2}, "a")]
+    run(sequential("a"), {"prompt": "say", "m": 2}, registry=registry)
+    assert seen == [
+        ("why?", {"question": "why?"}, "a"),
+        ('{"n":1,"m":2}', {"n": 1, "m": 2}, "a"),
+        ("say", {"prompt": "say", "m": 2}, "a"),
+    ]
 
 
 def test_what_an_agent_does_to_its_input_nobody_else_sees() -> None:
