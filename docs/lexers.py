@@ -1,4 +1,4 @@
-"""Colours: cells with pipelines in them, what an error says, grammars."""
+"""Colours: cells with definitions in them, what an error says, grammars."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from pygments.lexer import Lexer, RegexLexer, bygroups
 from pygments.lexers.data import YamlLexer
 from pygments.token import Comment, Generic, Keyword, Name, Operator, String, Text, _TokenType
 
-MAGIC = re.compile(r"(%%\w+)(.*\n?)")
+YAML_CELL = re.compile(
+    r"(%%(?:pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?|writefile(?=.*\.yaml)))\b(.*\n?)"
+)
 
 
 class CellLexer(Lexer):
-    """A cell of a notebook that has loaded the extension: YAML behind ``%%pipeline``, else what IPython reads."""
+    """A cell of a notebook that has loaded the extension: YAML behind a language's magic, else what IPython reads."""
 
-    name = "IPython cell with pipelines"
+    name = "IPython cell with definitions"
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, _TokenType, str]]:
-        line = MAGIC.match(text) if text.startswith("%%pipeline") else None
+        line = YAML_CELL.match(text)
         if line is None:
             yield from IPython3Lexer(**self.options).get_tokens_unprocessed(text)
             return
