@@ -90,8 +90,9 @@ async def _kept(
 async def _outside(
     run: Performer, callee: Outer, what: str, step: Invoke, given: dict[str, Value], scope: Scope, grant: Grant
 ) -> Value:
-    alone = run.host.waited and not scope.beside
-    place = callee.where or ("loop" if callee.is_async else "kernel" if alone else "worker")
+    place = callee.where or ("loop" if callee.is_async else None)
+    if place is None:
+        place = "kernel" if run.host.waited and not scope.beside else "worker"
     before, most = granted.get(), run.budget.limits.step_timeout
     narrower = granted.set(grant) if grant is not before else None
     try:
@@ -114,7 +115,8 @@ async def _outside(
 
 def _seconds(*limits: float | None) -> float | None:
     """The shortest of them."""
-    return min((limit for limit in limits if limit is not None), default=None)
+    found = [limit for limit in limits if limit is not None]
+    return min(found) if found else None
 
 
 def failure(

@@ -15,6 +15,8 @@ Value = Any
 ATOMS = frozenset({str, int, float, bool, type(None)})
 """The exact types that are values as they stand; a subclass is not one of them until `settle` made it plain."""
 
+TEXT = frozenset({str})
+
 DEEPEST = 200
 """How deep a value may nest."""
 LARGEST = 5_000_000
@@ -63,7 +65,12 @@ def settle(value: Value) -> Value:
     >>> settle(((1, 2), {"a": (3,)}))
     [[1, 2], {'a': [3]}]
     """
-    return value if type(value) in ATOMS else _settled(value, DEEPEST, [LARGEST])
+    kind = type(value)
+    if kind in ATOMS:
+        return value
+    if kind is dict and ATOMS.issuperset(map(type, value.values())) and TEXT.issuperset(map(type, value)):
+        return value.copy()  # most results are flat
+    return _settled(value, DEEPEST, [LARGEST])
 
 
 def _settled(value: Value, room: int, left: list[int]) -> Value:
