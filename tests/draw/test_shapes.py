@@ -9,6 +9,7 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings
 
 from agf_magics.draw.boxes import INPUT, Box, Frame
 from agf_magics.draw.diagram import Diagram
@@ -22,7 +23,7 @@ from agf_magics.flow.steps import END, START, Edge, Flow, Walk
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.draw import shapes
 from tests.draw.flows import told
-from tests.draw.test_picture import SVG, arrows, covers, places
+from tests.draw.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, arrows, covers, places
 
 FLOWS = {name: flow for name, flow in vars(shapes).items() if isinstance(flow, Flow)}
 every_flow = pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
@@ -108,6 +109,23 @@ def test_a_graph_is_its_nodes_and_edges_with_conditions_limits_and_ways_back() -
     assert arrows(drawn, "exit") == {("nodes.refine", "nodes.publish", "limit reached")}
     assert next(box.note for box in drawn.boxes if box.id == "nodes.refine") == "at most 3 times"
     assert not arrows(drawn, "data"), "the state belongs to all nodes"
+
+
+@settings(max_examples=40, deadline=None)
+@given(said=HOSTILE)
+def test_nobodys_condition_wire_or_node_is_markup(said: str) -> None:
+    (walk,) = shapes.GRAPH.body.steps
+    assert isinstance(walk, Walk)
+    edges = tuple(edge._replace(label=said) for edge in walk.edges)
+    named = replace(walk, edges=edges, nodes={**walk.nodes, "x" + said: shapes.node("x", "tool" + said)})
+    graph = replace(shapes.GRAPH, body=replace(shapes.GRAPH.body, steps=(named,)))
+    wired = shapes.plan(*shapes.PLAN.body.steps[0].steps, feeds=(("calls.load", "calls.clean", said),))  # type: ignore[attr-defined]
+    for flow in (graph, wired):
+        diagram = Diagram(flow)
+        assert {item.tag for item in ElementTree.fromstring(diagram.svg()).iter()} <= {SVG + tag for tag in SHAPES}
+        for shown in (diagram.svg(), diagram.to_dot(), diagram.outline()):
+            assert not UNSAFE.search(shown)
+            shown.encode()
 
 
 def test_a_long_graph_is_drawn_without_recursion() -> None:
