@@ -66,23 +66,26 @@ def policy(
         raise TypeError(f"builder is True or False, not {builder!r}")
 
     def register(function: F) -> F:
-        checked_limits(where, timeout)
-        made = Policy(
-            name=name_of(function, "policy", name),
-            function=function,
-            takes=_asked(function, name, TAKES[builder]),
-            builder=builder,
-            description=description_of(function),
-            where=where,
-            timeout=timeout,
-            is_async=is_async(function),
-        )
-        if builder and made.is_async:
-            raise ValueError(f"policy {name!r} is a builder: it gives a Step at once, so it is no async function")
-        into(registry).policies.add(made)
+        into(registry).policies.add(_make(function, name, builder, timeout, where))
         return function
 
     return register
+
+
+def _make(function: Callable[..., Any], name: str, builder: bool, timeout: float | None, where: Where | None) -> Policy:
+    checked_limits(where, timeout)
+    if builder and is_async(function):
+        raise ValueError(f"policy {name!r} is a builder: it gives a Step at once, so it is no async function")
+    return Policy(
+        name=name_of(function, "policy", name),
+        function=function,
+        takes=_asked(function, name, TAKES[builder]),
+        builder=builder,
+        description=description_of(function),
+        where=where,
+        timeout=timeout,
+        is_async=is_async(function),
+    )
 
 
 def _asked(function: Callable[..., Any], name: str, offered: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,9 +7,15 @@ import copy
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import agf_magics as agf
+from agf_magics.engine.events import Question
+from agf_magics.engine.host import Nobody
+from tests.engine.virtual_time import run_virtual
 
 if TYPE_CHECKING:
     from pydantic_ai.models.function import AgentInfo
@@ -129,3 +135,57 @@ class Script:
 
 def _said(messages: Sequence[Any], *kinds: str) -> str:
     return " ".join(str(part.content) for message in messages for part in message.parts if part.part_kind in kinds)
+
+
+# --- policies as texts ---
+
+HEAD = """schema_version: "1.0.0"
+metadata: {id: t, name: T, version: "1.0.0", description: a test}
+"""
+OPEN = "interface: {input: {}, output: {}}\n"
+
+
+def sequential(*aliases: str) -> str:
+    steps = ", ".join(f"{{agent: {alias}}}" for alias in aliases)
+    return f"execution_policy: {{id: agf.sequential, config: {{steps: [{steps}]}}}}\n"
+
+
+def registry_of(**agents: Callable[[Any], Any]) -> agf.Registry:
+    registry = agf.Registry()
+    for name, function in agents.items():
+        agf.agent(function, name=name, registry=registry, where="loop")
+    return registry
+
+
+def run(text: str | Path, given: Mapping[str, Any] | None = None, *, registry: agf.Registry, **more: Any) -> agf.Run:
+    flow = agf.load(text, registry=registry)
+    made: agf.Run = run_virtual(agf.arun(flow, dict(given or {}), registry=registry, **more))
+    return made
+
+
+def failure(text: str | Path, given: Mapping[str, Any] | None = None, **more: Any) -> agf.StepError:
+    with pytest.raises(agf.StepError) as caught:
+        run(text, given, **more)
+    return caught.value
+
+
+def echo(given):  # type: ignore[no-untyped-def]
+    return given
+
+
+def definition(policy: str, agents: str, name: str = "t", interface: str = OPEN, more: str = "") -> str:
+    head = HEAD.replace("id: t", f"id: {name}")
+    return f"{head}{interface}{more}action_space: {{local_agents: [{agents}]}}\n{policy}"
+
+
+def asked(answers: Any) -> tuple[list[str], Callable[[Question], Any]]:
+    questions: list[str] = []
+
+    def ask(question: Question) -> Any:
+        assert question.approval
+        questions.append(question.text)
+        if answers is Nobody:
+            raise Nobody
+        return answers
+
+    return questions, ask

@@ -1,0 +1,153 @@
+"""agf.react on the engine: what reaches a model, and what its answer comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.text.source import Source
+from tests.engine.policy_case import HEAD, OPEN, Script, asked, failure, run
+from tests.engine.virtual_time import run_virtual
+
+# --- models ---
+
+
+def react(config: str = "", space: str = "{}", interface: str = OPEN, more: str = "") -> str:
+    policy = f"execution_policy: {{id: agf.react, config: {{instructions: be brief, model: 'openai:m'{config}}}}}\n"
+    return f"{HEAD}{interface}{more}action_space: {space}\n{policy}"
+
+
+def scripted(*turns: Mapping[str, Any], **tools: Callable[..., Any]) -> tuple[agf.Registry, Script]:
+    script, registry = Script(turns), agf.Registry()
+    registry.choose(script.model())
+    for name, function in tools.items():
+        agf.tool(function, name=name, registry=registry, where="loop")
+    return registry, script
+
+
+def call(tool: str, **args: Any) -> dict[str, Any]:
+    return {"tool": tool, "args": args}
+
+
+def test_every_preference_reaches_the_model() -> None:
+    registry, script = scripted({"output": "ok"})
+    said = ", temperature: 0.5, top_p: 0.9, top_k: 7, max_output_tokens: 99, stop_sequences: [END]"
+    run(
+        react(f"{said}, user_prompt_template: 'say {{{{a.b}}}} and {{{{n}}}}'"),
+        {"a": {"b": "hi"}, "n": 3},
+        registry=registry,
+    )
+    settings = dict(script.asked[0].model_settings or {})
+    wanted = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 99, "stop_sequences": ["END"]}
+    assert wanted.items() <= settings.items()
+    assert script.prompts[0] == "say hi and 3"
+
+
+def test_a_template_that_names_no_field_is_an_error_at_the_name() -> None:
+    registry, script = scripted({"output": "ok"})
+    error = failure(react(", user_prompt_template: 'say {{nam}}'"), {"name": "x"}, registry=registry)
+    found = error.diagnostic
+    assert (found.code, found.span and found.span.text, found.hint) == (
+        "policy.unresolved-path",
+        "nam",
+        "did you mean name? its fields are name",
+    )
+    assert script.asked == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "said", "output"),
+    [
+        ("{}", "plain", "plain"),
+        ("{}", {"a": 1}, {"a": 1}),
+        ("{}", "5", "5"),
+        ("{type: string}", '{"a": 1}', '{"a": 1}'),
+        ("{enum: ['1', '2']}", "1", "1"),
+        ("{enum: [1, 2]}", "1", 1),
+        ("{type: object, properties: {a: {type: string}}, required: [a]}", "plain", {"a": "plain"}),
+        ("{type: object, properties: {a: {type: integer}}, required: [a]}", {"a": 1}, {"a": 1}),
+    ],
+)
+def test_an_answer_is_what_the_interface_says(schema: str, said: Any, output: Any) -> None:
+    registry, _ = scripted({"output": said})
+    made = run(react(interface=f"interface: {{input: {{}}, output: {schema}}}\n"), registry=registry)
+    assert made.output == output
+
+
+def test_an_interface_may_take_a_text_and_give_one() -> None:
+    registry, script = scripted({"output": "fine"})
+    text = react(interface="interface: {input: {type: string}, output: {type: string}}\n")
+    assert run_virtual(agf.arun(text, "how are you?", registry=registry)).output == "fine"
+    assert script.prompts == ["how are you?"]
+    with pytest.raises(agf.StepError) as caught:
+        run_virtual(agf.arun(text, 3, registry=registry))
+    assert caught.value.code == "policy.invalid-input"
+
+
+def test_an_answer_that_does_not_conform_is_asked_for_again() -> None:
+    interface = (
+        "interface: {input: {}, output: {type: object, properties: {n: {type: integer}, m: {}}, required: [n]}}\n"
+    )
+    registry, script = scripted({"output": {"n": "x"}}, {"output": {"n": 1}})
+    assert run(react(interface=interface), registry=registry).output == {"n": 1}
+    assert len(script.asked) == 2
+    registry, script = scripted({"output": {"n": "x"}})
+    assert failure(react(interface=interface), registry=registry).code == "policy.invalid-output"
+    assert len(script.asked) == 3
+
+
+def test_a_model_is_told_of_a_tool_that_fails_or_is_not_there() -> None:
+    registry, script = scripted({"tool_calls": [call("boom"), call("ghost")]}, {"output": "so"}, boom=lambda: 1 / 0)
+    made = run(react(space="{local_tools: [{alias: boom}]}"), registry=registry)
+    assert made.output == "so"
+    assert [tool.name for tool in script.asked[0].function_tools] == ["boom"]
+    assert "ZeroDivisionError" in script.heard[1]
+    assert "ghost" in script.heard[1]
+
+
+def test_an_alias_may_stand_for_a_tool_registered_under_another_name() -> None:
+    registry, _ = scripted({"tool_calls": [call("plus", a=1, b=2)]}, {"output": "done"}, add=lambda a, b: a + b)
+    made = run(react(space="{local_tools: [{alias: plus, name: add}]}"), registry=registry)
+    assert made.output == "done"
+
+
+def test_a_document_without_tools_offers_none() -> None:
+    registry, script = scripted({"output": "ok"}, add=lambda a, b: a + b)
+    run("id: agf.react\nconfig: {instructions: x, model: 'openai:m'}\n", registry=registry)
+    assert script.asked[0].function_tools == []
+
+
+def test_a_tool_that_needs_approval_is_asked_about_with_its_arguments() -> None:
+    when = "{condition: {args_match: {amount: {gt: 10}}}, message_template: 'pay {{tool_args.amount}}?'}"
+    space = f"{{local_tools: [{{alias: pay, approval: {when}}}]}}"
+    paid: list[int] = []
+    turns = ({"tool_calls": [call("pay", amount=5), call("pay", amount=50)]}, {"output": "ok"})
+    registry, script = scripted(*turns, pay=lambda amount: paid.append(amount))
+    questions, no = asked(False)
+    assert run(react(space=space), registry=registry, ask=no).output == "ok"
+    assert (paid, questions) == ([5], ["pay 50? (tool 'pay' with {\"amount\":50})"])
+    assert "denied" in script.heard[1]
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"), [("max_tool_calls: 1", "limit.tool-calls"), ("max_llm_calls: 1", "limit.model-calls")]
+)
+def test_a_definition_may_bound_its_calls(limit: str, code: str) -> None:
+    turns = ({"tool_calls": [call("add", a=1, b=2)]}, {"tool_calls": [call("add", a=3, b=4)]}, {"output": "ok"})
+    registry, _ = scripted(*turns, add=lambda a, b: a + b)
+    text = react(space="{local_tools: [{alias: add}]}", more=f"constraints: {{limits: {{{limit}}}}}\n")
+    assert failure(text, registry=registry).code == code
+
+
+def test_a_budget_of_tokens_ends_a_session() -> None:
+    registry, _ = scripted({"tool_calls": [call("add", a=1, b=2)]}, {"output": "ok"}, add=lambda a, b: a + b)
+    text = react(space="{local_tools: [{alias: add}]}", more="constraints: {budget: {max_token_usage: 1}}\n")
+    assert failure(text, registry=registry).code == "limit.tokens"
+
+
+def test_agents_are_not_offered_to_a_model_and_that_is_told() -> None:
+    flow = agf.load(Source("x", react(space="{local_agents: [{alias: a, source: a.yaml}]}")), registry=agf.Registry())
+    assert [d.code for d in flow.warnings] == ["policy.not-offered"]

@@ -1,0 +1,224 @@
+"""Policies on the engine: policies of vendors, what a person approves, what a definition allows itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.define import register
+from agf_magics.engine.host import Nobody
+from agf_magics.flow.steps import Invoke, Name
+from agf_magics.languages.policy.values import Whole
+from tests.engine.policy_case import asked, definition, echo, failure, registry_of, run, sequential
+from tests.engine.virtual_time import run_virtual
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with chdir(tmp_path):
+        yield tmp_path
+
+
+# --- vendors ---
+
+
+def test_a_vendors_policy_may_call_the_agents_of_the_definition() -> None:
+    registry = registry_of(x=lambda given: 1, y=lambda given: 2, z=lambda given: 1)
+
+    @agf.policy("x-acme.vote", registry=registry)
+    async def vote(config, input, agents):  # type: ignore[no-untyped-def]
+        votes = [agents[name](input) for name in config["voters"]]
+        return max(set(votes), key=votes.count)
+
+    text = "id: x-acme.vote\nconfig: {voters: [x, y, z]}\n"
+    made = run(text, registry=registry)
+    assert made.output == 1
+
+
+def test_a_builders_steps_are_the_policys() -> None:
+    registry = registry_of(a=lambda given: given["n"] + 1)
+
+    @agf.policy("x-acme.one", builder=True, registry=registry)
+    def one(config):  # type: ignore[no-untyped-def]
+        return Invoke(id="it", word="agent", kind="agent", name=Name(config["agent"]), args=Handed())
+
+    class Handed:
+        names = ()
+
+        def build(self, frame: Any, wanted: Any = None) -> Any:
+            return {"prompt": "", "input": Whole().build(frame), "alone": "input"}
+
+        def reads(self) -> tuple[()]:
+            return ()
+
+    made = run("id: x-acme.one\nconfig: {agent: a}\n", {"n": 1}, registry=registry)
+    assert made.output == 2
+    assert "policy/it" in made.steps
+
+
+def test_a_policy_nobody_registered_is_named_before_the_run() -> None:
+    registry = agf.Registry()
+    agf.policy("x-acme.vote", registry=registry)(lambda config: 1)
+    flow = agf.load("id: x-acme.vota\nconfig: {}\n", registry=registry)
+    with pytest.raises(agf.DefinitionError) as caught:
+        run_virtual(agf.arun(flow, {}, registry=registry))
+    found = caught.value.diagnostic
+    assert found.code == "flow.unknown-policy"
+    assert "x-acme.vota" in found.message
+    assert found.hint is not None
+    assert "x-acme.vote" in found.hint
+
+
+def test_a_vendors_function_can_call_functions_alone_and_says_so_when_it_tries() -> None:
+    registry = registry_of(a=echo)
+    agf.define(definition(sequential("a"), "{alias: a, source: x, source_type: kernel}", "inner"), registry=registry)
+    agf.policy("x-acme.one", registry=registry)(lambda config, input, agents: agents[config["agent"]](input))
+    agents = "{alias: a, source: x, source_type: kernel}, {alias: inner, source: x, source_type: kernel}"
+    text = definition("execution_policy: {id: x-acme.one, config: {agent: AGENT}}\n", agents)
+    assert run(text.replace("AGENT", "a"), {"n": 1}, registry=registry).output == {"n": 1}
+    assert failure(text.replace("AGENT", "inner"), registry=registry).code == "step.policy-agent"
+    bounded = text.replace("AGENT", "a").replace(
+        "action_space", "constraints: {limits: {max_delegation_depth: 0}}\naction_space"
+    )
+    assert failure(bounded, registry=registry).code == "limit.delegation-depth"
+
+
+@pytest.mark.parametrize("name", ["vote", "agf.vote", "x-acme", "x-.vote", "x-acme.v t", "x-acme.vote\n"])
+def test_a_vendors_id_has_its_form(name: str) -> None:
+    with pytest.raises(ValueError, match="x-<vendor>"):
+        agf.policy(name)
+
+
+def test_what_a_policy_or_a_transform_cannot_take_is_told_when_it_is_registered() -> None:
+    with pytest.raises(ValueError, match="config, input, agents by name, not other"):
+        agf.policy("x-acme.vote", registry=agf.Registry())(lambda config, other: 1)
+    with pytest.raises(ValueError, match="config by name, not input"):
+        agf.policy("x-acme.vote", builder=True, registry=agf.Registry())(lambda config, input: 1)
+    with pytest.raises(ValueError, match="nobody knows what this function takes"):
+        agf.policy("x-acme.vote", registry=agf.Registry())(dict)
+    with pytest.raises(ValueError, match="by name, not config"):
+        agf.policy("x-acme.vote", registry=agf.Registry())(lambda config, /: 1)
+
+    async def later(config: Any) -> None: ...
+
+    with pytest.raises(ValueError, match="gives a Step at once"):
+        agf.policy("x-acme.vote", builder=True, registry=agf.Registry())(later)
+    with pytest.raises(TypeError, match="builder is True or False"):
+        agf.policy("x-acme.vote", builder="yes")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="takes one value"):
+        agf.transform(lambda a, b: 1, name="t", registry=agf.Registry())
+
+
+# --- approvals ---
+
+
+APPROVED = "{{alias: a, source: x, source_type: kernel, approval: {}}}"
+
+
+@pytest.mark.parametrize("approval", ["true", "{}"])
+def test_an_agent_runs_when_a_person_approves(approval: str) -> None:
+    text = definition(sequential("a"), APPROVED.format(approval))
+    questions, yes = asked(True)
+    assert run(text, {"n": 1}, registry=registry_of(a=echo), ask=yes).output == {"n": 1}
+    assert questions == ["may agent 'a' with {\"n\":1} run?"]
+
+
+@pytest.mark.parametrize("answer", [False, "yes", 1, Nobody])
+def test_an_agent_that_nobody_approved_does_not_run(answer: Any) -> None:
+    calls: list[Any] = []
+    text = definition(sequential("a"), APPROVED.format("true"))
+    error = failure(text, {"n": 1}, registry=registry_of(a=lambda given: calls.append(given)), ask=asked(answer)[1])
+    assert (error.code, calls) == ("step.denied", [])
+
+
+def test_an_approval_is_asked_for_under_its_condition_alone_and_in_its_words() -> None:
+    when = "condition: {args_match: {parent.input.amount: {gt: 100}}}"
+    template = "message_template: 'pay {{tool_args.amount}} to {{ parent.input.who }} {{nothing}}?'"
+    text = definition(sequential("a"), APPROVED.format(f"{{{when}, {template}}}"))
+    questions, no = asked(False)
+    registry = registry_of(a=echo)
+    assert run(text, {"amount": 100, "who": "ann"}, registry=registry, ask=no).status == "ok"
+    assert questions == []
+    assert failure(text, {"amount": 101, "who": "ann"}, registry=registry, ask=no).code == "step.denied"
+    assert questions == ['pay 101 to ann {{nothing}}? (agent \'a\' with {"amount":101,"who":"ann"})']
+    assert failure(text, {"who": "ann"}, registry=registry, ask=no).code == "policy.unresolved-path"
+
+
+def test_a_definition_that_is_an_agent_is_approved_like_any_other() -> None:
+    registry = registry_of(leaf=echo)
+    agf.define(definition(sequential("leaf"), "{alias: leaf, source: x, source_type: kernel}", "a"), registry=registry)
+    text = definition(sequential("a"), APPROVED.format("true"))
+    questions, yes = asked(True)
+    assert run_virtual(agf.arun(text, "all of it", registry=registry, ask=yes)).output == "all of it"
+    assert questions == ["may agent 'a' with \"all of it\" run?"]
+
+
+def test_a_vendors_policy_cannot_pass_an_approval_by() -> None:
+    registry = registry_of(a=echo)
+    agf.policy("x-acme.one", registry=registry)(lambda input, agents: agents["a"](input))
+    flow = agf.load(
+        definition("execution_policy: {id: x-acme.one, config: {}}\n", APPROVED.format("true")), registry=registry
+    )
+    with pytest.raises(agf.DefinitionError) as caught:
+        run_virtual(agf.arun(flow, {}, registry=registry, ask=asked(True)[1]))
+    assert caught.value.code == "policy.approval"
+
+
+# --- limits of a definition ---
+
+
+def test_a_definition_may_bound_its_own_time() -> None:
+    async def slow(given):  # type: ignore[no-untyped-def]
+        await asyncio.sleep(10)
+
+    text = definition(
+        sequential("a"),
+        "{alias: a, source: x, source_type: kernel}",
+        more="constraints: {budget: {max_duration_seconds: 5}}\n",
+    )
+    error = failure(text, registry=registry_of(a=slow))
+    assert (error.code, error.diagnostic.span and error.diagnostic.span.text) == ("limit.duration", "constraints")
+
+
+@pytest.mark.parametrize(("depth", "fine"), [(0, False), (1, True)])
+def test_a_definition_may_bound_how_deep_it_delegates(depth: int, fine: bool) -> None:
+    limits = f"constraints: {{limits: {{max_delegation_depth: {depth}}}}}\n"
+    text = definition(sequential("a"), "{alias: a, source: x, source_type: kernel}", more=limits)
+    if fine:
+        assert run(text, registry=registry_of(a=lambda given: 1)).output == 1
+    else:
+        assert failure(text, registry=registry_of(a=echo)).code == "limit.delegation-depth"
+
+
+def test_what_a_definition_allows_itself_holds_for_all_that_it_calls(folder: Path) -> None:
+    leaf = "{alias: leaf, source: x, source_type: kernel}"
+    wide = "constraints: {limits: {max_delegation_depth: 9}}\n"
+    (folder / "inner.agf.yaml").write_text(definition(sequential("leaf"), leaf, "inner", more=wide))
+    inner = "{alias: inner, source: inner.agf.yaml}"
+    limits = "constraints: {limits: {max_delegation_depth: 1}}\n"
+    error = failure(definition(sequential("inner"), inner, more=limits), registry=registry_of(leaf=echo))
+    assert error.code == "limit.delegation-depth"
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        ("memory: {required: true}\n", "policy.memory"),
+        ("constraints: {governance_policies: [{policy_ref: acme.pii}]}\n", "policy.governance"),
+    ],
+)
+def test_what_cannot_be_given_is_a_warning_when_defined_and_refuses_the_run(head: str, code: str) -> None:
+    registry = registry_of(a=echo)
+    text = definition(sequential("a"), "{alias: a, source: x, source_type: kernel}", more=head)
+    defined = register(text, registry=registry)
+    assert [(d.code, d.severity) for d in defined.findings] == [(code, "warning")]
+    assert defined.flow is not None
+    with pytest.raises(agf.DefinitionError) as caught:
+        run_virtual(agf.arun(defined.flow, {}, registry=registry))
+    assert caught.value.code == code
