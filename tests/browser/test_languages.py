@@ -144,7 +144,8 @@ def test_the_slider_shows_what_a_context_was(opened: Open) -> None:
 
 
 def test_a_run_in_the_background_asks_by_buttons(opened: Open) -> None:
-    page = opened(SETUP, TOOLS, GUARDED, "h = %run_pipeline_async guarded --set topic=pears --quiet", "(await h).output")
+    start = "h = %run_pipeline_async guarded --set topic=pears --quiet"
+    page = opened(SETUP, TOOLS, GUARDED, start, "(await h).output")
     for index in range(4):
         page.run(index)
     yes = page.output(3).locator("button:has-text('Yes')")
