@@ -1,8 +1,9 @@
 """The notebook: magics, the live view, completion, settings. The only place for IPython and ipywidgets.
 
-    cursor -> body -> complete           Tab
-    options -> commands -> magics        lines and what they do
-    config, rendering, view, watching    settings, errors, runs as they are seen
+    cursor -> by_schema, names -> body -> complete    Tab
+    options -> given -> commands -> magics            lines and what they do
+    config, rendering, view, watching, ask            settings, errors, runs as they are seen, questions
+    moments -> slider                                 what a plan's context was at every moment
 
 Whatever `load` puts into a shell is taken out by `unload`, in the opposite order.
 """
