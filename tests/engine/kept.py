@@ -11,12 +11,14 @@ from typing import Any
 
 from agf_magics import settings
 from agf_magics.engine.store import Store
+from agf_magics.handle import live
 
 
 @contextlib.contextmanager
 def journal_in(folder: Path) -> Iterator[Path]:
     """Runs are kept in ``folder`` meanwhile."""
     path, before = folder / "runs.sqlite", settings.current.settings
+    live.forget()  # what other tests have left in the background
     settings.current.settings = replace(before, journal=str(path))
     try:
         yield path
@@ -44,9 +46,7 @@ def cut(path: Path, after: int, to: Path) -> Path:
     with contextlib.closing(sqlite3.connect(path)) as old, contextlib.closing(sqlite3.connect(made)) as new:
         new.execute("PRAGMA synchronous=OFF")
         old.backup(new)
-        new.execute(
-            "DELETE FROM records WHERE seq NOT IN (SELECT seq FROM records ORDER BY seq LIMIT ?)", (after,)
-        )
+        new.execute("DELETE FROM records WHERE seq NOT IN (SELECT seq FROM records ORDER BY seq LIMIT ?)", (after,))
         new.execute("UPDATE runs SET status='running', owner='dead', ended=NULL, output=NULL, stores=NULL, error=NULL")
         new.commit()
     return made
