@@ -17,10 +17,10 @@ from .engine.linked import Linked
 from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
 from .engine.progress import FAILURES_KEPT, Progress, Row
 from .engine.records import Record, error_from, is_within
-from .engine.store import Store
+from .engine.store import Store, Trouble
 from .flow.steps import Flow
 from .flow.values import Value
-from .kept import refused
+from .kept import refused, unusable
 from .resumed import load_text
 from .summary import fill
 from .text.diagnostics import Diagnostic, StepError
@@ -90,17 +90,16 @@ class PastRun:
     def output(self) -> Value:
         """To be shown; `load` gives the value itself where it is no JSON."""
         told = self._told
-        text = told.output if told.form == "json" else told.shown
-        return json.loads(text) if text is not None else None
+        return _json(told.output if told.form == "json" else told.shown, self.run_id)
 
     @property
     def stores(self) -> Mapping[str, Value]:
-        return json.loads(self._told.stores) if self._told.stores is not None else {}
+        return _json(self._told.stores, self.run_id) or {}
 
     @cached_property
     def error(self) -> StepError | None:
-        told = self._told.error
-        return error_from(told, [text.source for text in self.order.flows]) if told is not None else None
+        told = _json(self._told.error, self.run_id)
+        return error_from(encode(told), [text.source for text in self.order.flows]) if told is not None else None
 
     @cached_property
     def flow(self) -> Flow:
@@ -115,7 +114,7 @@ class PastRun:
         one, last = self._told.listed, max((record.ended or 0 for record in records), default=0)
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
         progress.when, progress.ended = one.started, one.ended or max(last, one.started)
-        if self._told.tree is not None and (found := json.loads(self._told.tree)) is not None:
+        if (found := _json(self._told.tree, self.run_id)) is not None:
             fill(progress, found)
         else:
             _count(progress, records)
@@ -132,7 +131,7 @@ class PastRun:
     def trace(self) -> Trace:
         """One row a step, in the order of the definition."""
         once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
-        return traced(self.progress, history.once_each(self._store, self._told.listed.num, once))
+        return traced(self.progress, _readable(history.once_each(self._store, self._told.listed.num, once)))
 
     @property
     def calls(self) -> Calls:
@@ -140,8 +139,8 @@ class PastRun:
         return Calls(called(record) for record in self.records() if record.kind)
 
     def records(self) -> Iterator[Record]:
-        """The lines of the journal, as they lie there. Raises Trouble."""
-        return history.records(self._store, self._told.listed.num)
+        """The lines of the journal, as they lie there. Raises DefinitionError where they are damaged."""
+        return _readable(history.records(self._store, self._told.listed.num))
 
     def load(self, at: str | None = None, trust: bool = False) -> Value:
         """The value itself of its output, or of a call (``steps[0].do#3``); what is no JSON is unpickled, which runs
@@ -164,7 +163,7 @@ class PastRun:
     def export(self, path: str | Path) -> Path:
         """Write all of it as JSON, what is opaque as it is shown; the path of the file."""
         target = Path(path)
-        with target.open("w", encoding="utf-8") as file:
+        with target.open("w", encoding="utf-8", errors="backslashreplace") as file:  # half a character, as JSON does
             head = {
                 "run": self.run_id, "name": self.name, "language": self.language, "status": self.status,
                 "started": self.started.isoformat(), "seconds": self.seconds, "input": self.input,
@@ -212,6 +211,20 @@ class PastRun:
 
     def __repr__(self) -> str:
         return f"<PastRun {self.run_id} {self.status}>"
+
+
+def _readable(records: Iterator[Record]) -> Iterator[Record]:
+    try:
+        yield from records
+    except Trouble as trouble:
+        raise unusable(trouble) from None
+
+
+def _json(text: str | bytes | None, run_id: str) -> Any:
+    try:
+        return json.loads(text) if text is not None else None
+    except ValueError:
+        raise unusable(Trouble("journal.damaged", f"the end of {run_id!r} is not what was written")) from None
 
 
 def called(record: Record) -> dict[str, Any]:

@@ -92,13 +92,18 @@ def read(folder: Path) -> Settings:
 
 
 def _settings(path: Path) -> Settings:
-    text = path.read_text(encoding="utf-8")
     try:
-        table: dict[str, Any] = tomllib.loads(text).get("tool", {}).get("agf-magics", {})
+        text = path.read_text(encoding="utf-8")
+        tools = tomllib.loads(text).get("tool")
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return Settings()  # somebody else's broken file is not ours to report at every start
+    table: Any = tools.get("agf-magics", {}) if isinstance(tools, dict) else {}
+    known: dict[str, Any] = {}
+    try:
+        if not isinstance(table, dict):
+            raise TypeError(f"it is a table of settings, not {table!r}")
         known = {key.replace("-", "_"): value for key, value in table.items()}
         return replace(Settings(), **known)
-    except tomllib.TOMLDecodeError:
-        return Settings()  # somebody else's broken file is not ours to report at every start
     except (TypeError, ValueError) as error:
         names = [field.name for field in fields(Settings)]
         strange = next((key for key in known if key not in names), None)

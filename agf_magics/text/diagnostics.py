@@ -25,6 +25,9 @@ WIDE = 96
 COMPARED = 20_000
 """Names that `suggest` compares with, for one text: of a thousand unknown names among a thousand most are not."""
 
+LONGEST = 2_000
+"""Letters of a message or a hint that are told: what somebody's exception says may be a page."""
+
 SHOWN = 20
 """Findings that the text of an error tells; all of them are on it as data."""
 
@@ -48,11 +51,11 @@ class Diagnostic:
 
     def lines(self) -> list[str]:
         """The message, the place with a caret under the very token, the related places, the hint."""
-        lines = [f"{self.message} [{self.code}]", *(_excerpt(self.span) if self.span else ())]
+        lines = [f"{_safe(self.message)} [{self.code}]", *(_excerpt(self.span) if self.span else ())]
         for what, span in self.related:
             lines += [f"  {what}:", *_excerpt(span)]
         if self.hint:
-            lines.append(f"  = {self.hint}")
+            lines.append(f"  = {_safe(self.hint)}")
         return lines
 
 
@@ -188,7 +191,7 @@ class StepError(AgfError):
     def __str__(self) -> str:
         # A step that ran once is told by its place; which element it was is not.
         told = super().__str__()
-        return f"{told}\n  in {self.where}" if self.where and ("#" in self.where or "/" in self.where) else told
+        return f"{told}\n  in {_safe(self.where)}" if self.where and ("#" in self.where or "/" in self.where) else told
 
 
 def _excerpt(span: Span) -> list[str]:
@@ -209,6 +212,14 @@ def _excerpt(span: Span) -> list[str]:
         f"{gutter} | {shown}",
         f"{' ' * len(gutter)} | {' ' * lead}{'^' * width}",
     ]
+
+
+def _safe(text: str) -> str:
+    """Somebody's text as a terminal may be given it: what moves its cursor or turns letters round is named."""
+    shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
+    if shown.isprintable():
+        return shown
+    return "".join(c if c.isprintable() or c in "\n\t\xa0" else c.encode("unicode_escape").decode() for c in shown)
 
 
 def _readable(text: str) -> str:

@@ -1,0 +1,469 @@
+"""Texts and files nobody meant: whatever is mutilated, long, deep or full of signs, what comes of it is a short error
+with a place in the text, or a flow that can be drawn; and what it costs grows with its size, not with its square.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import agf_magics as agf
+from agf_magics import settings as all_settings
+from agf_magics.define import define, register
+from agf_magics.engine.store import Store
+from agf_magics.flow.steps import Edge
+from agf_magics.languages import LANGUAGES, told
+from agf_magics.languages.graph.edges import outgoing
+from agf_magics.languages.graph.lint import circles
+from agf_magics.notebook.commands import COMMANDS
+from agf_magics.notebook.options import read
+from agf_magics.registry import install
+from agf_magics.text import nodes
+from agf_magics.text.diagnostics import COMPARED, Diagnostic
+from tests.engine import kept
+
+VECTORS = Path(__file__).parent / "vectors"
+
+CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\.[a-z0-9]+(?:-[a-z0-9]+)*")
+PIECE = re.compile(r"[A-Za-z_†$][\w.†-]*|\d+|[^\w\s]|\s+")
+JUNK = (
+    "", "null", "true", "-1", "1e999", ".nan", "[]", "{}", "[[]]", "'", '"', "\u202e", "\0", "\ud800", "†state.x",
+    "{state.x}", "a.output.b", ".[]", "!expr ctx.a", "*a", "&a x", "- ", "? ", "|", "\n", "\t", "{", "}", ":", ",",
+    "9" * 400, "(((", "\u2028", "𐀀", "{{", "$state.x", "x < 1", "_tool", "agf.loop", "pipe", "item", "1_000", "１",
+)  # fmt: skip
+
+
+def texts(language: str) -> list[str]:
+    """Small documents of a language: those of its vectors."""
+    rows = json.loads((VECTORS / f"{language}_documents.json").read_text("utf-8"))["rows"]
+    return [row["text"] for row in rows if len(row["text"]) < 3_000]
+
+
+@st.composite
+def mutilated(draw: st.DrawFn, language: str, known: list[str]) -> str:
+    """A document with some of its pieces replaced, doubled, swapped or taken out."""
+    pieces = PIECE.findall(draw(st.sampled_from(known))) or [""]
+    for _ in range(draw(st.integers(1, 3))):
+        place, other = (draw(st.integers(0, len(pieces) - 1)) for _ in range(2))
+        match draw(st.integers(0, 4)):
+            case 0:
+                pieces[place] = draw(st.sampled_from(JUNK))
+            case 1:
+                pieces[place] = pieces[other]
+            case 2:
+                pieces[place], pieces[other] = pieces[other], pieces[place]
+            case 3:
+                pieces.insert(place, pieces[other])
+            case _:
+                pieces[place] = ""
+    return "".join(pieces)
+
+
+@pytest.fixture(scope="module")
+def registry() -> agf.Registry:
+    found = agf.Registry()
+    install(found, folder=Path.cwd, allow_shell=lambda: False)
+    for name in ("a", "b", "f"):
+        agf.tool(lambda **given: given, name=name, registry=found)
+    return found
+
+
+def well_told(found: Diagnostic) -> None:
+    assert CODE.fullmatch(found.code), found.code
+    assert found.span is None or 0 <= found.span.start <= found.span.end <= len(found.span.source.text), found
+    assert len(str(found)) < 5_000
+
+
+def short(error: agf.AgfError) -> None:
+    assert len(str(error)) < 100_000
+
+
+def tried(language: str, text: str, registry: agf.Registry) -> None:
+    """Load and draw it, and try it without calling anything."""
+    try:
+        flow = agf.load(text, language, registry=registry)
+        for found in flow.warnings:
+            well_told(found)
+        shown = agf.draw(flow)._repr_mimebundle_()
+        assert not set("\0\x1b\u202e") & set("".join(shown.values()))
+        agf.run(flow, {"x": 1, "items": [1]}, registry=registry, raises=False, dry=True)._repr_mimebundle_()
+    except agf.DefinitionError as error:
+        for found in error.diagnostics:
+            well_told(found)
+        short(error)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_mutilated_document_is_refused_or_can_be_drawn(language: str, registry: agf.Registry) -> None:
+    @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+    @given(mutilated(language, texts(language)))
+    @example("")
+    @example("[]")
+    @example("calls: []")
+    def look(text: str) -> None:
+        tried(language, text, registry)
+
+    look()
+
+
+@settings(max_examples=100)
+@given(st.text(max_size=60))
+def test_any_text_is_of_some_language_and_no_flow_by_accident(text: str) -> None:
+    tried(told(text), text, agf.Registry())
+
+
+EXPRESSIONS = [(name, expression) for name, language in LANGUAGES.items() for expression in language.expressions]
+SIGNS = st.sampled_from(
+    [*"()[]{}.,:'\"|&!=<>+-*/%†$①é\\ \n\0", "and", "or", "not", "state", "ctx", "parent", "output", "input", "x", "1",
+     "1e9", "†state.x", "{state.x}", ".[]", "'a'", "||", "&&", "map(", "x =>", "null", "\ud800"]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [expression for _, expression in EXPRESSIONS])
+def test_any_expression_has_a_value_or_says_what_is_wrong(name: str) -> None:
+    @settings(max_examples=150)
+    @given(st.lists(SIGNS, max_size=14).map("".join))
+    @example("(" * 5_000)
+    @example("[" * 5_000 + "]" * 5_000)
+    @example("{" * 5_000)
+    @example("a." * 50_000)
+    @example("†state.x || " * 5_000)
+    @example("1 + " * 5_000 + "1")
+    def look(text: str) -> None:
+        try:
+            agf.evaluate(name, text, {"x": [1, {"a": None}], "parent": {"input": {"x": 1}}})
+        except (agf.DefinitionError, agf.StepError) as error:
+            for found in error.diagnostics:
+                well_told(found)
+
+    look()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_any_line_of_a_magic_is_understood_or_refused(name: str) -> None:
+    words = [
+        "a",
+        "--set",
+        "x=1",
+        "'",
+        '"',
+        "\\",
+        "-",
+        "--",
+        "=",
+        "--run",
+        "--help",
+        "-h",
+        "\0",
+        "\u202e",
+        "é",
+        " ",
+        "\t",
+    ]
+
+    @settings(max_examples=60)
+    @given(st.lists(st.sampled_from(words), max_size=8).map("".join) | st.text(max_size=30))
+    def look(line: str) -> None:
+        try:
+            read(COMMANDS[name], line)
+        except agf.DefinitionError as error:
+            well_told(error.diagnostic)
+
+    look()
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.binary(max_size=40)
+    | st.lists(
+        st.sampled_from(
+            ["[tool.agf-magics]\n", "journal", "model", "=", "1", '"x"', "true", "\n", "[", "]", "nan", "'"]
+        ),
+        max_size=12,
+    ).map(lambda parts: "".join(parts).encode())
+)
+def test_any_project_file_gives_settings_or_an_error(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(data)
+    try:
+        all_settings.read(tmp_path)
+    except agf.DefinitionError as error:
+        well_told(error.diagnostic)
+
+
+# --- the journal ---
+
+
+def looked_at(registry: agf.Registry) -> None:
+    """Everything that can be asked of the runs of a journal that may be damaged."""
+    for one in agf.runs():
+        try:
+            found = agf.runs(one.run_id)
+            found._repr_mimebundle_()
+            list(found.records())
+            repr(found.calls), repr(found.trace), found.output, found.stores, found.error
+            agf.resume(one.run_id, registry=registry, raises=False)
+        except agf.AgfError as error:
+            well_told(error.diagnostic)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=40)), max_size=4), st.floats(0, 1))
+def test_a_damaged_journal_is_an_error_and_nothing_else(
+    tmp_path: Path, registry: agf.Registry, scars: list[tuple[float, bytes]], length: float
+) -> None:
+    path = tmp_path / "runs.sqlite"
+    with kept.journal_in(tmp_path):
+        agf.run("pipeline: p\nsteps:\n- tool: {name: f, args: {x: [1]}, output: o}", registry=registry)
+        kept.flush(path)
+    data = bytearray(path.read_bytes())
+    for place, scar in scars:
+        at = int(place * len(data))
+        data[at : at + len(scar)] = scar
+    for spare in tmp_path.glob("runs.sqlite*"):
+        spare.unlink()
+    path.write_bytes(data if length > 0.3 else data[: int(length * 3 * len(data))])
+    with kept.journal_in(tmp_path):
+        try:
+            looked_at(registry)
+        except agf.AgfError as error:
+            well_told(error.diagnostic)
+    Store.close_all()
+    for spare in tmp_path.glob("runs.sqlite*"):
+        spare.unlink()
+
+
+# --- signs that are somebody's code, or move a terminal's cursor ---
+
+EVIL = "\0\x1b[31m<script>alert(1)</script>\u202e\" &amp; '"
+WRITTEN = json.dumps(EVIL)
+DOCUMENTS = {
+    "pipeline": f"pipeline: {WRITTEN}\ndescription: {WRITTEN}\nsteps:\n"
+    f"- tool: {{name: TOOL, args: {{x: {WRITTEN}, {WRITTEN}: 1}}, output: o}}\n",
+    "plan": f"- {{_tool: TOOL, x: {WRITTEN}, {WRITTEN}: 1, _outputPath: †state.x}}\n",
+    "graph": f"name: {WRITTEN}\nstate: {{x: any}}\nnodes:\n"
+    f"  {WRITTEN}: {{type: tool, tool: TOOL, state_key: x, variables: {{x: {WRITTEN}}}}}\n"
+    f"edges: [{{from: START, to: {WRITTEN}}}, {{from: {WRITTEN}, to: END}}]\n",
+    "policy": "id: agf.sequential\n"
+    f"config: {{steps: [{{agent: TOOL, input_mapping: {{{WRITTEN}: parent.input.x}}}}]}}\n",
+}
+
+
+def shown(bundle: Mapping[str, str]) -> None:
+    for kind, text in bundle.items():
+        assert not set("\0\x1b\u202e") & set(text), kind
+        assert "<script" not in text or kind in ("text/plain", "text"), kind
+        text.encode("utf-8")
+
+
+@pytest.mark.parametrize("name", ["ident", "boom", "large", "half"])
+@pytest.mark.parametrize("language", DOCUMENTS)
+def test_signs_that_are_code_are_shown_and_never_obeyed(language: str, name: str, tmp_path: Path) -> None:
+    registry = agf.Registry()
+
+    def ident(**given: Any) -> Any:
+        return given
+
+    def boom(**given: Any) -> Any:
+        raise ValueError(EVIL)
+
+    def large(**given: Any) -> Any:
+        return {"o": (EVIL + "x") * 200_000}
+
+    def half(**given: Any) -> Any:
+        return {"\ud800": ["\udfff" + EVIL]}
+
+    for one in (ident, boom, large, half):
+        agf.tool(one, registry=registry)
+        agf.agent(lambda input, one=one: one(**input), name=one.__name__, registry=registry)
+    with kept.journal_in(tmp_path):
+        flow = agf.load(DOCUMENTS[language].replace("TOOL", name), language, registry=registry)
+        shown(agf.draw(flow)._repr_mimebundle_())
+        run = agf.run(flow, {"x": EVIL}, registry=registry, raises=False)
+        assert (run.status == "error") == (name == "boom")
+        shown(run._repr_mimebundle_() | {"text": str(run.error)})
+        shown(agf.draw(run)._repr_mimebundle_())
+        shown({"text": repr(run.trace), "html": run.trace._repr_html_()} | {"runs": agf.runs()._repr_html_()})
+        (one_line,) = agf.runs()
+        past = agf.runs(one_line.run_id)
+        shown(past._repr_mimebundle_() | {"calls": past.calls._repr_html_()})
+        assert json.loads(past.export(tmp_path / "run.json").read_text("utf-8"))
+
+
+def test_names_of_a_hundred_thousand_letters_are_shown_shortened() -> None:
+    long = "n" * 100_000
+    for text in (
+        f"pipeline: {long}\nsteps:\n- tool: {{name: {long}, args: {{{long}: 1}}, output: {long}}}\n",
+        f"- {{_tool: {long}, {long}: †state.{long}, _outputPath: †state.{long}}}\n",
+        f"name: {long}\nnodes: {{{long}: {{type: tool, tool: {long}}}}}\nedges: [{{from: START, to: {long}}}]\n",
+    ):
+        try:
+            flow = agf.load(text)
+        except agf.DefinitionError as error:
+            short(error)
+            continue
+        assert sum(map(len, agf.draw(flow)._repr_mimebundle_().values())) < 1_000_000
+
+
+# --- what it costs ---
+
+
+def work(act: Callable[[], object]) -> int:
+    """How many calls ``act`` makes."""
+    count = 0
+
+    def seen(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def _joined(lines: Callable[[int], str]) -> Callable[[int], str]:
+    return lambda n: "".join(map(lines, range(n)))
+
+
+LARGE: dict[str, tuple[str, Callable[[int], str]]] = {
+    "steps": (
+        "pipeline",
+        lambda n: "pipeline: p\nsteps:\n" + _joined(lambda i: f"- tool: {{name: f, output: o{i}}}\n")(n),
+    ),
+    "unknown names": (
+        "pipeline",
+        lambda n: (
+            "pipeline: p\nsteps:\n"
+            + _joined(lambda i: f"- transform: {{value: '1', output: store_{i}}}\n- transform: {{value: stoer_{i}}}\n")(
+                n
+            )
+        ),
+    ),
+    "braces": ("pipeline", lambda n: "pipeline: p\nsteps:\n- agent: {prompt: '" + "{ctx.a} " * n + "'}"),
+    "calls in a chain": (
+        "plan",
+        _joined(lambda i: f"- {{_tool: f, x: †state.a{i - 1 if i else 0}, _outputPath: †state.a{i}}}\n"),
+    ),
+    "alternatives": (
+        "plan",
+        lambda n: "- {_tool: f, x: '" + " || ".join(f"†state.a{i}" for i in range(n)) + "', _outputPath: †state.z}",
+    ),
+    "nodes in a chain": (
+        "graph",
+        lambda n: (
+            "name: g\nstate: {x: int}\nnodes:\n"
+            + _joined(lambda i: f"  n{i}: {{type: passthrough, output: {{x: 1}}}}\n")(n)
+            + "edges:\n- {from: START, to: n0}\n"
+            + _joined(lambda i: f"- {{from: n{i}, to: {f'n{i + 1}' if i + 1 < n else 'END'}}}\n")(n)
+        ),
+    ),
+    "nodes in a ring": (
+        "graph",
+        lambda n: (
+            "name: g\nstate: {x: int}\nnodes:\n"
+            + _joined(lambda i: f"  n{i}: {{type: passthrough, output: {{x: 1}}}}\n")(n)
+            + "edges:\n- {from: START, to: n0}\n"
+            + _joined(lambda i: f"- {{from: n{i}, to: n{(i + 1) % n}, condition: x < {i}}}\n")(n)
+        ),
+    ),
+    "steps of a policy": (
+        "policy",
+        lambda n: "id: agf.sequential\nconfig:\n  steps:\n" + _joined(lambda i: "  - {agent: ag}\n")(n),
+    ),
+    "fields of a mapping": (
+        "policy",
+        lambda n: (
+            "id: agf.sequential\nconfig:\n  steps:\n  - agent: ag\n    input_mapping:\n"
+            + _joined(lambda i: f"      x{i}: parent.input.a{i}\n")(n)
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_what_a_text_costs_grows_with_its_length(name: str, registry: agf.Registry) -> None:
+    language, made = LARGE[name]
+
+    def load(text: str) -> Callable[[], object]:
+        def act() -> None:
+            try:
+                register(text, language, name="large", registry=agf.Registry())
+            except agf.DefinitionError as error:
+                short(error)
+
+        return act
+
+    load(made(10))()  # what is made once is made
+    small, large = work(load(made(300))), work(load(made(1_200)))
+    assert large < 4 * small * 1.5, (small, large)
+
+
+def test_guesses_at_names_are_bounded_for_a_whole_text() -> None:
+    count = 600
+    text = "pipeline: p\nsteps:\n" + "".join(f"- transform: {{value: '1', output: store_{i}}}\n" for i in range(count))
+    flow = agf.load(text + "".join(f"- transform: {{value: stoer_{i}}}\n" for i in range(count)))
+    guessed = [found for found in flow.warnings if "did you mean" in (found.hint or "")]
+    assert 0 < len(guessed) <= 2 * COMPARED // count
+
+
+def test_a_place_in_a_long_text_is_found_without_reading_it_again() -> None:
+    nodes._is_verbatim.cache_clear()
+    agf.load("pipeline: p\nsteps:\n- agent: {prompt: '" + "{ctx.a} " * 500 + "'}")
+    found = nodes._is_verbatim.cache_info()
+    assert found.hits > 500
+    assert found.misses < 20
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=14))
+def test_the_nodes_of_a_circle_are_those_that_lead_to_each_other(pairs: list[tuple[str, str]]) -> None:
+    def ways(name: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            at = waiting.pop()
+            waiting += [to for source, to in pairs if source == at and to not in found]
+            found |= {to for source, to in pairs if source == at}
+        return found
+
+    found = circles(outgoing([Edge(source, to) for source, to in pairs]))
+    reached = {name: ways(name) for name in "abcdef"}
+    assert found.keys() == {name for name in "abcdef" if name in reached[name]}
+    for one in found:
+        for other in found:
+            assert (found[one] == found[other]) == (one == other or (one in reached[other] and other in reached[one]))
+
+
+def test_a_thousand_runs_leave_nothing_behind() -> None:
+    import gc
+
+    registry = agf.Registry()
+    agf.tool(lambda x=None: x, name="f", where="loop", registry=registry)
+    for text in (
+        "pipeline: large\nsteps:\n- tool: {name: f, args: {x: 1}}",
+        "name: small\nstate: {n: int}\nnodes: {a: {type: passthrough, output: {n: 1}}}\n"
+        "edges: [{from: START, to: a}, {from: a, to: END}]",
+    ):
+        define(text, registry=registry)
+
+    def runs(count: int) -> int:
+        for _ in range(count):
+            agf.run("large", registry=registry)
+            agf.run("small", {"n": 0}, registry=registry)
+        gc.collect()
+        return len(gc.get_objects())
+
+    runs(100)
+    before = runs(100)
+    assert runs(400) < before + 400
