@@ -70,6 +70,15 @@ def test_a_value_that_shares_its_parts_is_weighed_before_it_is_written() -> None
     assert pack([text] * 1_000, 10_000_000).form == "again"
 
 
+def test_what_python_cannot_pickle_cloudpickle_can() -> None:
+    def adding(n: int) -> Any:
+        return lambda x: x + n
+
+    packed = pack(adding(2), 10_000)
+    assert packed.form == "pickle"
+    assert unpack(packed.form, packed.data)(40) == 42
+
+
 def test_a_large_opaque_value_is_not_pickled_to_its_end() -> None:
     packed = pack({1: "x" * 100_000}, 10_000)
     assert (packed.form, packed.data) == ("again", None)
