@@ -5,6 +5,9 @@ On means durable: an element's line is written before the next one starts in its
 
 from __future__ import annotations
 
+import asyncio
+import json
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +17,7 @@ from typing import Any
 import agf_magics as agf
 from agf_magics.engine.store import Store
 from agf_magics.settings import current
+from tests.bench.orchestration import GATHER, gathered
 from tests.bench.rounds import Row, paired
 
 STEPS, ITEMS = 100, 1000
@@ -48,7 +52,34 @@ def _pair(text: str, per: int, folder: Path) -> list[Row]:
 
         return run
 
-    return paired({"off": kept(None), "on": kept(str(folder / "runs.sqlite"))}, per=per)
+    loop = asyncio.new_event_loop()
+    bare = sqlite3.connect(folder / f"bare{per}.sqlite", isolation_level=None)
+    try:
+        return paired(
+            {
+                "off": kept(None),
+                "on": kept(str(folder / "runs.sqlite")),
+                "sqlite3 alone, a commit each": _committing(bare, per),
+                GATHER: lambda: loop.run_until_complete(gathered(per)),
+            },
+            per=per,
+        )
+    finally:
+        bare.close()
+        loop.close()
+
+
+def _committing(bare: sqlite3.Connection, count: int) -> Callable[[], Any]:
+    bare.execute("PRAGMA journal_mode=WAL")
+    bare.execute("PRAGMA synchronous=NORMAL")
+    bare.execute("CREATE TABLE results (id INTEGER PRIMARY KEY, value TEXT)")
+    text = json.dumps(RESULT)
+
+    def commit() -> None:
+        for _ in range(count):
+            bare.execute("INSERT INTO results (value) VALUES (?)", (text,))
+
+    return commit
 
 
 def _linear() -> str:

@@ -16,7 +16,7 @@ from agf_magics.engine.run import run as run_linked
 from agf_magics.flow.frame import Given
 from agf_magics.flow.steps import Flow
 from agf_magics.registry import Context
-from tests.bench.orchestration import gathered
+from tests.bench.orchestration import GATHER, gathered
 from tests.bench.rounds import Row, paired
 
 STEPS = 300
@@ -149,7 +149,7 @@ def rows() -> list[Row]:
 
         return lambda: loop.run_until_complete(again())
 
-    candidates = {"asyncio.gather + Semaphore, no engine": timed(lambda: gathered(STEPS))}
+    candidates = {GATHER: timed(lambda: gathered(STEPS))}
     for name, (text, language) in TEXTS.items():
         candidates[name] = timed(running(agf.load(text(STEPS), language, registry=found), found))
         few = running(agf.load(text(STEPS // 10), language, registry=found), found)

@@ -15,6 +15,7 @@ from agf_magics.flow.frame import Given
 from tests.bench.rounds import Row, paired
 
 STEPS, ITEMS = 200, 1000
+GATHER = "asyncio.gather + Semaphore, no engine"
 
 
 async def work(x: int) -> int:
@@ -101,6 +102,7 @@ def rows() -> tuple[list[Row], list[Row]]:
         linear = paired(
             {
                 "await in a loop (the floor)": timed(_awaits),
+                GATHER: timed(lambda: gathered(STEPS)),
                 "agf: linear async tool, linked before": timed(
                     _linked(_linear("tool: {name: work, args: {x: !expr ctx.n}}"))
                 ),
@@ -114,7 +116,7 @@ def rows() -> tuple[list[Row], list[Row]]:
         )
         fan = paired(
             {
-                "asyncio.gather + Semaphore, no engine": timed(gathered),
+                GATHER: timed(gathered),
                 "agf: for_each async tool, linked before": timed(_linked(_fan("work"))),
                 "agf: for_each async tool": timed(_ours(_fan("work"))),
                 "agf: for_each plain tool, where=loop": timed(_ours(_fan("plain"))),

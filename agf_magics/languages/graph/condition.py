@@ -10,7 +10,7 @@ from ...flow.frame import Frame
 from ...flow.values import Value
 from ...text.source import Text
 from .condition_grammar import Comparison, Condition, parse_condition
-from .lookup import COMPARE, MISSING, compare, find
+from .lookup import COMPARE, MISSING, compare, find, reader
 from .tokens import Bare, Path, Refused, located
 from .value import Expression, ref
 
@@ -81,7 +81,8 @@ def _comparison(node: Comparison) -> Test:
         return _against_state(sign, names, node.right.text)
     value = node.right.value
     if len(names) > 1:
-        return lambda state: compare(sign, _left(state, names), value)
+        read = reader(names)
+        return lambda state: compare(sign, read(state), value)
     (name,) = names
     if type(value) in (int, float):
         return _against_number(sign, name, value)
@@ -109,15 +110,10 @@ def _against_number(sign: str, name: str, value: int | float) -> Test:
 
 
 def _against_state(sign: str, names: tuple[str, ...], text: str) -> Test:
-    path = tuple(text.split("."))
+    path, left = tuple(text.split(".")), reader(names)
 
     def against_state(state: Any) -> bool:
         right = find(state, path)  # Y11: a key that exists counts even when it is None
-        return compare(sign, _left(state, names), text if right is MISSING else right)
+        return compare(sign, left(state), text if right is MISSING else right)
 
     return against_state
-
-
-def _left(state: Any, names: tuple[str, ...]) -> Value:
-    found = find(state, names)
-    return None if found is MISSING else found

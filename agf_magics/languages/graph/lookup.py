@@ -43,6 +43,22 @@ def find(value: Value, names: tuple[str, ...]) -> Value:
     return value
 
 
+def reader(names: tuple[str, ...]) -> Callable[[Any], Value]:
+    """How what stands at a path of the state is read; None where there is nothing."""
+    first, *rest = names
+    if not rest:
+        return lambda state: state.get(first)
+    second, *more = rest
+
+    def read(state: Any) -> Value:
+        if not more and type(inner := state.get(first)) is dict:  # nearly always
+            return inner.get(second)
+        found = find(state, names)
+        return None if found is MISSING else found
+
+    return read
+
+
 def _attribute(value: Value, name: str) -> Value:
     if not name or name.startswith("_"):
         return MISSING

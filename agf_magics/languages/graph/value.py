@@ -14,7 +14,7 @@ from ...flow.frame import Frame, Ref
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span, Text
-from .lookup import ARITHMETIC, LARGE, MISSING, combine, find, written
+from .lookup import ARITHMETIC, LARGE, MISSING, combine, find, reader, written
 from .tokens import LONGEST, Bare, Literal, Path, Refused, located
 from .value_grammar import Arithmetic, Atom, Hole, One, Operand, Pairs, Sentence, Template, parse_template
 
@@ -150,20 +150,7 @@ def compiled(node: Template) -> Read:
 
 
 def _path(node: Path) -> Read:
-    names = node.names
-    if len(names) == 1:
-        (name,) = names
-
-        def top(state: Any) -> Value:
-            return state.get(name)
-
-        return top
-
-    def read(state: Any) -> Value:
-        found = find(state, names)
-        return None if found is MISSING else found
-
-    return read
+    return reader(node.names)
 
 
 def _arithmetic(node: Arithmetic) -> Read:

@@ -87,8 +87,11 @@ class Condition:
 
     def _first(self, frame: Frame) -> int | None:
         for number, group in enumerate(self.groups, 1):
-            values = [matcher.key.evaluate(frame) for matcher in group]
-            if all(matcher.test(value) for matcher, value in zip(group, values, strict=True)):
+            matches = True
+            for matcher in group:  # each is read, also behind one that does not match: what is absent is an error
+                value = matcher.key.evaluate(frame)
+                matches = matches and matcher.test(value)
+            if matches:
                 return number
         return None
 

@@ -74,8 +74,8 @@ class Path:
         """Up to ``.[]``, where there is one."""
         self.elements: tuple[str, ...] | None = names[len(self.fields) + 1 :] if ELEMENT in names else None
         """The fields of each element, behind ``.[]``; None: it stands for one value."""
-        self.find = self._direct if self.elements is None else self._iterated
-        self.evaluate = self._value
+        self.find = self._direct() if self.elements is None else self._iterated
+        self.evaluate = self._value()
 
     @property
     def source_span(self) -> Span:
@@ -120,14 +120,32 @@ class Path:
         hint = suggest(name, value, "its fields") or "it has no fields"
         return StepError(Diagnostic("policy.unresolved-path", f"{before} has no {name!r}", self.part_span(start), hint))
 
-    def _value(self, frame: Frame) -> Value:
-        value = self.find(frame)
-        if value is ABSENT:
-            raise self.absent(frame)
-        return value
+    def _value(self) -> Callable[[Frame], Value]:
+        find = self.find
 
-    def _direct(self, frame: Frame) -> Value:
-        return self._walk(self._origin(frame), self.fields, 2)
+        def evaluate(frame: Frame) -> Value:
+            value = find(frame)
+            if value is ABSENT:
+                raise self.absent(frame)
+            return value
+
+        return evaluate
+
+    def _direct(self) -> Callable[[Frame], Value]:
+        source, direction, fields = self.source, self.direction, self.fields
+
+        def find(frame: Frame) -> Value:
+            ran = frame.get(source)
+            value = whole = ran[direction] if ran is not None and direction in ran else self._origin(frame)
+            for name in fields:
+                if type(value) is not dict:
+                    return self._walk(whole, fields, 2)  # which says where it is broken
+                if name not in value:
+                    return ABSENT
+                value = value[name]
+            return value
+
+        return find
 
     def _iterated(self, frame: Frame) -> Value:
         assert self.elements is not None

@@ -1,0 +1,74 @@
+"""§ 3: what stays in memory: an element beyond its result, a run that has ended and of which nobody speaks."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+from typing import Any
+
+import agf_magics as agf
+from tests.bench.languages import graph, plan_of_chained, policy, registry
+
+ITEMS, RUNS = 100_000, 1_000
+
+FAN = """
+pipeline: fan
+steps:
+  - for_each:
+      over: ctx.xs
+      max_parallel: 16
+      on_error: abort
+      do: {tool: {name: inc, args: {n: !expr item}}}
+      collect: {transform: {value: count(pipe)}}
+"""
+
+
+def element() -> float:
+    """The most bytes an element takes while 100,000 run, beyond the list of their results."""
+    found = registry()
+    flow = agf.load(FAN, registry=found)
+    given: dict[str, Any] = {"xs": list(range(ITEMS))}
+    asyncio.run(agf.arun(flow, {"xs": [1]}, registry=found))  # what is imported then is not its own
+    gc.collect()
+    tracemalloc.start()
+    try:
+        results = [x + 1 for x in range(ITEMS)]
+        of_results = tracemalloc.get_traced_memory()[0]
+        del results
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        asyncio.run(agf.arun(flow, given, registry=found))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    return (peak - before - of_results) / ITEMS
+
+
+def curve(points: int = 5) -> list[tuple[int, float]]:
+    """Megabytes in use after so many runs, a fifth of them of each language and a fan-out."""
+    found = registry()
+    texts = [(FAN, "pipeline"), (policy(5), "policy"), (graph(5), "graph"), (plan_of_chained(5), "plan")]
+    flows = [agf.load(text, language, registry=found) for text, language in texts]
+    given = [{"xs": list(range(20))}, {"n": 0}, {"n": 0}, {}]
+    gc.collect()
+    tracemalloc.start()
+    told = []
+    try:
+        for number in range(1, RUNS + 1):
+            which = number % len(flows)
+            if which == 3:
+                found.contexts.named("chain").log = None  # which keeps all that is ever said
+            asyncio.run(agf.arun(flows[which], given[which], registry=found))
+            if number % (RUNS // points) == 0:
+                gc.collect()
+                told.append((number, tracemalloc.get_traced_memory()[0] / 1e6))
+    finally:
+        tracemalloc.stop()
+    return told
+
+
+if __name__ == "__main__":
+    print(f"{element():.0f} bytes an element")
+    for runs, megabytes in curve():
+        print(f"{runs:6} runs {megabytes:8.3f} MB")
