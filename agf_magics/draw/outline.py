@@ -67,7 +67,10 @@ def _edges(flow: Flow, progress: Progress | None) -> Iterator[str]:
             when = numbers.get((walk.id, edge.source, edge.target))
             yield "  ".join([way, *filter(None, (said_of(edge), f"({taken(when).words})" if when else ""))])
         for name, limit in walk.limits.items():
-            yield f"    {line(name, 40)} → {line(walk.exits.get(name, END), 40)}  after {limit:,} times"
+            target = walk.exits.get(name, END)
+            when = numbers.get((walk.id, name, target))
+            way = f"    {line(name, 40)} → {line(target, 40)}  after {limit:,} times"
+            yield f"{way}  ({taken(when).words})" if when else way
 
 
 def _part(step: Step, child: Step) -> str:

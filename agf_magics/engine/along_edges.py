@@ -30,7 +30,7 @@ async def along_edges(run: Performer, step: Walk, frame: Frame, scope: Scope, in
     ready = _after(run, (*at, 0), out.get(START, ()), frame)
     value: Value = None
     rounds = 0
-    while ready := _allowed(run, step, ready, visits):
+    while ready := _allowed(run, step, (*at, rounds), ready, visits):
         rounds += 1
         if rounds > step.rounds:
             message = f"the graph went through its {step.rounds} rounds and has not come to an end"
@@ -77,7 +77,7 @@ async def _round(
     return sorted(found.items())
 
 
-def _allowed(run: Performer, step: Walk, ready: Iterable[str], visits: Counter[str]) -> list[str]:
+def _allowed(run: Performer, step: Walk, at: ev.At, ready: Iterable[str], visits: Counter[str]) -> list[str]:
     """The nodes to run next, each once; in the place of one over its limit the node that its exit leads to."""
     found: dict[str, None] = {}
     skipped: set[str] = set()
@@ -89,7 +89,8 @@ def _allowed(run: Performer, step: Walk, ready: Iterable[str], visits: Counter[s
             skipped.add(name)
             if step.over is not None:
                 tell(run, step.over(name))
-            name = step.exits.get(name, END)
+            full, name = name, step.exits.get(name, END)
+            run.emit(ev.EdgeTaken(at, clock(), full, name))
         if name != END:
             found[name] = None
     return list(found)

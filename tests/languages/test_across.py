@@ -193,6 +193,25 @@ def test_how_deep_fan_outs_nest_is_counted_through_every_call(outer: str, inner:
     assert raised.value.code == "limit.fan-out-depth"
 
 
+LIMITED = """\
+state: {n: int}
+variables: {n: 0}
+nodes: {a: {type: passthrough, output: {n: "{state.n + 1}"}}, b: {type: passthrough}}
+edges:
+- {from: START, to: a}
+- {from: a, to: a, condition: n < 100}
+- {from: a, to: END, condition: else}
+- {from: b, to: END}
+loop_limits: {a: 3}
+loop_exits: {a: b}
+"""
+
+
+def test_the_way_out_of_a_loop_that_reached_its_limit_is_a_part_of_the_path() -> None:
+    shown = agf.draw(agf.run(LIMITED)).outline()
+    assert "a → b  after 3 times  (4)" in shown
+
+
 @pairs
 def test_a_cancel_reaches_the_innermost_call(outer: str, inner: str) -> None:
     waiting = Waiting()
