@@ -15,14 +15,20 @@ from ...flow.frame import Expr, Frame, Ref
 from ...flow.steps import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, suggest
+from ...text.nodes import shorten
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .tokens import located
 from .value import Expression, expression
-from .value_grammar import Sentence, Template, parse_template
+from .value_grammar import Arithmetic, Sentence, Template, parse_template, unquoted
 from .words import EXAMPLES, TAKES, Key, Kind
 
-_BRACES = re.compile(r"\{\s*([A-Za-z_]\w*)([^{}]*)\}")
+_BRACES = re.compile(r"\{\s*([^{}]*)\}")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_STATE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
+
+AT_FIRST = "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
+"""What an expression looks like, for braces that hold something like one."""
 
 ROOT = ("state",)
 """Where in a frame the state is."""
@@ -113,19 +119,27 @@ class Reader:
             for start, end in parsed.kept:
                 message = "this stays as it is: inside a text only a path is replaced"
                 hint = "compute it first, into a key of its own; then use {state.key} here"
+                if not node.text[start:end].endswith("}"):
+                    message, hint = "this '{' is never closed, so it stays as it is", "close it with }"
                 self.warn("text-arithmetic", message, node.locate(start, end), hint)
             self.literal_braces(node, parsed)
+        elif isinstance(parsed, Arithmetic):
+            for bare in unquoted(parsed.right):
+                name, place = bare.text, node.locate(bare.start, bare.end)
+                hint = f"write state.{name}" if name.split(".")[0] in self.known else f"quote it: '{shorten(name)}'"
+                self.warn("unquoted-text", f"{shorten(name)!r} is taken as text", place, hint)
         return Templated(node, parsed)
 
     def literal_braces(self, node: Scalar, parsed: Sentence) -> None:
-        """Braces with a key's name in them that stay as they are: the seed wants ``state.`` before it."""
+        """Braces with a key's name in them that stay as they are: the seed wants ``state.`` at their beginning."""
         for part in parsed.parts:
             for found in _BRACES.finditer(part) if isinstance(part, str) else ():
-                if found[1] in self.known:
+                word, computed = _WORD.match(found[1]), _STATE.search(found[1])
+                if computed or (word and word[0] in self.known):
                     start = node.text.find(found[0])
                     place = node.locate(start, start + len(found[0]))
-                    message, hint = f"{found[0]} stays as it is", f"write {{state.{found[1]}{found[2]}}}"
-                    self.warn("literal-braces", message, place, hint)
+                    hint = AT_FIRST if computed else f"write {{state.{found[1]}}}"
+                    self.warn("literal-braces", f"{shorten(found[0])} stays as it is", place, hint)
 
     def value(self, node: Node) -> Expr:
         """Any value; a text with its placeholders."""

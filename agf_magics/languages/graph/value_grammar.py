@@ -70,6 +70,18 @@ class Sentence:
 Template = Value | Sentence
 
 
+def unquoted(operand: Operand) -> tuple[Bare, ...]:
+    """The words in it that are taken as text though they have no quotes."""
+    match operand:
+        case One():
+            found: tuple[Atom, ...] = (operand.item,)
+        case Pairs():
+            found = tuple(value for _, value in operand.pairs)
+        case _:
+            found = (operand,)
+    return tuple(one for one in found if isinstance(one, Bare))
+
+
 def parse_template(source: str) -> Template:
     """What a text means. Raises Refused for a placeholder that stands alone and says what no value can be."""
     begin = _HOLE.match(source)
