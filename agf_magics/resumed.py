@@ -219,6 +219,8 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
     definition = language_of(text.language).load(text.source, problems, current.settings.bounds)
     flow = definition.flow
     if flow is not None:
+        for way in text.chosen:
+            flow = flow.ways[way](flow)
         flow, found = check(replace(flow, name=text.name))
         problems.extend(found)
     problems.refuse()

@@ -39,6 +39,8 @@ class Text(NamedTuple):
     """By the id of a step: the numbers of the definitions it may run."""
     made: bool
     """Whether a vendor's builder made it: it has no text of its own."""
+    chosen: tuple[str, ...] = ()
+    """In which of its ways it ran: see `Flow.ways`."""
 
 
 class Order(NamedTuple):
@@ -164,7 +166,7 @@ def read(text: str, run_id: str, trust: bool | None = None) -> Order:
 
         flows = tuple(
             Text(one["name"], one["language"], source(one["source"]), one["file"],
-                 {step: tuple(calls) for step, calls in one["calls"].items()}, one["made"])
+                 {step: tuple(calls) for step, calls in one["calls"].items()}, one["made"], tuple(one["chosen"]))
             for one in found["flows"]
         )  # fmt: skip
         input, why = _unpacked(found["input"], run_id, "input", trust)
@@ -201,6 +203,7 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "file": flow.file,
         "calls": calls,
         "made": flow.body.id == "built",
+        "chosen": flow.chosen,
     }
 
 

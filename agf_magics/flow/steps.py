@@ -298,6 +298,8 @@ class Flow:
     """The named context that a run of it reads and adds to (plans); empty: that of its own name; None: it has none."""
     ways: Mapping[str, Callable[[Flow], Flow]] = field(default_factory=dict)
     """Other ways in which it can run, each as another flow, by the option that chooses it (``--ordered``)."""
+    chosen: tuple[str, ...] = ()
+    """Which of them it is: what its text does not say."""
 
 
 class Definition(NamedTuple):

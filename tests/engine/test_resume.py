@@ -391,3 +391,18 @@ def test_what_is_fired_and_forgotten_is_never_fired_again(tmp_path: Path) -> Non
         again: Calls = []
         assert resume("main", registry=world(again, [])).status == "ok"
     assert ("note", "fired") not in again
+
+
+def test_a_way_that_was_chosen_on_the_line_is_taken_again(tmp_path: Path) -> None:
+    call = "- {{_tool: {}, word: {}, _outputPath: †state.{}}}\n"
+    plan = f"name: both\ncalls:\n{call.format('double', 'a', 'x')}{call.format('flaky', 'x', 'y')}"
+    with kept.journal_in(tmp_path):
+        calls: Calls = []
+        registry = world(calls, [plan])
+        flow = registry.flows["both"]
+        going = flow.ways["--keep-going"](flow)
+        assert agf.run(going, registry=registry).status == "ok"
+        cut = kept.cut(tmp_path / "runs.sqlite", 1, tmp_path / "cut")
+    with kept.journal_in(cut.parent):
+        (one,) = agf.runs()
+        assert resume(one.run_id, registry=registry).status == "ok"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ...flow.frame import Ended, Frame, Given
 from ...flow.steps import Compute, Dag, Definition, Flow, Invoke, Name, Sequence, Step
@@ -85,10 +86,14 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
         span=name.span,
         context=document.context or "",
         ways={
-            "--ordered": lambda flow: replace(flow, start=_start(replace(plan, ordered=True), messages)),
-            "--keep-going": lambda flow: replace(flow, end=_went_on),
+            "--ordered": lambda flow: _chosen(flow, "--ordered", start=_start(replace(plan, ordered=True), messages)),
+            "--keep-going": lambda flow: _chosen(flow, "--keep-going", end=_went_on),
         },
     )
+
+
+def _chosen(flow: Flow, way: str, **changed: Any) -> Flow:
+    return replace(flow, chosen=(*flow.chosen, way), **changed)
 
 
 def _dag(name: Name, document: Document, needs: Needs) -> Dag:
