@@ -53,6 +53,10 @@ class Named:
     def reads(self) -> tuple[Ref, ...]:
         return reads_of(self.values)
 
+    def of(self, name: str) -> tuple[Ref, ...]:
+        """What the argument of that name is read from."""
+        return reads_of(tuple(one for one in self.values if one[0].text == name))
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:
