@@ -49,7 +49,9 @@ class Digests:
         return told.hexdigest()
 
     def called(self, callee: object) -> str | None:
-        """A digest of what is called."""
+        """A digest of what is called; that of a request to a model is its own and is not looked for again."""
+        if not isinstance(callee, Tool | Agent | Transform | Policy):
+            return _called(callee)
         known = self._called.get(id(callee))
         if known is None:
             known = self._called[id(callee)] = callee, _called(callee)

@@ -10,6 +10,7 @@ import pandas
 import pytest
 
 import agf_magics as agf
+from agf_magics.define import register
 from agf_magics.settings import Settings, current
 
 
@@ -174,3 +175,25 @@ def test_there_must_be_a_run_to_take_from_and_a_journal(calls: Calls) -> None:
     with pytest.raises(agf.DefinitionError) as told:
         run(BOTH, calls, reuse=True)
     assert told.value.code == "journal.off"
+
+
+EVERY = {
+    "pipeline": "pipeline: main\nsteps:\n- tool: {name: load, args: {path: a}, output: one}\n",
+    "policy": "id: agf.sequential\nconfig:\n  steps:\n  - {agent: carol, input_mapping: {prompt: parent.input.path}}\n",
+    "plan": "name: main\ncalls:\n- {_tool: load, path: a, _outputPath: †state.one}\n"
+    "- {_tool: shout, text: b, _outputPath: †state.two}\noutput: †state\n",
+    "graph": "name: main\nstate: {n: any, path: any}\nnodes:\n"
+    "  a: {type: tool, tool: load, variables: {path: '{state.path}'},"
+    " state_key: n}\nedges:\n- {from: START, to: a}\n- {from: a, to: END}\n",
+}
+
+
+@pytest.mark.parametrize("language", EVERY)
+def test_it_is_the_same_in_every_language(calls: Calls, language: str) -> None:
+    registry = world(calls)
+    register(EVERY[language], language, name="main", registry=registry)
+    first = agf.run("main", {"path": "x"}, registry=registry)
+    assert calls.made
+    calls.clear()
+    again = agf.run("main", {"path": "x"}, registry=registry, reuse=True)
+    assert (again.output, calls.made) == (first.output, [])
