@@ -48,8 +48,8 @@ class Goals:
     def __init__(self) -> None:
         self.lines = [
             "## Goals\n",
-            f"Microseconds are those of a machine on which `gather` + `Semaphore` take {REFERENCE} µs an item: the ratio to",
-            "them, measured in the same rounds, times that.\n",
+            f"Microseconds are those of a machine on which `gather` + `Semaphore` take {REFERENCE} µs an item:",
+            "the ratio to them, measured in the same rounds, times that.\n",
             "| goal | at most | measured | |\n|---|---|---|---|",
         ]
 
@@ -129,7 +129,8 @@ def _orchestration(goals: Goals) -> Iterator[str]:
 
 
 def _languages(goals: Goals) -> Iterator[str]:
-    yield "### The other languages\n\nGoal: ≤ 6 µs a policy's step, a plan's call, a graph's node, however many there are.\n"
+    yield "### The other languages\n"
+    yield "Goal: ≤ 6 µs a policy's step, a plan's call, a graph's node, however many there are.\n"
     found = languages.rows()
     for name in languages.TEXTS:
         goals.hold(name, 6, _normal(found, name))
@@ -146,15 +147,16 @@ def _languages(goals: Goals) -> Iterator[str]:
 
 
 def _memory(goals: Goals) -> Iterator[str]:
-    yield "## 8. Memory\n\nGoal: ≤ 200 bytes an element of 100,000 beyond its result; runs that have ended leave nothing.\n"
+    yield "## 8. Memory\n"
+    yield "Goal: ≤ 200 bytes an element of 100,000 beyond its result; runs that have ended leave nothing.\n"
     taken, told = memory.element(), memory.curve()
     goals.hold("memory of an element of 100,000", 200, taken, "bytes")
     grown = (told[-1][1] - told[1][1]) / (told[-1][0] - told[1][0]) * 1000
     yield f"An element of a fan-out of 100,000 takes {taken:.0f} bytes at most, beyond its result.\n"
-    yield f"A run more of the last ones leaves {grown:.2f} kB (`agf.runs` and `live` know the last ones of a process).\n"
+    yield f"From the second point on, a run more leaves {grown:.2f} kB.\n"
     yield "| runs in a process | MB in use |\n|---|---|"
     for runs, megabytes in told:
-        yield _line([str(runs), f"{megabytes:.2f}"])
+        yield _line([str(runs), f"{megabytes:.3f}"])
     yield ""
 
 
