@@ -52,8 +52,18 @@ def _run(options: argparse.Namespace) -> int:
     if options.dry:
         print(run.note)
         return 0
-    print(json.dumps(run.output, indent=2, ensure_ascii=False, default=repr))
+    print(_json(run.output))
     return 0
+
+
+def _json(value: Value) -> str:
+    """In letters that stdout has; half a character stays an escape."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=repr)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=2, default=repr)
+    return text
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -134,7 +144,7 @@ def _input(options: argparse.Namespace) -> dict[str, Value] | None:
         return None
     try:
         value: Any = json.loads(options.input.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DefinitionError(Diagnostic("run.input", f"{options.input} is no JSON file: {error}")) from None
     if not isinstance(value, dict):
         raise DefinitionError(Diagnostic("run.input", f"{options.input} holds no JSON object"))

@@ -439,3 +439,23 @@ def test_a_wrong_command_is_told_without_a_traceback(
         status = end.code
     assert status in (1, 2)
     assert LINES[line] in capsys.readouterr().err
+
+
+def test_the_command_line_prints_half_a_character_as_an_escape(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "half.py").write_text("import agf_magics as agf\nagf.tool(lambda: ['\\ud800'], name='half_of_it')\n")
+    (tmp_path / "p.yaml").write_text("pipeline: p\nsteps:\n- tool: {name: half_of_it}\n")
+    try:
+        assert main(["run", "p.yaml", "--tools", "half.py", "--quiet"]) == 0
+    finally:
+        agf.registry.tools.remove("half_of_it")
+    assert json.loads(capfd.readouterr().out) == ["\ud800"]
+
+
+def test_an_input_that_nests_too_deep_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.yaml").write_text(VALUE + "'1'}")
+    (tmp_path / "i.json").write_text("[" * 100_000)
+    assert main(["run", str(tmp_path / "p.yaml"), "--input", str(tmp_path / "i.json")]) == 1
+    assert "[run.input]" in capfd.readouterr().err
