@@ -313,6 +313,8 @@ class Definition(NamedTuple):
 def children(step: Step) -> tuple[Step, ...]:
     """The steps directly under ``step``, in the order they are written."""
     match step:
+        case Invoke() | Compute():
+            return ()
         case Sequence():
             return step.steps
         case Branches():
