@@ -84,7 +84,8 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
 
 
 def _secret_paths(linked: Linked) -> Iterator[tuple[str, ...]]:
-    """Where in a frame stands what secret arguments are read from: a name below the stores."""
+    """Where in a frame stands what secret arguments are read from: a name below the stores (of a plan: a kind of
+    message, and a name in it)."""
     stores = linked.flow.stores
     for step in every(linked.flow.body):
         callee = linked.callees.get(step.id)
@@ -94,7 +95,7 @@ def _secret_paths(linked: Linked) -> Iterator[tuple[str, ...]]:
         for name in callee.secret:
             for ref in of(name):
                 if ref.path[: len(stores)] == stores and len(ref.path) > len(stores):
-                    yield ref.path[: len(stores) + 1]
+                    yield ref.path[: len(stores) + 1 if stores else 2]
 
 
 def _nothing(name: str) -> tuple[Ref, ...]:

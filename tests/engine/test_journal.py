@@ -250,6 +250,23 @@ def test_no_secret_lies_on_the_disk_and_a_run_goes_on_with_the_real_ones(tmp_pat
     assert seen == [("s3cret-t0ken", "m4de-by-a-tool")] * 2
 
 
+def test_what_a_plan_hands_to_a_secret_argument_does_not_lie_on_the_disk(tmp_path: Path) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, secret=["token"])
+    def fetch(path: str, token: str) -> str:
+        return f"{path} by somebody"
+
+    text = "- {_tool: fetch, path: †input.path, token: †input.token, _outputPath: †state.got}\n"
+    with kept.journal_in(tmp_path) as path:
+        flow = agf.load(text, "plan", registry=registry)
+        agf.run(flow, {"token": "s3cret-t0ken", "path": "shown"}, registry=registry)
+        kept.flush(path)
+        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+    assert b"shown" in disk
+    assert b"s3cret-t0ken" not in disk
+
+
 def test_what_a_graph_hands_to_a_secret_argument_does_not_lie_on_the_disk(tmp_path: Path) -> None:
     registry = agf.Registry()
 

@@ -127,6 +127,10 @@ class Arguments:
                 for ref in references(one))  # fmt: skip
         return tuple(Ref((ref.kind, *ref.path), ref.span, False, name) for ref, name in refs)
 
+    def of(self, name: str) -> tuple[Ref, ...]:
+        """What the argument of that name is read from."""
+        return tuple(ref for ref in self.reads() if ref.into == name)
+
     def _asked(self, name: str, log: Log, instance: str | None) -> Value:
         if name == "_call":
             return self.call.kept(instance)
