@@ -78,10 +78,7 @@ async def run(
             scope = Scope(linked, grant=granted.get(), meters=metered(linked.flow, 0))
             ended = await in_time(linked.flow, performer.flow(scope, given))
     except asyncio.CancelledError:
-        kept = _kept(performer, linked)
-        if journal is not None:
-            journal.end("cancelled", None, kept, None)
-        emit(ev.RunEnded(clock(), "cancelled", stores=kept))
+        _end(performer, "cancelled", None, _kept(performer, linked))
         raise
     except TimeoutError as error:
         assert deadline.expired(), "only the run's own deadline raises TimeoutError here"
@@ -95,17 +92,21 @@ async def run(
         kept = _kept(performer, linked)
         if isinstance(failure, StepError) and failure.partial is None:
             failure.partial = kept
-        status = "waiting" if isinstance(failure, Unanswered) else "error"
-        if journal is not None:
-            journal.end(status, None, kept, failure)
-        emit(ev.RunEnded(clock(), status, failure, kept))
+        _end(performer, "waiting" if isinstance(failure, Unanswered) else "error", None, kept, failure)
         raise failure
     for note in ended.notes:
         emit(ev.Warned(clock(), note))
-    if journal is not None:
-        journal.end("ok", ended.output, ended.stores, None)
-    emit(ev.RunEnded(clock(), "ok", stores=ended.stores))
+    _end(performer, "ok", ended.output, ended.stores)
     return Done(ended, performer.calls, budget.spawned)
+
+
+def _end(
+    performer: Performer, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None = None
+) -> None:
+    """Keep and tell how it ended."""
+    if performer.journal is not None:
+        performer.journal.end(status, output, stores, error)
+    performer.emit(ev.RunEnded(clock(), status, error, stores))
 
 
 def _kept(performer: Performer, linked: Linked) -> Mapping[str, Value]:

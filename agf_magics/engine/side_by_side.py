@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import cast
 
 from ..flow.frame import GONE, Frame, Outcome, Ran
 from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
@@ -157,58 +158,79 @@ async def _pool(
 
     Gives what failed and did not end it, where somebody asks: not what a pipeline drops.
     """
-    failures: dict[int, StepError] = {}
-    kept = step.gather is not None or step.on_error == "finish"
-    failure: BaseException | None = None
+    pool = _Pool(run, step, one, at, tries)
+    if plan.done:
+        await pool.worker(plan.done)
+    if plan.width <= 1:
+        await pool.worker(plan.rest)
+        return pool.failures
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(plan.width):
+                group.create_task(pool.worker(plan.rest))
+    except BaseExceptionGroup as several:
+        pool.failure = pool.failure or several.exceptions[0]
+    # Raised outside `except`: IPython prints a whole traceback for an error that has a group as its context.
+    if pool.failure is not None:
+        raise pool.failure
+    return pool.failures
 
-    async def worker(numbers: Iterable[int]) -> None:
-        nonlocal failure
+
+class _Pool:
+    """Workers that pull numbers, and what becomes of a failure."""
+
+    def __init__(
+        self,
+        run: Performer,
+        step: Each | Branches,
+        one: Callable[[int, int], Awaitable[None]],
+        at: Callable[[int], ev.At],
+        tries: str,
+    ) -> None:
+        self.run, self.step, self.one, self.at, self.tries = run, step, one, at, tries
+        self.failures: dict[int, StepError] = {}
+        self.failure: BaseException | None = None
+        """What ended it."""
+
+    async def worker(self, numbers: Iterable[int]) -> None:
         for i in numbers:
-            if failure is not None:  # P15: after a failure no further element starts
+            if self.failure is not None:  # P15: after a failure no further element starts
                 return
             attempt = 1
             while True:
                 try:
-                    await one(i, attempt)
+                    await self.one(i, attempt)
                     break
                 except asyncio.CancelledError:
                     raise
                 except BaseException as error:
-                    swallows = swallowed(error)
-                    if swallows and kept and attempt > step.retries:
-                        failures[i] = error  # type: ignore[assignment]  # what is swallowed is a StepError
-                    if swallows and attempt <= step.retries:
-                        run.emit(ev.StepRetried(at(i), clock(), error))
-                        if run.journal is not None:
-                            made = tries if attempt == 1 else again(tries, at(i), attempt)
-                            run.journal.mark("retried", at(i), made)
-                        attempt += 1
-                    elif swallows and step.on_error == "continue":
-                        run.emit(ev.ElementDropped(at(i), clock(), error))
-                        if run.journal is not None:
-                            run.journal.mark("dropped", at(i), tries)
-                        break
-                    elif swallows and step.on_error == "finish":
-                        break
-                    else:
-                        failure = failure or error
+                    if not swallowed(error):
+                        self.failure = self.failure or error
                         raise
+                    if not self.again(i, attempt, cast(StepError, error)):
+                        break
+                    attempt += 1
 
-    if plan.done:
-        await worker(plan.done)
-    if plan.width <= 1:
-        await worker(plan.rest)
-        return failures
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(plan.width):
-                group.create_task(worker(plan.rest))
-    except BaseExceptionGroup as group:
-        failure = failure or group.exceptions[0]
-    # Raised outside `except`: IPython prints a whole traceback for an error that has a group as its context.
-    if failure is not None:
-        raise failure
-    return failures
+    def again(self, i: int, attempt: int, error: StepError) -> bool:
+        """Whether it is tried once more; where it is not and its failure is not to be left out, raises it."""
+        step = self.step
+        if attempt <= step.retries:
+            self.run.emit(ev.StepRetried(self.at(i), clock(), error))
+            self._mark("retried", i, self.tries if attempt == 1 else again(self.tries, self.at(i), attempt))
+            return True
+        if step.on_error == "abort":
+            self.failure = self.failure or error
+            raise error
+        if step.gather is not None or step.on_error == "finish":
+            self.failures[i] = error
+        if step.on_error == "continue":
+            self.run.emit(ev.ElementDropped(self.at(i), clock(), error))
+            self._mark("dropped", i, self.tries)
+        return False
+
+    def _mark(self, what: str, i: int, tries: str) -> None:
+        if self.run.journal is not None:
+            self.run.journal.mark(what, self.at(i), tries)
 
 
 def _again(scope: Scope, at: ev.At, attempt: int) -> Scope:

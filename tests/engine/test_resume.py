@@ -231,7 +231,8 @@ def test_any_pipeline_cut_anywhere_comes_to_the_same_end(parts: list[str], where
             found = told(resume("main", registry=world(again, texts), raises=False))
             assert finished(path)[: len(done)] == done
     assert found[:3] == wanted[:3]
-    assert len(again) >= len(calls) - len(done)
+    if wanted[0] == "ok":  # else what runs beside a failure may or may not have begun
+        assert len(again) >= len(calls) - len(done)
     if "xb" not in texts[0]:  # else what runs beside a failure may have been stopped, or not
         assert len(again) == len(calls) - len(done)
 
