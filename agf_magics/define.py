@@ -107,6 +107,14 @@ def _checked(source: Source, language: str) -> tuple[Flow | None, Mapping[str, S
     return flow, definition.schemas, problems
 
 
+def before_a_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
+    """What to say of a definition that is run at once: not what refuses the run, which says it itself."""
+    if defined.flow is None:
+        return defined.findings
+    refusing = {(found.code, found.span) for found in linked(defined.flow, registry)[1].errors}
+    return tuple(found for found in defined.findings if (found.code, found.span) not in refusing)
+
+
 def linked(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
     """`link`, with the files that it names."""
     with sparing():

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from ..engine.progress import Progress
 from ..flow.steps import Flow, outermost
+from . import look
+from .page import status
 from .plain import counted, duration, line
 from .values import table_html, table_text
 
@@ -71,7 +73,7 @@ def tools_text(tools: Iterable[ToolLike]) -> str:
 
 
 def runs_html(runs: Iterable[RunLike]) -> str:
-    return _html(_runs(runs), "run", NO_RUNS)
+    return _html(_runs(runs), "run", NO_RUNS, "in this kernel: ")
 
 
 def runs_text(runs: Iterable[RunLike]) -> str:
@@ -79,12 +81,17 @@ def runs_text(runs: Iterable[RunLike]) -> str:
 
 
 def _runs(runs: Iterable[RunLike]) -> Table:
-    columns = ("run", "flow", "status", "took", "shown in")
+    columns = ("run", "name", "status", "took", "shown in")
     rows = (
-        (line(run.run_id, 80), line(run.name, 60), run.status, _took(run.progress), line(run.origin, 60))
+        (line(run.run_id, 80), line(run.name, 60), _state(run), _took(run.progress), line(run.origin, 60))
         for run in runs
     )
     return columns, tuple(rows)
+
+
+def _state(run: RunLike) -> str:
+    shown = look.state(status(run.progress))
+    return f"{shown.mark} {shown.word}"
 
 
 def _took(progress: Progress) -> str:
@@ -116,9 +123,9 @@ def _tools(tools: Iterable[ToolLike]) -> Table:
     return columns, tuple(rows)
 
 
-def _html(table: Table, noun: str, none: str) -> str:
+def _html(table: Table, noun: str, none: str, where: str = "") -> str:
     columns, rows = _filled(table)
-    return table_html(columns, rows, counted(len(rows), noun)) if rows else f"<p>{none}</p>"
+    return table_html(columns, rows, where + counted(len(rows), noun)) if rows else f"<p>{none}</p>"
 
 
 def _text(table: Table, none: str) -> str:

@@ -34,15 +34,20 @@ def progress_text(progress: Progress, *, now: float) -> str:
     return "\n".join([*said, *(["", error_text(progress.error)] if progress.error else [])])
 
 
+def status(progress: Progress) -> str:
+    """Of the run: one that asks somebody waits, whatever else it still does."""
+    return "waiting" if progress.status == "running" and progress.asked else progress.status
+
+
 def headline(progress: Progress, *, now: float) -> str:
     """``nightly_digest · ▶ running · 2 of 5 steps · 4.2 s``"""
-    shown = look.state(progress.status)
+    shown = look.state(status(progress))
     return " · ".join([line(progress.name, 80), f"{shown.mark} {shown.word}", *_counts(progress, now)])
 
 
 def steps_html(progress: Progress, *, now: float) -> str:
     name = f"<strong>{html(line(progress.name, 80))}</strong>"
-    caption = " · ".join([name, state_html(progress.status), *map(html, _counts(progress, now))])
+    caption = " · ".join([name, state_html(status(progress)), *map(html, _counts(progress, now))])
     counted_ = tallies(progress)
     rows = "".join(_row_html(row, counted_.get(row.key), now) for row in progress.rows.values())
     head = "".join(f'<th scope="col" style="{CELL};opacity:0.65;font-weight:normal">{name}</th>' for name in COLUMNS)

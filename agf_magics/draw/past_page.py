@@ -54,7 +54,8 @@ COLUMNS = ("run", "name", "status", "started", "took", "")
 
 def runs_html(runs: Sequence[LineLike]) -> str:
     rows = tuple(map(_row, runs[:MOST_RUNS]))
-    return table_html(COLUMNS, rows, counted(len(runs), "run")) + _more(runs) if rows else f"<p>{html(NO_RUNS)}</p>"
+    title = f"kept: {counted(len(runs), 'run')}"
+    return table_html(COLUMNS, rows, title) + _more(runs) if rows else f"<p>{html(NO_RUNS)}</p>"
 
 
 def runs_text(runs: Sequence[LineLike]) -> str:

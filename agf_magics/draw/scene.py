@@ -37,7 +37,9 @@ def scene(flow: Flow) -> Scene:
         if (INPUT, placed.entry) not in wanted:
             drawing.arrows.append(Arrow(INPUT, placed.entry, "below"))
     for (source, dest), names in wanted.items():
-        drawing.data(source, dest, line(", ".join(names), 32))
+        # Part of what comes as a whole is not said beside it: rivers, and not rivers, rivers → name.
+        told = [name for name in names if (whole := name.split(" → ")[0]) == name or whole not in names]
+        drawing.data(source, dest, line(", ".join(told), 32))
     return Scene(name=flow.name, parts=parts, arrows=tuple(drawing.arrows))
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 
 from .. import launch, settings
-from ..define import Defined, register
+from ..define import Defined, before_a_run, register
 from ..draw.diagram import Diagram
 from ..draw.layout import NoPicture
 from ..draw.outline import size
@@ -229,8 +229,8 @@ class PipelineMagics(Magics):
         defined = register(source, language, name=name, strict=strict, registry=self.registry, origin=origin)
         if not quiet:
             print(_summary(defined))
-            if defined.findings:
-                print(told(defined.findings))
+            if findings := before_a_run(defined, self.registry) if "--run" in said else defined.findings:
+                print(told(findings))
         return defined.flow
 
     def asked(self, said: Said, runs: bool = False) -> Asked:

@@ -40,6 +40,13 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
         reader.wrong("node-type", message, place, suggest(name, allowed, "node types"))
         return None
     before = reader.faults
+    if kind is None and "prompt" not in node.fields:
+        for key in node.keys.keys() - NODES[name].keys.keys():
+            others = [each for each in allowed if key in NODES[each].keys]
+            if others:
+                message = f"a node without type: is an {name}, which has no {key!r}"
+                reader.wrong("missing-key", message, node.keys[key].span, f"add type: {' or '.join(others)}")
+                return None
     given = reader.fields(NODES[name], node, here.span)
     here = here._replace(kind=name)
     made = BUILD[name](reader, given, here) if reader.faults == before else None

@@ -119,7 +119,7 @@ class Reader:
             for start, end in parsed.kept:
                 message = "this stays as it is: inside a text only a path is replaced"
                 hint = "compute it first, into a key of its own; then use {state.key} here"
-                if not node.text[start:end].endswith("}"):
+                if "}" not in node.text[start:]:
                     message, hint = "this '{' is never closed, so it stays as it is", "close it with }"
                 self.warn("text-arithmetic", message, node.locate(start, end), hint)
             self.literal_braces(node, parsed)

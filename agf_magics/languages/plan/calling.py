@@ -53,7 +53,9 @@ class _Calling:
         tool = self.named("_tool") or delegate
         if tool is None:
             if "_tool" not in node.fields:
-                self.wrong("bad-call", "a call names its tool", self.place, "_tool: NAME")
+                slip = node.keys.get("tool")
+                hint = "what is not an argument begins with _: _tool: NAME" if slip else "_tool: NAME"
+                self.wrong("bad-call", "a call names its tool", slip.span if slip else self.place, hint)
             return None
         schema = reader.tools.get(tool.text)
         path, alternatives = self.path(schema)
@@ -95,7 +97,7 @@ class _Calling:
         if activity == "" or (answer is not None and schema is not None and activity is None):
             return True
         if answer is not None:
-            hint = f"a latent tool is declared: tools: {{{tool.text}: {{}}}}"
+            hint = f"_outputPath says where a result goes; a latent tool is declared: tools: {{{tool.text}: {{}}}}"
             message = f"{tool.text!r} is no latent tool: its call has no '_output'"
             self.wrong("no-activity", message, answer.span, hint)
         return False
