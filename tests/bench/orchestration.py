@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -113,6 +114,7 @@ def rows() -> tuple[list[Row], list[Row]]:
                 "agf: linear transform": timed(_ours(_linear("transform: {value: ctx.n + 1}"))),
             },
             per=STEPS,
+            clock=time.thread_time,
         )
         fan = paired(
             {
@@ -120,10 +122,17 @@ def rows() -> tuple[list[Row], list[Row]]:
                 "agf: for_each async tool, linked before": timed(_linked(_fan("work"))),
                 "agf: for_each async tool": timed(_ours(_fan("work"))),
                 "agf: for_each plain tool, where=loop": timed(_ours(_fan("plain"))),
+            },
+            per=ITEMS,
+            clock=time.thread_time,
+        )
+        threads = paired(
+            {
+                GATHER: timed(gathered),
                 "agf: for_each plain tool, worker threads": timed(_ours(_fan("threaded"))),
             },
             per=ITEMS,
         )
     finally:
         loop.close()
-    return linear, fan
+    return linear, [*fan, *threads[1:]]
