@@ -67,7 +67,10 @@ agf.define('pipeline: wrong\\nsteps:\\n- transform: {value: "1"}\\n- transform: 
 
 @pytest.fixture(scope="module")
 def alive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    for kernel in kernel_in(tmp_path_factory.mktemp("bad")):
+    # Two folders deep: a tool here leaves the one it is in, and what the kernel then keeps is not for other tests.
+    folder = tmp_path_factory.mktemp("bad") / "inner"
+    folder.mkdir()
+    for kernel in kernel_in(folder):
         kernel.good(SETUP)
         yield kernel
 
