@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..flow.frame import Expr
 from ..flow.steps import Definition
 from ..text.diagnostics import Diagnostics
 from ..text.source import Source, Text
 from ..text.yamlnodes import Bounds
-from . import graph, pipeline, plan, policy
-from .pipeline.words import Words
+
+if TYPE_CHECKING:
+    from .pipeline.words import Words
 
 
 class Language(NamedTuple):
@@ -29,32 +30,78 @@ class Language(NamedTuple):
     """Its keys as a table, where it has one."""
     schema: Mapping[str, Any] | None = None
     """The JSON Schema of what a cell may hold, where there is no such table."""
-    begins: str = ""
-    """A regular expression for a line, or the beginning of a JSON text, that only its documents have; empty: none."""
 
 
-LANGUAGES: Mapping[str, Language] = {
-    language.name: language
-    for language in (
-        Language("pipeline", pipeline.load, {"r1": pipeline.parse}, pipeline.WORDS),
-        Language("policy", policy.load, {"path": policy.parse}, None, policy.CELL, policy.BEGINS),
-        Language("plan", plan.load, {"reference": plan.Reading}, schema=plan.SCHEMA, begins=plan.BEGINS),
-        Language(
-            "graph",
-            graph.load,
-            {"value": graph.parse_value, "condition": graph.parse_condition},
-            schema=graph.SCHEMA,
-            begins=graph.BEGINS,
-        ),
-    )
+def _pipeline() -> Language:
+    from . import pipeline
+
+    return Language("pipeline", pipeline.load, {"r1": pipeline.parse}, pipeline.WORDS)
+
+
+def _policy() -> Language:
+    from . import policy
+
+    return Language("policy", policy.load, {"path": policy.parse}, schema=policy.CELL)
+
+
+def _plan() -> Language:
+    from . import plan
+
+    return Language("plan", plan.load, {"reference": plan.Reading}, schema=plan.SCHEMA)
+
+
+def _graph() -> Language:
+    from . import graph
+
+    expressions = {"value": graph.parse_value, "condition": graph.parse_condition}
+    return Language("graph", graph.load, expressions, schema=graph.SCHEMA)
+
+
+MADE: Mapping[str, Callable[[], Language]] = {
+    "pipeline": _pipeline,
+    "policy": _policy,
+    "plan": _plan,
+    "graph": _graph,
 }
+
+BEGINNINGS: Mapping[str, str] = {
+    "policy": r"(?:schema_version|execution_policy)\"?\s*:|id\"?\s*:\s*[\"']?(?:agf\.|x-)",
+    "plan": (
+        r'"?calls"?\s*:|\{[^\n{]*,\s*"?calls"?\s*:'
+        r'|[ \t]*(?:-[ \t]*)?[\[{ \t]*"?_(?:tool|delegate|outputPath)"?\s*:'
+    ),
+    "graph": r"(?:nodes|edges)[ \t]*\"?[ \t]*:",
+}
+"""A regular expression for a line, or the beginning of a JSON text, that only the documents of a language have."""
+
+
+class Languages(Mapping[str, Language]):
+    """The languages by name. Each is imported when it is first asked for: a notebook mostly speaks one of them."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Language] = {}
+
+    def __getitem__(self, name: str) -> Language:
+        if name not in self._made:
+            self._made[name] = MADE[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MADE)
+
+    def __len__(self) -> int:
+        return len(MADE)
+
+    def __contains__(self, name: object) -> bool:
+        return name in MADE
+
+
+LANGUAGES = Languages()
 
 
 def told(text: str) -> str:
     """The name of the language that a text is written in, as far as its own lines say; else the pipeline's."""
-    for language in LANGUAGES.values():
-        if language.begins and re.search(
-            rf"^(?:{language.begins})|\A\s*\{{\s*\"?(?:{language.begins})", text, re.MULTILINE
-        ):
-            return language.name
+    for name, begins in BEGINNINGS.items():
+        if re.search(rf"^(?:{begins})|\A\s*\{{\s*\"?(?:{begins})", text, re.MULTILINE):
+            return name
     return "pipeline"

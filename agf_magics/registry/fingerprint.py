@@ -13,7 +13,6 @@ import dis
 import enum
 import functools
 import hashlib
-import importlib.metadata
 import json
 import sys
 import sysconfig
@@ -278,6 +277,8 @@ def _version(module: str) -> str:
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top == "builtins":
         return sys.version
+    import importlib.metadata  # here: most runs never ask, and it takes as long as a language
+
     for name in importlib.metadata.packages_distributions().get(top, [top]):
         try:
             return importlib.metadata.version(name)

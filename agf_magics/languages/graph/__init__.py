@@ -3,14 +3,13 @@
 from .condition import evaluate_condition
 from .condition import parse_condition_text as parse_condition
 from .json_schema import document_schema
-from .load import BEGINS, load
+from .load import load
 from .value import parse_value, resolve_node_variables, resolve_state_expression, resolve_template
 
 SCHEMA = document_schema()
 """The JSON Schema of a graph."""
 
 __all__ = [
-    "BEGINS",
     "SCHEMA",
     "evaluate_condition",
     "load",

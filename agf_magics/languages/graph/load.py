@@ -25,9 +25,6 @@ from .state import Declared, Joining, Keys, ends, starts
 from .tools import read_tools
 from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY, TYPES
 
-BEGINS = r"(?:nodes|edges)[ \t]*\"?[ \t]*:"
-"""What only a graph begins a line with."""
-
 ROUNDS, SIDE_BY_SIDE = 50, 8
 
 _BOUNDS = Bounds()

@@ -5,10 +5,9 @@ from .log import Log
 from .messages import Message, branch, said
 from .reading import Reading, as_log, resolve
 from .reference import Reference
-from .words import BEGINS, SCHEMA
+from .words import SCHEMA
 
 __all__ = [
-    "BEGINS",
     "SCHEMA",
     "Log",
     "Message",

@@ -100,11 +100,6 @@ CALL: Final[Mapping[str, Key]] = {
 }
 """The keys of a call that are not its arguments."""
 
-BEGINS: Final = (
-    r'"?calls"?\s*:|\{[^\n{]*,\s*"?calls"?\s*:'
-    r'|[ \t]*(?:-[ \t]*)?[\[{ \t]*"?_(?:tool|delegate|outputPath)"?\s*:'
-)
-"""A line that only a plan has."""
 
 INSTANCE: Final = ("input", "state", "data")
 """What an instance may be told."""

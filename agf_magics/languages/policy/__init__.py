@@ -14,7 +14,4 @@ CELL = {
 }
 """What a cell may hold: a document, or a policy alone (decision B1)."""
 
-BEGINS = r"(?:schema_version|execution_policy)\"?\s*:|id\"?\s*:\s*[\"']?(?:agf\.|x-)"
-"""What a document of this language begins a line with: its version, its policy, or a bare policy's id."""
-
-__all__ = ["BEGINS", "CELL", "SCHEMA", "batch_inputs", "load", "parse", "parse_path", "resolve_path"]
+__all__ = ["CELL", "SCHEMA", "batch_inputs", "load", "parse", "parse_path", "resolve_path"]
