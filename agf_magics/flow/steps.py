@@ -315,7 +315,7 @@ def children(step: Step) -> tuple[Step, ...]:
     match step:
         case Invoke() | Compute():
             return ()
-        case Sequence():
+        case Sequence() | Dag():
             return step.steps
         case Branches():
             return (*step.branches.values(), *([step.collect] if step.collect else []))
@@ -323,8 +323,6 @@ def children(step: Step) -> tuple[Step, ...]:
             return (step.body, *([step.collect] if step.collect else []))
         case Fold() | Repeat():
             return (step.body,)
-        case Dag():
-            return step.steps
         case Walk():
             return tuple(step.nodes.values())
         case Choose():
