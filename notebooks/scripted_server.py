@@ -68,6 +68,11 @@ def failing(status: int, message: str, **headers: str) -> Raw:
     return Raw(json.dumps(body), status, {"Content-Type": "application/json", **named})
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64  # sessions side by side connect at once
+
+
 class ScriptedServer:
     """A context: the server runs inside it, in threads of its own."""
 
@@ -78,8 +83,7 @@ class ScriptedServer:
         self._script = script
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
