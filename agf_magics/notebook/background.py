@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope
+from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
 
 from .. import launch
 from ..define import load
@@ -14,30 +13,15 @@ from ..keeping import journal_file
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Source
 from . import commands, history
-from .magics import PipelineMagics, takes
+from .beside import Beside
+from .magics import takes
 from .options import Said, Word
 from .output import show
 
 
 @magics_class
-class BackgroundMagics(Magics):
+class BackgroundMagics(Beside):
     """Beside `PipelineMagics`, whose notebook it shares."""
-
-    def __init__(self, shell: Any, notebook: PipelineMagics) -> None:
-        super().__init__(shell)
-        self.notebook = notebook
-
-    @property
-    def cell(self) -> str:
-        return self.notebook.cell
-
-    @property
-    def local(self) -> Mapping[str, Any]:
-        return self.notebook.local
-
-    @local.setter
-    def local(self, names: Mapping[str, Any]) -> None:
-        self.notebook.local = names
 
     @line_magic
     @needs_local_scope

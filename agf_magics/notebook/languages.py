@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import cell_magic, line_magic, magics_class
 
 from ..define import source_of
 from ..flow.steps import Flow
@@ -16,32 +15,17 @@ from ..languages.plan.lines import lines, messages
 from ..registry import Context
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from . import commands, slider
+from .beside import Beside
 from .given import count
-from .magics import PipelineMagics, takes, unwritable, wrong
+from .magics import takes, unwritable, wrong
 from .options import Said, Word
 from .output import show
 from .view import is_watched
 
 
 @magics_class
-class LanguageMagics(Magics):
+class LanguageMagics(Beside):
     """Beside `PipelineMagics`, whose notebook it shares."""
-
-    def __init__(self, shell: Any, notebook: PipelineMagics) -> None:
-        super().__init__(shell)
-        self.notebook = notebook
-
-    @property
-    def cell(self) -> str:
-        return self.notebook.cell
-
-    @property
-    def local(self) -> Mapping[str, Any]:
-        return self.notebook.local
-
-    @local.setter
-    def local(self, names: Mapping[str, Any]) -> None:
-        self.notebook.local = names
 
     @cell_magic
     @takes(commands.POLICY)
