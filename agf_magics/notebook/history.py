@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope
+from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from .. import kept_runs, launch, settings
 from ..draw.past_page import runs_html, runs_text
@@ -15,8 +15,9 @@ from ..past import PastRun
 from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic
 from . import commands, view, watching
+from .beside import Beside
 from .given import inputs, new_name, number, value
-from .magics import PipelineMagics, takes
+from .magics import takes
 from .options import Said, Word
 from .output import Bundle
 
@@ -25,17 +26,8 @@ MOST_TOLD = 3
 
 
 @magics_class
-class HistoryMagics(Magics):
+class HistoryMagics(Beside):
     """Beside `PipelineMagics`, whose notebook it shares."""
-
-    def __init__(self, shell: Any, notebook: PipelineMagics) -> None:
-        super().__init__(shell)
-        self.notebook = notebook
-        self.local: Mapping[str, Any] = {}
-
-    @property
-    def cell(self) -> str:
-        return self.notebook.cell
 
     @line_magic
     @needs_local_scope
