@@ -7,8 +7,12 @@ from .engine.journal import CURES
 from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
 from .engine.records import Record
 from .engine.store import Store, Trouble
+from .flow.values import type_name
 from .keeping import journal_file
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
+
+CUT = ("interrupted", "waiting")
+"""What a run is that did not come to its end: whoever begins the next session is told of it."""
 
 
 def journal() -> Store:
@@ -25,6 +29,9 @@ def journal() -> Store:
 
 def find(store: Store, run_id: str) -> Told:
     """A run by its id, or by the beginning of it that no other has. Raises DefinitionError, Trouble."""
+    if not isinstance(run_id, str):
+        message = f"a run is named by its id, not by {type_name(run_id)}"
+        raise refused("journal.unknown-run", message, "run.run_id is it")
     found = told(store, run_id)
     if found is None:
         known = [one.run_id for one in listed(store)]
@@ -34,6 +41,15 @@ def find(store: Store, run_id: str) -> Told:
         hint = f"it may be {', '.join(near[:5])}" if near else suggest(run_id, known, "runs") or "no run is kept yet"
         raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
     return found
+
+
+def last_cut(store: Store) -> Told:
+    """The last run that did not come to its end. Raises DefinitionError, Trouble."""
+    cut = next((one.run_id for one in listed(store) if one.status in CUT), None)
+    if cut is None:
+        hint = "%runs lists the runs; %resume RUN takes up one that failed or was cancelled"
+        raise refused("journal.unknown-run", "no run was interrupted", hint)
+    return find(store, cut)
 
 
 def readable(store: Store, found: Told, trust: bool) -> list[Record]:

@@ -12,7 +12,7 @@ from .engine.history import Listed
 from .engine.store import Trouble
 from .handle import Run, live
 from .keeping import journal_file
-from .kept import find, journal, refused, unusable
+from .kept import CUT, find, journal, refused, unusable
 from .past import PastRun
 from .settings import current
 from .text.diagnostics import DefinitionError
@@ -123,7 +123,7 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
 def interrupted() -> list[Listed]:
     """What can be taken up, told when a notebook begins; nothing where the journal cannot be read."""
     try:
-        return [one for one in kept() if one.status in ("interrupted", "waiting")]
+        return [one for one in kept() if one.status in CUT]
     except DefinitionError:
         return []
 

@@ -147,7 +147,7 @@ def prepare(
         problems = gate(found_flow, problems, granted.get().identity)
     if behind:
         problems.extend(kernel_bound(linked))
-    given = Given(_input(input, found_flow), context=_context(found_flow, registry, dry))
+    given = Given(settled(input, found_flow), context=_context(found_flow, registry, dry))
     for missing in _missing(found_flow, given.input if isinstance(given.input, dict) else {}):
         problems.add(missing)
     for code in ASKED if dry else ():  # which asks nobody
@@ -182,7 +182,8 @@ def _context(flow: Flow, registry: Registry, dry: bool) -> Context | None:
     return Context(context.name, context.log) if dry else context
 
 
-def _input(input: Value, flow: Flow) -> Value:
+def settled(input: Value, flow: Flow) -> Value:
+    """An input as a run of ``flow`` takes it, our own. Raises DefinitionError."""
     if input is None:
         return {}
     whole = not isinstance(input, Mapping) and flow.accepts is not None  # a definition with an interface says itself

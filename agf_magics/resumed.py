@@ -25,11 +25,11 @@ from .files import files
 from .flow.frame import Given
 from .flow.rules import check
 from .flow.steps import Flow
-from .flow.values import Value
+from .flow.values import Value, type_name
 from .handle import Run
 from .keeping import watch
-from .kept import find, journal, readable, refused, unusable
-from .launch import emitter
+from .kept import find, journal, last_cut, readable, refused, unusable
+from .launch import emitter, settled
 from .registry import Context, Registry, default
 from .settings import current
 from .text.diagnostics import Diagnostic, Diagnostics
@@ -37,7 +37,7 @@ from .work_order import Order, Text, read
 
 
 def resume(
-    run_id: str,
+    run_id: str | None = None,
     *,
     input: Mapping[str, Value] | None = None,
     answer: Value = None,
@@ -48,7 +48,8 @@ def resume(
     ask: Asker | None = None,
     raises: bool = True,
 ) -> Run:
-    """Take up a run that was interrupted, failed, was cancelled or waits for an answer, and wait for its end.
+    """Take up a run that was interrupted, failed, was cancelled or waits for an answer, and wait for its end; without
+    ``run_id`` the last one that did not come to its end.
 
     Calls that came to their end are not made again; a call that was cut is, and so is what made a failed run fail.
     ``input`` gives what could not be kept of it (secrets); ``answer`` answers the question it waits for; ``trust``
@@ -63,7 +64,7 @@ def resume(
 
 
 def take_up(
-    run_id: str,
+    run_id: str | None = None,
     *,
     input: Mapping[str, Value] | None = None,
     answer: Value = None,
@@ -90,7 +91,7 @@ def take_up(
 
 
 def claimed(
-    run_id: str,
+    run_id: str | None = None,
     input: Mapping[str, Value] | None = None,
     answer: Value = None,
     trust: bool = False,
@@ -103,7 +104,8 @@ def claimed(
     refuse_inside("resume")
     store = journal()
     try:
-        found = find(store, run_id)
+        found = find(store, run_id) if run_id is not None else last_cut(store)
+        run_id = run_id or found.listed.run_id
         made = _made(run_id, store, found, input, trust, registry or default(), limits, behind)
         made._asker = (
             ask if answer is None else _answering(answer, ask or (current.ask_behind if behind else current.ask))
@@ -146,7 +148,7 @@ def _made(
         problems.extend(kernel_bound(linked))
     problems.refuse()
     context, moved = _context(order, registry, one.run_id)
-    given = Given(_given(order, input, run_id), None, context)
+    given = Given(_given(order, settled(input, flow), run_id), None, context)
     made = Run(linked, given, limits or order.limits, all_findings(tuple(problems)), dry=False)
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
     made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
@@ -156,20 +158,35 @@ def _made(
     return made
 
 
-def _given(order: Order, input: Mapping[str, Value] | None, run_id: str) -> Value:
-    """The input, with what was not kept of it."""
-    missing = [name for name in order.secret if name not in (input or {})]
+def _given(order: Order, input: Value, run_id: str) -> Value:
+    """The input, with what was not kept of it. What was kept is as it was: another input is another run."""
+    if order.unkept and not input:
+        hint = "give it again: --input VAR (in Python: input=…)"
+        raise refused("journal.input", f"the input of run {run_id!r} was not kept: {order.unkept}", hint)
+    fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
+    missing = [name for name in order.secret if name not in fields]
     if missing:
         names = ", ".join(missing)
         hint = f"give it again: --set {missing[0]}=… (in Python: input={{{missing[0]!r}: …}})"
         raise refused("journal.secret", f"run {run_id!r} needs {names}, which is secret and was not kept", hint)
-    if order.unkept and input is None:
-        hint = "give it again: --input VAR (in Python: input=…)"
-        raise refused("journal.input", f"the input of run {run_id!r} was not kept: {order.unkept}", hint)
     if order.unkept:
-        return dict(input or {})
-    extra = {name: value for name, value in (input or {}).items() if name in order.secret}
-    return {**order.input, **extra} if extra else order.input
+        return input
+    kept: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
+    again = {name: value for name, value in fields.items() if name not in order.secret}
+    other = [name for name, value in again.items() if name not in kept or not _same(value, kept[name])]
+    if other or not isinstance(input, dict):
+        what = ", ".join(map(repr, other)) or type_name(input)
+        message = f"run {run_id!r} goes on with the input it was begun with, not with another {what}"
+        raise refused("journal.other-input", message, "leave it out, or begin another run")
+    extra = {name: fields[name] for name in order.secret}
+    return {**kept, **extra} if extra else order.input
+
+
+def _same(one: Value, other: Value) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # somebody's class, a table
+        return False
 
 
 def _context(order: Order, registry: Registry, run_id: str) -> tuple[Context | None, tuple[Diagnostic, ...]]:

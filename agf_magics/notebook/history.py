@@ -41,7 +41,7 @@ class HistoryMagics(Beside):
 
         def begin(enter: Callable[[], None]) -> launch.Run:
             run = take_up(
-                word.text if word is not None else _last(),
+                word.text if word is not None else None,
                 input=inputs(said, names) or None,
                 answer=value(answer, names) if answer is not None else None,
                 trust="--trust" in said,
@@ -121,14 +121,6 @@ def told_on_load() -> str:
     more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
     cut = f"{counted(len(found), 'run')} did not come to an end: {names}{more}"
     return f"{cut} · %resume RUN takes one up, %runs lists them"
-
-
-def _last() -> str:
-    found = kept_runs.interrupted()
-    if not found:
-        hint = "%resume RUN; %runs lists them"
-        raise DefinitionError(Diagnostic("magic.missing", "no run was interrupted", None, hint))
-    return found[0].run_id
 
 
 def _past(word: Word) -> PastRun:

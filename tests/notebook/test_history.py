@@ -82,7 +82,7 @@ def test_runs_are_forgotten(failed: Shell) -> None:
     assert "forgot 0 runs" in failed.good("%runs --prune").out
     assert "deleted grading-" in failed.good("%runs --delete grading").out
     assert code(failed.run("%runs grading")) == "journal.unknown-run"
-    assert code(failed.run("%resume")) == "magic.missing"
+    assert code(failed.run("%resume")) == "journal.unknown-run"
 
 
 def test_what_is_about_one_run_needs_one(failed: Shell) -> None:

@@ -1,0 +1,67 @@
+"""Taking up a run as a person might by mistake: with another input, by what is no id, by no id at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from tests.engine import kept
+
+SALE = "pipeline: sale\nsteps:\n- tool: {name: sell, args: {pears: !expr ctx.pears}, output: sold}\n"
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[agf.Registry]:
+    registry = agf.Registry()
+    closed = [True]
+
+    @agf.tool(registry=registry)
+    def sell(pears: Any) -> Any:
+        if closed.pop() if closed else False:
+            raise LookupError("closed")
+        return pears
+
+    agf.define(SALE, registry=registry)
+    with kept.journal_in(tmp_path):
+        yield registry
+
+
+@pytest.mark.parametrize("other", [{"pears": 5}, {"plums": 1}, {"pears": 3, "plums": 1}])
+def test_another_input_is_refused_and_the_run_can_still_be_taken_up(
+    registry: agf.Registry, other: dict[str, Any]
+) -> None:
+    failed = agf.run("sale", {"pears": 3}, registry=registry, raises=False)
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.resume(failed.run_id, registry=registry, input=other)
+    assert caught.value.code == "journal.other-input"
+    assert agf.resume(failed.run_id, registry=registry, input={"pears": 3}).output == 3
+
+
+def test_an_input_that_is_no_mapping_is_refused(registry: agf.Registry) -> None:
+    failed = agf.run("sale", {"pears": 3}, registry=registry, raises=False)
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.resume(failed.run_id, registry=registry, input=[3])  # type: ignore[arg-type]
+    assert caught.value.code == "run.input"
+
+
+@pytest.mark.parametrize("named", [5, b"sale", agf.registry])
+def test_what_is_no_id_names_no_run(registry: agf.Registry, named: Any) -> None:
+    for ask in (agf.resume, agf.runs):
+        with pytest.raises(agf.DefinitionError) as caught:
+            ask(named)
+        assert caught.value.code == "journal.unknown-run"
+
+
+def test_without_an_id_the_last_run_that_was_cut_is_taken_up(registry: agf.Registry) -> None:
+    agf.run("sale", {"pears": 3}, registry=registry, raises=False)  # it failed: it came to its end
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.resume(registry=registry)
+    assert caught.value.code == "journal.unknown-run"
+    asks = "name: asks\nstate: {said: str}\nnodes:\n  ask: {type: interrupt, message: Well?, resume_key: said}\n"
+    agf.define(asks + "edges: [{from: START, to: ask}, {from: ask, to: END}]", "graph", registry=registry)
+    assert agf.start("asks", registry=registry).wait().status == "waiting"
+    assert agf.resume(registry=registry, answer="yes").output["said"] == "yes"
