@@ -45,8 +45,9 @@ async def request(run: Performer, step: Invoke, answerer: Answerer, frame: Frame
         settings=config.get("settings") or {},
         last=given["last"],
     )
-    if not answerer.model.ready:  # the library takes seconds to import, and the loop must not stand still
-        ok, raised = await run.host.call("worker", answerer.model.open, {})
+    loop = asyncio.get_running_loop()
+    if not answerer.model.ready(loop):  # the library takes seconds to import, and the loop must not stand still
+        ok, raised = await run.host.call("worker", answerer.model.open, {"loop": loop})
         if not ok:
             raise placed(raised, step, ()) if isinstance(raised, StepError) else raised
     caller = _Caller(answerer, asked, run)

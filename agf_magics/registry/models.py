@@ -7,8 +7,10 @@ are the library's business: it finds them in the environment, and nothing of our
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -59,18 +61,20 @@ class Model:
         """``base_url``: that of an OpenAI-compatible server; ``made``: a model object of pydantic-ai."""
         self.name = name
         self._base_url = base_url
-        self._made = made
-        self._given = made is not None
+        self._given = made
+        self._made: dict[asyncio.AbstractEventLoop, Any] = {}
+        """What talks to the provider, for each loop that it is asked on: connections belong to one loop."""
+        self._making = threading.Lock()
 
     @property
     def address(self) -> str | None:
         """Its name, and where it is asked; None for a model object that somebody made."""
-        return None if self._given else f"{self.name} {self._base_url}"
+        return None if self._given is not None else f"{self.name} {self._base_url}"
 
-    @property
-    def ready(self) -> bool:
-        """Whether it can be asked at once."""
-        return self._made is not None and "agf_magics.registry.model_requests" in sys.modules
+    def ready(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether it can be asked at once on that loop."""
+        there = self._given is not None or loop in self._made
+        return there and "agf_magics.registry.model_requests" in sys.modules
 
     def problem(self) -> Diagnostic | None:
         """Why it can surely not be asked, as far as that is known without asking anybody."""
@@ -80,33 +84,40 @@ class Model:
             return found.diagnostic
         return None
 
-    def open(self) -> None:
-        """Import the library and make what talks to the provider, once; slow, and for a thread that may wait.
+    def open(self, loop: asyncio.AbstractEventLoop) -> Any:
+        """Import the library and make what talks to the provider on that loop; slow, and for a thread that may wait.
 
-        Raises ModelFault.
+        Sessions side by side open it at once, and it is made once: the last to leave it closes its connections, and
+        whoever had another one in the meantime would lose his. Raises ModelFault.
         """
         from . import model_requests  # noqa: F401 - this is the slow part
 
-        if self._made is None:
-            self._check()
-            self._made = self._make()
+        if self._given is not None:
+            return self._given
+        with self._making:
+            if loop not in self._made:
+                self._check()
+                made = self._make()
+                going = {known: its for known, its in self._made.items() if not known.is_closed()}
+                self._made = {**going, loop: made}
+            return self._made[loop]
 
     async def ask(self, request: Request) -> dict[str, Value]:
         """The model's reply to one request, as flow/session.py has it. Raises ModelFault."""
         from .model_requests import asked
 
-        self.open()
+        made = self.open(asyncio.get_running_loop())
         try:
-            async with self._made:
-                return await asked(self._made, request)
+            async with made:
+                return await asked(made, request)
         except StepError:
             raise
         except Exception as error:  # the library's, the provider's package's, or that of a model somebody wrote
-            wrong = explained(error, self.name, self._address())
+            wrong = explained(error, self.name, _address(made) or self._base_url)
         raise wrong  # out here: the cause would hold the request, and that the key
 
     def _check(self) -> None:
-        if self._made is not None:
+        if self._given is not None or self._made:
             return
         provider, _ = _split(self.name, bool(self._base_url))
         package = _PACKAGES.get(provider, "pydantic_ai")
@@ -139,12 +150,6 @@ class Model:
         except Exception as error:  # the library's UserError, which says what is missing
             found = fault("model.no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}")
         raise found
-
-    def _address(self) -> str:
-        try:
-            return str(self._made.base_url or "")
-        except Exception:  # a model of somebody's own has none
-            return self._base_url
 
     def __repr__(self) -> str:
         return f"<Model {self.name}>"
@@ -184,6 +189,13 @@ def _split(name: str, served: bool) -> tuple[str, str]:
         hint = f"a model is named provider:model; {suggest(provider, PROVIDERS, 'providers')}"
         raise fault("model.name", f"{name!r} names no model", hint)
     return provider, model
+
+
+def _address(made: Any) -> str:
+    try:
+        return str(made.base_url or "")
+    except Exception:  # a model of somebody's own has none
+        return ""
 
 
 def _absent(package: str) -> bool:

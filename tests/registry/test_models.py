@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -27,6 +30,13 @@ KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "GOOGLE_API_KE
 def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()
 
 
 def ask(answer: Answer, request: Request | None = None, name: str = "openai:scripted") -> tuple[Any, ScriptedServer]:
@@ -167,10 +177,11 @@ def test_a_provider_says_when_to_ask_again() -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    with ScriptedServer(["hi"]) as server:
-        url = server.url
-    with pytest.raises(ModelFault) as caught:
-        asyncio.run(Model("openai:m", url).ask(Request(HELLO)))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody else's, and nobody listens
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        with pytest.raises(ModelFault) as caught:
+            asyncio.run(Model("openai:m", url).ask(Request(HELLO)))
     assert caught.value.code == "model.no-server"
     assert url in str(caught.value)
 
@@ -224,19 +235,22 @@ def test_what_is_wrong_with_a_name_is_known_before_anybody_is_asked(name: str, c
     ("name", "code", "word"),
     [("opnai:gpt-4o", "model.unknown-provider", "openai"), ("groq:m", "model.not-installed", "pydantic-ai-slim[groq]")],
 )
-def test_what_only_the_library_knows_is_told_when_it_is_asked(name: str, code: str, word: str) -> None:
+def test_what_only_the_library_knows_is_told_when_it_is_asked(
+    name: str, code: str, word: str, loop: asyncio.AbstractEventLoop
+) -> None:
     with pytest.raises(ModelFault) as caught:
-        model_of(name).open()
+        model_of(name).open(loop)
     assert caught.value.code == code
     assert word in (caught.value.diagnostic.hint or "")
 
 
-def test_a_model_with_a_key_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_with_a_key_can_be_asked(monkeypatch: pytest.MonkeyPatch, loop: asyncio.AbstractEventLoop) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
     model = model_of("openai:gpt-4o")
     assert model.problem() is None
-    model.open()
-    assert model.ready
+    assert not model.ready(loop)
+    model.open(loop)
+    assert model.ready(loop)
     assert "not-to-be-seen" not in repr(model)
 
 
@@ -248,10 +262,10 @@ def test_without_its_package_a_model_says_what_to_install(package: str, monkeypa
     assert (problem.code, problem.hint) == ("model.not-installed", 'pip install "agf-magics[llm]"')
 
 
-def test_ollama_needs_no_key() -> None:
+def test_ollama_needs_no_key(loop: asyncio.AbstractEventLoop) -> None:
     model = model_of("ollama:qwen3")
     assert model.problem() is None
-    model.open()
+    model.open(loop)
 
 
 def test_a_base_url_is_for_openai_and_for_names_without_a_provider() -> None:
@@ -313,10 +327,41 @@ def test_an_exception_of_somebodys_model_is_told() -> None:
     assert "ValueError: no pears" in str(caught.value)
 
 
-def test_one_model_is_asked_from_several_loops() -> None:
+def test_one_model_is_asked_from_one_loop_after_another() -> None:
     with ScriptedServer(["hi"]) as server:
         model = Model("openai:m", server.url)
         assert [asyncio.run(model.ask(Request(HELLO)))["text"] for _ in range(2)] == ["hi", "hi"]
+
+
+def test_one_model_is_asked_from_several_loops_at_once() -> None:
+    """A run in the background has the engine's loop, `arun` its caller's; a registered agent's model is the same."""
+    all_there = threading.Barrier(3, timeout=60)
+
+    def answer(_: dict[str, Any]) -> Answer:
+        all_there.wait()
+        return "hi"
+
+    async def talk() -> list[Any]:
+        return [(await model.ask(Request(HELLO)))["text"] for _ in range(3)]
+
+    with ScriptedServer(answer) as server, ThreadPoolExecutor(3) as threads:
+        model = Model("openai:m", server.url)
+        talks = [threads.submit(asyncio.run, talk()) for _ in range(3)]
+        assert [each.result() for each in talks] == [["hi"] * 3] * 3
+
+
+def test_sessions_that_begin_at_once_open_one_model(loop: asyncio.AbstractEventLoop) -> None:
+    """With one each, whoever ends first would close the connections of another."""
+    at_once = threading.Barrier(8)
+    model = Model("openai:m", "http://localhost:1/v1")
+
+    def opened(_: int) -> Any:
+        at_once.wait()
+        return model.open(loop)
+
+    with ThreadPoolExecutor(8) as threads:
+        first, *others = threads.map(opened, range(8))
+    assert all(other is first for other in others)
 
 
 def test_a_status_of_the_library_is_enough() -> None:
