@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from agf_magics.notebook.options import read
 from agf_magics.registry import install
 from agf_magics.text import nodes
 from agf_magics.text.diagnostics import COMPARED, Diagnostic
+from tests.counting import work
 from tests.engine import kept
 
 VECTORS = Path(__file__).parent / "vectors"
@@ -118,6 +118,13 @@ def test_a_mutilated_document_is_refused_or_can_be_drawn(language: str, registry
 @given(st.text(max_size=60))
 def test_any_text_is_of_some_language_and_no_flow_by_accident(text: str) -> None:
     tried(told(text), text, agf.Registry())
+
+
+@pytest.mark.parametrize("begin", ["{", "", "nodes", "{,", "- "])
+@pytest.mark.parametrize("more", [" ", "\n", "{ ", "- "])
+def test_the_language_of_a_large_text_that_begins_like_another_is_told(begin: str, more: str) -> None:
+    """Each pattern reads a letter once: with two that could take the same blanks this would not end."""
+    assert told(begin + more * 200_000 + "x") == "pipeline"
 
 
 EXPRESSIONS = [(name, expression) for name, language in LANGUAGES.items() for expression in language.expressions]
@@ -313,23 +320,6 @@ def test_names_of_a_hundred_thousand_letters_are_shown_shortened() -> None:
 
 
 # --- what it costs ---
-
-
-def work(act: Callable[[], object]) -> int:
-    """How many calls ``act`` makes."""
-    count = 0
-
-    def seen(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(seen)
-    try:
-        act()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 def _joined(lines: Callable[[int], str]) -> Callable[[int], str]:
