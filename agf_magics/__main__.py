@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _ask(question: Question) -> bool | str:
+def _ask(question: Question) -> Value:
     """On stderr: what is printed is the output alone."""
     return typed(question, say=lambda text: print(text, file=sys.stderr), read=_read)
 

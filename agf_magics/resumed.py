@@ -32,7 +32,8 @@ from .kept import find, journal, last_cut, readable, refused, unusable
 from .launch import emitter, settled
 from .registry import Context, Registry, default
 from .settings import current
-from .text.diagnostics import Diagnostic, Diagnostics
+from .text.diagnostics import Diagnostic, Diagnostics, StepError
+from .typed import understood
 from .work_order import Order, Text, read
 
 
@@ -245,12 +246,18 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
 
 
 def _answering(answer: Value, otherwise: Asker | None) -> Asker:
-    """Gives ``answer`` to the first question, which is the one that the run waits for; then asks whoever is there."""
+    """Gives ``answer`` to the first question, which is the one that the run waits for; then asks whoever is there. To
+    an approval a text says what it would say if it were typed."""
     left = [answer]
 
     def ask(question: Question) -> Any:
         if left:
-            return left.pop()
+            said = left.pop()
+            found = understood(question, said) if question.approval and isinstance(said, str) else said
+            if found is None or (question.approval and not isinstance(found, bool | dict)):
+                message, hint = f"{answer!r} answers no approval: {question.text}", "--answer yes, or --answer no"
+                raise StepError(Diagnostic("run.answer", message, hint=hint))
+            return found
         if otherwise is None:
             raise EOFError
         return otherwise(question)

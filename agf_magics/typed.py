@@ -12,6 +12,12 @@ from collections.abc import Callable, Sequence
 from .draw.plain import line, plain
 from .engine.events import Question
 from .engine.host import Nobody
+from .flow.values import Value
+from .text.diagnostics import Diagnostics
+from .text.nodes import Fields
+from .text.nodes import plain as meant
+from .text.source import Source
+from .text.yamlnodes import documents
 
 ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 TRIES = 20
@@ -20,8 +26,9 @@ TRIES = 20
 
 def typed(
     question: Question, *, say: Callable[[str], object] = print, read: Callable[[str], str] | None = None
-) -> bool | str:
-    """The answer: True or False for an approval, one of the choices, else the text. Raises Nobody."""
+) -> Value:
+    """The answer: for an approval True, False, or a mapping of what is put in the call's place; one of the choices;
+    else the text. Raises Nobody."""
     say(told(question))
     for _ in range(TRIES):
         found = understood(question, _read(read or builtins.input, _prompt(question)))
@@ -38,18 +45,29 @@ def told(question: Question) -> str:
     return "\n".join([text, *choices])
 
 
-def understood(question: Question, text: str) -> bool | str | None:
+def understood(question: Question, text: str) -> Value:
     """What ``text`` says to it; None where that is nothing it asks for.
 
     >>> understood(Question("Which?", ("red", "green")), "2")
     'green'
+    >>> understood(Question("pay(amount=5)?", approval=True, arguments={"amount": 5}), "{amount: 3}")
+    {'amount': 3}
     """
     text = text.strip()
     if question.approval:
-        return ANSWERS.get(text.lower())
+        said = ANSWERS.get(text.lower())
+        return _mapping(text) if said is None and question.arguments is not None else said
     if not question.choices:
         return text
     return _choice(text, question.choices)
+
+
+def _mapping(text: str) -> Value:
+    """What a text puts in the place of a call: YAML or JSON, ``{amount: 3}`` or ``amount: 3``."""
+    problems = Diagnostics()
+    nodes = documents(Source("", text), problems)
+    found = meant(nodes[0]) if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields) else None
+    return found or None
 
 
 def _choice(text: str, choices: Sequence[str]) -> str | None:
@@ -62,7 +80,16 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
     return near[0] if len(near) == 1 else None
 
 
+def others(question: Question) -> list[str]:
+    """What may be put in the place of a call, as it is written: ``{amount: …}``, ``{_output: …}``."""
+    one = next(iter(question.arguments or ()), None)
+    shown = ([line(one, 40)] if one is not None else []) + [question.result]
+    return [f"{{{name}: …}}" for name in shown]
+
+
 def _prompt(question: Question) -> str:
+    if question.approval and question.arguments is not None:
+        return f"yes, no, {' or '.join(others(question))}: "
     if question.approval:
         return "yes or no: "
     return f"1 to {len(question.choices)}: " if question.choices else "your answer: "

@@ -20,7 +20,7 @@ from .engine.limits import Grant, Limits
 from .engine.linked import Choice, Linked
 from .engine.pickles import Unreadable, encode, is_signed, pack, sign, unpack, user_key
 from .flow.frame import Ref
-from .flow.steps import Invoke, every
+from .flow.steps import Invoke, Walk, every
 from .flow.values import Value
 from .registry import Tool
 from .text.source import Source
@@ -79,6 +79,9 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
             writes = step.target.writes() if step.target is not None else ()
             if any(ref.path in paths for ref in writes):
                 steps.add((number, step.id))
+            if isinstance(step, Walk):
+                nodes = (node for node, keys in step.written.items() if any(path[-1] in keys for path in paths))
+                steps |= {(number, inner.id) for node in nodes for inner in every(step.nodes[node])}
         inputs |= {path[-1] for path in paths}
     return frozenset(inputs), frozenset(steps)
 

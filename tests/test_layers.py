@@ -22,6 +22,7 @@ LAYERS = (
     "registry",
     "engine",
     "draw",
+    "typed",
     "settings",
     "files",
     "define",
@@ -49,7 +50,7 @@ MAY = {
     "engine": ("text", "flow", "registry"),
     "draw": ("text", "flow", "engine.progress", "engine.events"),
     **dict.fromkeys(LAYERS[LAYERS.index("settings") :], LAYERS),
-    "typed": ("draw.plain", "engine.events", "engine.host"),
+    "typed": ("text", "flow", "draw.plain", "engine.events", "engine.host"),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 

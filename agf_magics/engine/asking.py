@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..flow.frame import Frame
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
+from ..registry import MASK, Tool, shown_arguments
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .events import Question
@@ -15,27 +16,93 @@ from .outside import failure
 from .perform import Performer, Unanswered, clock
 from .records import value_of
 
+ASKED = 3
+"""Times that an approval is asked for whose answer puts something in the call's place that cannot be used."""
+
 
 async def permitted(
-    run: Performer, step: Invoke, frame: Frame, given: Mapping[str, Value], at: ev.At, tries: str
-) -> None:
-    """Let a person approve the call, where the step says that one must; nobody there is a no (decision A18)."""
+    run: Performer,
+    step: Invoke,
+    frame: Frame,
+    given: Mapping[str, Value],
+    at: ev.At,
+    tries: str,
+    tool: Tool | None = None,
+) -> Mapping[str, Value] | None:
+    """Let a person approve the call, where the step says that one must; nobody there is a no (decision A18).
+
+    Gives what the person put in its place, where the step takes that; None: it is made as it is. Raises StepError.
+    """
     assert step.permit is not None
-    text = step.permit(frame, given)
+    shown = shown_arguments(tool, given) if tool is not None else given
+    text = step.permit(frame, given, shown)
     if text is None:
-        return
-    why = "it was denied"
-    try:
-        if await answer(run, step, Question(text, approval=True, where=ev.at_text(at)), at, tries) is True:
-            return
-    except Unanswered:
-        why = "nobody is there to approve it"
+        return None
+    question = Question(text, approval=True, where=ev.at_text(at))
+    if step.instead is not None:
+        offered = {name: value for name, value in shown.items() if name not in step.offers}
+        question = question._replace(arguments=offered, result=step.instead.result)
+    wrong: StepError | None = None
+    for _ in range(ASKED):
+        try:
+            said = await answer(run, step, question, at, tries, hides=tool.secret if tool is not None else ())
+        except Unanswered:
+            raise wrong or _denied(step, "nobody is there to approve it", text) from None
+        if said is True:
+            return None
+        if step.instead is None or not isinstance(said, dict):
+            raise _denied(step, "it was denied", text)
+        try:
+            _put(step, frame, given, said, tool)
+        except StepError as error:
+            wrong = _placed(step, error)
+            question = question._replace(text=f"{wrong.diagnostic.message}\n{text}")
+        else:
+            return said
+    assert wrong is not None, "an answer that can be used has been taken"
+    raise wrong
+
+
+def _put(step: Invoke, frame: Frame, given: Mapping[str, Value], said: Mapping[str, Value], tool: Tool | None) -> None:
+    """Tell the step what is put in its call's place. Raises StepError for what cannot be."""
+    assert step.instead is not None
+    result, hidden = step.instead.result, tool.secret if tool is not None else frozenset()
+    if result in said and len(said) > 1:
+        message = f"either other arguments or {result!r}: with a result there is no call"
+        raise StepError(Diagnostic("step.instead", message))
+    if tool is not None and result not in said:
+        tool.check({**given, **said})
+    step.instead.take(frame, _masked(said, hidden))
+
+
+def _denied(step: Invoke, why: str, asked: str) -> StepError:
     message = f"{step.name.text!r} was not called: {why}"
-    raise StepError(Diagnostic("step.denied", message, step.name.span or step.span, f"what was asked: {text}"))
+    return StepError(Diagnostic("step.denied", message, step.name.span or step.span, f"what was asked: {asked}"))
 
 
-async def answer(run: Performer, step: Invoke, question: Question, at: ev.At, tries: str) -> Value:
-    """What a person says to ``question``, or said in an earlier session. Raises Unanswered when nobody is there."""
+def _placed(step: Invoke, error: StepError) -> StepError:
+    found = error.diagnostic
+    message = f"what was to be put in the place of this call cannot be: {found.message}"
+    return StepError(Diagnostic("step.instead", message, step.name.span or step.span, found.hint))
+
+
+def _masked(said: Value, hides: Collection[str]) -> Value:
+    return {name: MASK if name in hides else value for name, value in said.items()} if isinstance(said, dict) else said
+
+
+async def answer(
+    run: Performer,
+    step: Invoke,
+    question: Question,
+    at: ev.At,
+    tries: str,
+    secret: bool = False,
+    hides: Collection[str] = (),
+) -> Value:
+    """What a person says to ``question``, or said in an earlier session. Raises Unanswered when nobody is there.
+
+    ``secret``: it is none that may be kept; ``hides``: what of it may not, where it is a mapping.
+    """
     journal = run.journal
     if journal is not None:
         kept = journal.answered(at, tries)
@@ -45,11 +112,15 @@ async def answer(run: Performer, step: Invoke, question: Question, at: ev.At, tr
             return value_of(kept)
     run.emit(ev.Asked(at, clock(), question))
     ok, said_ = await run.host.ask(question)
-    run.emit(ev.Answered(at, clock(), said_ if ok else None))
+    value = settle(said_) if ok else None
+    run.emit(ev.Answered(at, clock(), _masked(value, hides)))
     if ok:
-        value = settle(said_)
         if journal is not None:
-            await journal.keep_answer(journal.calling(step, None, at, tries, {"text": question.text}), value)
+            hidden = [value[name] for name in hides if name in value] if isinstance(value, dict) else []
+            for one in hidden:
+                journal.secret.learn(one)
+            call = journal.calling(step, None, at, tries, {"text": question.text})
+            await journal.keep_answer(call, value, secret or bool(hidden))
         return value
     if isinstance(said_, Nobody):
         hint = "take it up with an answer: %resume RUN --answer …"

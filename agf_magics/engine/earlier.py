@@ -24,7 +24,8 @@ class Earlier:
             if record.what in ("finished", "failed"):
                 self.outcomes[record.at, record.tries] = record
             elif record.what == "answered":
-                self.answers[record.at, record.tries] = record
+                if record.form != "again":
+                    self.answers[record.at, record.tries] = record
             else:
                 self.marks[record.what, record.at, record.tries] = record.seq
         self.outcomes = {key: one for key, one in self.outcomes.items() if not _again(one)}

@@ -23,6 +23,11 @@ class Question(NamedTuple):
     """Whether it is a yes or a no: the answer is a bool."""
     where: str = ""
     """The moment, as text."""
+    arguments: Mapping[str, Value] | None = None
+    """What the call that is to be approved is given, as it may be shown, where the answer may put something in its
+    place: a mapping of other arguments, or of `result` to what is then its result. None: yes or no alone."""
+    result: str = ""
+    """The key of a result among them."""
 
 
 At = tuple[str | int, ...]

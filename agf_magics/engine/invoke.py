@@ -12,7 +12,7 @@ from ..flow.frame import Ended, Frame, Given
 from ..flow.schemas import conform, json_schema
 from ..flow.steps import Flow, Invoke, Name, Repeat
 from ..flow.values import TooDeep, Value, isolate
-from ..registry import Agent, Tool, Transform, reply, shown_arguments
+from ..registry import Agent, Tool, Transform, reply
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import dry
@@ -66,8 +66,11 @@ async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: S
     if run.dry:
         return dry.result(step, tool, scope.linked)
     if step.permit is not None:
-        shown = shown_arguments(tool, given)
-        await permitted(run, step, frame, shown, (*scope.before, step.id, *index), scope.tries)
+        instead = await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries, tool)
+        if instead is not None and step.instead is not None:
+            if step.instead.result in instead:
+                return instead[step.instead.result]
+            given = tool.check({**given, **instead})
     if not step.awaited:
         at = (*scope.before, step.id, *index)
         if run.journal is not None and not await run.journal.once(step, tool, at, scope.tries, given):
@@ -163,7 +166,11 @@ async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, sc
         meter.open(scope.calls + 1)
     at = (*scope.before, step.id, *index)
     if step.permit is not None:
-        await permitted(run, step, frame, given, at, scope.tries)
+        instead = await permitted(run, step, frame, given, at, scope.tries)
+        if instead is not None and step.instead is not None:
+            if step.instead.result in instead:
+                return instead[step.instead.result]
+            given = {**given, **instead}
     named = [name.text for name in step.tools] if step.tools is not None else None
     meters = (*scope.meters, *metered(linked.flow, scope.calls + 1))
     grant = scope.grant.narrow(named)
@@ -277,7 +284,8 @@ async def _asked(run: Performer, step: Invoke, person: Person, frame: Frame, sco
         return dry.result(step, None, scope.linked)
     at = (*scope.before, step.id, *index)
     question = Question(str(given.get("text", "")), tuple(map(str, given.get("choices", ()))), False, ev.at_text(at))
-    return await answer(run, step, question, at, scope.tries)
+    secret = run.journal is not None and (id(scope.linked.flow), step.id) in run.journal.secret.steps
+    return await answer(run, step, question, at, scope.tries, secret)
 
 
 def _must_conform(value: Value, step: Invoke, linked: Linked) -> None:

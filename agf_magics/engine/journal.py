@@ -114,9 +114,9 @@ class Journal:
         """What a person answered here, in an earlier session."""
         return self.earlier.answers.pop((at, tries), None) if self.earlier is not None else None
 
-    async def keep_answer(self, call: Begun, value: Value) -> None:
-        """Keep what a person answered: nobody is asked twice."""
-        await self._keep("answered", call, pack(value, self.most), None)
+    async def keep_answer(self, call: Begun, value: Value, secret: bool = False) -> None:
+        """Keep what a person answered: nobody is asked twice, but for what is ``secret``."""
+        await self._keep("answered", call, self.secret.packed(pack(value, self.most), secret), None)
 
     async def once(self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any) -> bool:
         """Whether a call that nobody waits for may be started: never twice. Durable before it starts."""

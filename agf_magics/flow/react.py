@@ -159,9 +159,9 @@ class _State:
             raise StepError(Diagnostic("model.arguments", f"the arguments for {call['tool']!r} {call['fault']}"))
         return call["arguments"]
 
-    def permit(self, frame: Frame, given: Mapping[str, Value]) -> str | None:
+    def permit(self, frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
         assert self.session.permit is not None
-        return self.session.permit(frame[self.call]["tool"], given)
+        return self.session.permit(frame[self.call]["tool"], given, shown)
 
     def closed(self, frame: Frame) -> Frame:
         return {name: value for name, value in frame.items() if name not in (self.key, self.call)}

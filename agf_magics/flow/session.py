@@ -75,7 +75,7 @@ class Session:
     """How many requests it may take; with the last one the model must answer, without tools."""
     over: Callable[[int], Diagnostic] = no_answer
     """What to say, given `steps`, when it asks for tools in the last one."""
-    permit: Callable[[str, Mapping[str, Value]], str | None] | None = None
+    permit: Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
     """Given a tool's name and its arguments: what a person must approve before it is called; None: nothing."""
 
 

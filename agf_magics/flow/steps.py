@@ -40,6 +40,15 @@ class Name(NamedTuple):
         return self.text
 
 
+class Instead(NamedTuple):
+    """How a language takes what a person puts in the place of a call: other arguments, or its result."""
+
+    result: str
+    """The key under which a result is given; all others are arguments."""
+    take: Callable[[Frame, Mapping[str, Value]], None]
+    """Told of it, without secrets, before it counts; may refuse it (StepError)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What all steps have."""
@@ -79,8 +88,11 @@ class Invoke(Step):
     """The same for names of `among`."""
     config: Mapping[str, Value] | None = None
     """What a vendor's policy or a model is set up with."""
-    permit: Callable[[Frame, Mapping[str, Value]], str | None] | None = None
-    """Given the frame and what the call is given: what a person must approve before it is made; None: nothing."""
+    permit: Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
+    """Given the frame, what the call is given, and that as it may be shown: what a person must approve before it is
+    made; None: nothing."""
+    instead: Instead | None = None
+    """What becomes of what that person puts in the call's place; None: only yes or no is asked."""
     keeps: bool = False
     """Whether its target is told what the call was given."""
     wants: bool = False
@@ -238,6 +250,8 @@ class Walk(Step):
     """How many there may be."""
     width: int = 0
     """How many nodes of a round run at once; 0: all."""
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Which keys of the state each node writes, as far as its text says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,32 +12,33 @@ from typing import Any
 
 from ..draw.plain import html, line
 from ..engine.events import Question
-from ..typed import told, typed
+from ..flow.values import Value
+from ..typed import others, told, typed, understood
 from .output import Slot
 
 BUTTONS = 8
 """Choices that are buttons; more of them are a list."""
 
 
-def here(question: Question) -> bool | str:
+def here(question: Question) -> Value:
     """Ask in the cell that waits for the run."""
     return typed(question)
 
 
-async def behind(question: Question) -> bool | str:
+async def behind(question: Question) -> Value:
     """Ask beside the run, in the output of the cell that started it; what stays there is the question and its answer.
 
     A run that a cell awaits is on the kernel's own loop, which not every kernel lets hear a click meanwhile.
     """
     if threading.current_thread() is threading.main_thread():
         return typed(question)
-    answer: asyncio.Future[bool | str] = asyncio.get_running_loop().create_future()
+    answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
     slot, form = Slot(), Form(question, answer)
     slot.reserve({**form.box._repr_mimebundle_(), **frozen(question, "waiting for an answer")})
     said = "not answered"
     try:
         found = await answer
-        said = {True: "yes", False: "no"}[found] if isinstance(found, bool) else found
+        said = {True: "yes", False: "no"}[found] if isinstance(found, bool) else str(found)
         return found
     finally:
         slot.put(frozen(question, said))
@@ -47,13 +48,14 @@ async def behind(question: Question) -> bool | str:
 class Form:
     """The widgets of one question."""
 
-    def __init__(self, question: Question, answer: asyncio.Future[bool | str]) -> None:
+    def __init__(self, question: Question, answer: asyncio.Future[Value]) -> None:
         self._answer, self._loop = answer, answer.get_loop()
         parts = self._buttons(question) if question.approval or 0 < len(question.choices) <= BUTTONS else None
         import ipywidgets  # type: ignore[import-untyped]
 
         head = ipywidgets.HTML(_page(question))
-        row = ipywidgets.HBox(parts or self._field(question))
+        more = self._instead(question) if question.approval and question.arguments is not None else []
+        row = ipywidgets.HBox([*(parts or self._field(question)), *more])
         row.layout.flex_flow = "row wrap"
         self.box: Any = ipywidgets.VBox([head, row])
         self._all = [self.box, head, row, *row.children]
@@ -83,7 +85,24 @@ class Form:
         button.on_click(lambda _: self._say(field.value))
         return [field, button]
 
-    def _say(self, value: bool | str) -> None:
+    def _instead(self, question: Question) -> list[Any]:
+        """Where something else is put in the place of the call."""
+        import ipywidgets
+
+        field = ipywidgets.Text(placeholder=" or ".join(others(question)))
+        button = ipywidgets.Button(description="Instead", icon="pencil")
+
+        def put(_: Any) -> None:
+            found = understood(question, field.value)
+            if isinstance(found, dict):
+                self._say(found)
+            else:
+                field.value, field.placeholder = "", f"please answer {' or '.join(others(question))}"
+
+        button.on_click(put)
+        return [field, button]
+
+    def _say(self, value: Value) -> None:
         """From the kernel's thread."""
 
         def set_once() -> None:

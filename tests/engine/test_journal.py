@@ -291,6 +291,33 @@ edges: [{from: START, to: a}, {from: a, to: END}]
     assert b"s3cret-t0ken" not in disk
 
 
+def test_a_secret_that_a_node_of_a_graph_makes_does_not_lie_on_the_disk(tmp_path: Path) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def key() -> str:
+        return "m4de-by-a-tool"
+
+    @agf.tool(registry=registry, secret=["token"])
+    def fetch(path: str, token: str) -> str:
+        return f"{path} by somebody"
+
+    text = """\
+name: g
+state: {path: str, token: str, got: str}
+nodes:
+  k: {type: tool, tool: key, state_key: token}
+  a: {type: tool, tool: fetch, state_key: got, variables: {path: "{state.path}", token: "{state.token}"}}
+edges: [{from: START, to: k}, {from: k, to: a}, {from: a, to: END}]
+"""
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run(agf.load(text, registry=registry), {"path": "shown"}, registry=registry)
+        kept.flush(path)
+        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+    assert run.output["got"] == "shown by somebody"
+    assert b"m4de-by-a-tool" not in disk
+
+
 # --- the file ---
 
 

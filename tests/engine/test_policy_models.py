@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import agf_magics as agf
 from agf_magics.text.source import Source
+from tests.engine import kept
 from tests.engine.policy_case import HEAD, OPEN, Script, asked, failure, run
 from tests.engine.virtual_time import run_virtual
 
@@ -130,6 +132,25 @@ def test_a_tool_that_needs_approval_is_asked_about_with_its_arguments() -> None:
     assert run(react(space=space), registry=registry, ask=no).output == "ok"
     assert (paid, questions) == ([5], ["pay 50? (tool 'pay' with {\"amount\":50})"])
     assert "denied" in script.heard[1]
+
+
+def test_a_condition_on_a_secret_sees_the_real_one_and_shows_none(tmp_path: Path) -> None:
+    when = "{condition: {args_match: {token: {pattern: '^root-'}}}, message_template: 'as {{tool_args.token}}?'}"
+    space = f"{{local_tools: [{{alias: login, approval: {when}}}]}}"
+    used: list[str] = []
+    turns = ({"tool_calls": [call("login", token="user-of-ann"), call("login", token="root-of-bob")]}, {"output": "ok"})
+    registry, _ = scripted(*turns)
+    agf.tool(lambda token: used.append(token), name="login", registry=registry, secret=["token"])
+    questions, yes = asked(True)
+    told: list[Any] = []
+    with kept.journal_in(tmp_path) as path:
+        run(react(space=space), registry=registry, ask=yes, on_event=told.append)
+        kept.flush(path)
+        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+    assert used == ["user-of-ann", "root-of-bob"]
+    assert questions == ['as •••? (tool \'login\' with {"token":"•••"})']
+    assert "root-of-bob" not in repr(told)
+    assert b"root-of-bob" not in disk
 
 
 @pytest.mark.parametrize(

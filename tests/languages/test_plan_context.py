@@ -313,6 +313,105 @@ def test_a_call_that_a_person_refuses_is_not_made(registry: agf.Registry) -> Non
     assert asked == ["call echo(v=2)?"]
 
 
+def test_a_person_puts_other_arguments_or_a_result_in_the_place_of_a_call(registry: agf.Registry) -> None:
+    put: dict[str, Any] = {"echo": {"v": 20}, "boom": {"_output": 7}, "inc": {"n": 100}}
+    offered: list[Any] = []
+
+    def ask(question: Any) -> Any:
+        offered.append((question.arguments, question.result))
+        return put[question.text.split("(")[0].removeprefix("call ")]
+
+    text = plan(
+        "_tool: echo, v: 2, _outputPath: †state.a",
+        "_tool: boom, _outputPath: †state.b",
+        "_tool: inc, n: †state.a, _outputPath: †state.c",
+        name="p",
+        confirm="true",
+    )
+    done = run(text, registry, ask=ask)
+    assert done.stores == {"state": {"a": 20, "b": 7, "c": 101}}
+    assert offered == [({"v": 2}, "_output"), ({}, "_output"), ({"n": 20}, "_output")]
+    calls = [message["_call"] for message in agf.context("p", registry=registry).log]
+    assert [{**call, "_outputPath": None} for call in calls] == [
+        {"_tool": "echo", "v": 20, "_outputPath": None},
+        {"_tool": "boom", "_output": 7, "_outputPath": None},
+        {"_tool": "inc", "n": 100, "_outputPath": None},
+    ]
+
+
+def test_a_message_of_a_changed_call_that_fails_has_the_changed_call(registry: agf.Registry) -> None:
+    @agf.tool(registry=registry)
+    def halve(n: int) -> int:
+        if n % 2:
+            raise ValueError(f"{n} is odd")
+        return n // 2
+
+    text = plan("_tool: halve, n: 2, _outputPath: †state.a", name="p", confirm="true")
+    run_raw(text, registry, ask=lambda question: {"n": 3})
+    [message] = agf.context("p", registry=registry).log
+    assert message["data"]["call"]["n"] == 3
+    assert message["data"]["error"]["message"] == "3 is odd"
+
+
+@pytest.mark.parametrize(
+    ("put", "told"),
+    [
+        ({"w": 1}, "tool 'echo' has no argument 'w'"),
+        ({"_outputPath": "†state.z"}, "tool 'echo' has no argument '_outputPath'"),
+        ({"_output": 1, "v": 2}, "either other arguments or '_output': with a result there is no call"),
+    ],
+)
+def test_what_cannot_be_put_in_the_place_of_a_call_is_asked_for_again_and_then_cancels_it(
+    registry: agf.Registry, put: Any, told: str
+) -> None:
+    @agf.tool(registry=registry)
+    def echo(v: int) -> int:
+        return v
+
+    text = plan("_tool: echo, v: 2, _outputPath: †state.a || †state.e", confirm="true")
+    answers, asked = [put, {"v": 3}], list[str]()
+
+    def ask(question: Any) -> Any:
+        asked.append(question.text)
+        return answers.pop(0)
+
+    assert run(text, registry, ask=ask).stores == {"state": {"a": 3}}
+    assert asked[0] == "call echo(v=2)?"
+    assert told in asked[1]
+    agf.context("p", registry=registry).clear()
+    done = run_raw(text, registry, ask=lambda question: put)
+    assert done.error is not None
+    assert (done.error.code, done.stores) == ("step.instead", {})
+    assert told in str(done.error)
+
+
+def test_what_is_put_in_the_place_of_a_delegated_call_is_the_input_of_its_flow(registry: agf.Registry) -> None:
+    agf.define("{name: inner, calls: [], output: †input.v}", "plan", registry=registry)
+    text = plan("_delegate: inner, v: 2, _outputPath: †state.a", confirm="true")
+    assert run(text, registry, ask=lambda question: {"v": 5}).stores == {"state": {"a": 5}}
+    assert run(text, registry, ask=lambda question: {"_output": "x"}).stores == {"state": {"a": "x"}}
+    refused = run_raw(text, registry, ask=lambda question: {"_tool": "x"}).error
+    assert refused is not None
+    assert "'_tool' of a call cannot be changed" in str(refused)
+
+
+def test_a_secret_that_a_person_puts_in_a_call_is_told_to_its_tool_alone(registry: agf.Registry) -> None:
+    given: list[str] = []
+
+    @agf.tool(registry=registry, secret=["token"])
+    def use(token: str) -> int:
+        given.append(token)
+        return len(token)
+
+    text = plan("_tool: use, token: †input.token, _outputPath: †state.a", name="p", confirm="true")
+    told: list[Any] = []
+    put = {"token": "hidden-one"}
+    done = run(text, registry, input={"token": "first-one"}, ask=lambda question: put, on_event=told.append)
+    assert (given, done.stores["state"]) == (["hidden-one"], {"a": 10})
+    assert "hidden-one" not in repr(told)
+    assert "hidden-one" not in repr(list(agf.context("p", registry=registry).log))
+
+
 # --- named contexts ---
 
 

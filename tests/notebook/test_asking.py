@@ -49,7 +49,7 @@ def answers(*lines: str) -> Any:
     return read
 
 
-def said_to(question: Question, *lines: str) -> tuple[bool | str, list[str]]:
+def said_to(question: Question, *lines: str) -> tuple[Any, list[str]]:
     said: list[str] = []
     return typed(question, say=said.append, read=answers(*lines)), said
 
@@ -92,6 +92,38 @@ def test_a_question_cannot_steer_the_terminal_or_grow_without_end() -> None:
     assert "\u202e" not in shown
     assert len(shown) < 5_000
     assert shown.endswith("  1. a b")
+
+
+PAY = Question("call pay(amount=5)?", approval=True, arguments={"amount": 5}, result="_output")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("yes", True),
+        ("{amount: 3}", {"amount": 3}),
+        ('{"_output": null}', {"_output": None}),
+        ("amount: 3", {"amount": 3}),
+        ("{amount", None),
+        ("3", None),
+        ("{}", None),
+        ("", None),
+    ],
+)
+def test_what_is_put_in_the_place_of_a_call_is_a_mapping(text: str, found: Any) -> None:
+    assert understood(PAY, text) == found
+    assert text == "yes" or understood(SURE, text) is None
+
+
+def test_what_may_be_put_in_the_place_of_a_call_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    prompts: list[str] = []
+
+    def read(prompt: str) -> str:
+        prompts.append(prompt)
+        return "{amount: 3}"
+
+    assert typed(PAY, read=read) == {"amount": 3}
+    assert prompts == ["yes, no, {amount: …} or {_output: …}: "]
 
 
 # --- in a cell ---
@@ -152,11 +184,11 @@ def test_a_notebook_that_nobody_looks_at_denies_and_says_so(headless: Kernel) ->
 # --- beside a run ---
 
 
-def click(question: Question, choose: Callable[[ask.Form], None]) -> bool | str:
+def click(question: Question, choose: Callable[[ask.Form], None]) -> Any:
     """What comes of clicking in the widgets of ``question``."""
 
-    async def clicked() -> bool | str:
-        answer: asyncio.Future[bool | str] = asyncio.get_running_loop().create_future()
+    async def clicked() -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         form = ask.Form(question, answer)
         choose(form)
         found = await answer
@@ -185,6 +217,18 @@ def test_only_the_first_click_counts() -> None:
 def test_an_approval_has_two_buttons() -> None:
     assert click(SURE, lambda form: row(form)[0].click()) is True
     assert click(SURE, lambda form: row(form)[1].click()) is False
+
+
+def test_what_is_put_in_the_place_of_a_call_is_written_beside_the_buttons() -> None:
+    def put(form: Any) -> None:
+        field, button = row(form)[2:]
+        field.value = "three"
+        button.click()
+        assert (field.value, field.placeholder) == ("", "please answer {amount: …} or {_output: …}")
+        field.value = "{amount: 3}"
+        button.click()
+
+    assert click(PAY, put) == {"amount": 3}
 
 
 def test_a_text_is_written_into_a_field_and_many_choices_are_a_list() -> None:

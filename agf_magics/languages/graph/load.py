@@ -100,6 +100,7 @@ class _Loading:
             over=lambda node: _limit(node, *limits[node]),
             rounds=config.get("recursion_limit") or ROUNDS,
             width=config["max_concurrency"],
+            written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
         )
         described: Name | None = given.get("description")
         return Flow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -56,6 +56,8 @@ class PlanAgenda:
         self.nodes = tuple(Node(turn.call.id, turn.number) for turn in self.turns)
         self.numbers = {node: number for number, node in enumerate(self.nodes)}
         self.fates: dict[int, Fate] = {}
+        self.changed: dict[int, Call] = {}
+        """Calls in whose place a person put other arguments, or a result: as they were made."""
         self.stored: set[int] = set()
 
     @cached_property
@@ -114,7 +116,17 @@ class PlanAgenda:
         return Fate("branch_not_taken", f"branch not taken: {expression} was not written")
 
     def enter(self, node: Node, frame: Frame) -> Frame:
-        return {**frame, "instance": self.turns[self.numbers[node]].instance}
+        number = self.numbers[node]
+        return {**frame, "instance": self.turns[number].instance, "turn": number}
+
+    def take(self, number: int, said: Mapping[str, Value]) -> None:
+        """What a person put in the place of a call."""
+        call = self.turns[number].call
+        self.changed[number] = replace(call, authored={**call.authored, **said})
+
+    def call(self, number: int) -> Call:
+        """A call as it was made."""
+        return self.changed.get(number) or self.turns[number].call
 
     def commit(self, held: Collection[Node]) -> Node | None:
         if not self.plan.ordered:
@@ -134,12 +146,12 @@ class PlanAgenda:
 
     def messages(self, number: int, turn: Turn, outcome: Outcome) -> Sequence[Mapping[str, Value]]:
         """What the end of a turn adds."""
-        call = turn.call
+        call = self.call(number)
         if outcome.status == "skipped":
             if number not in self.fates:  # nobody is left who could give it
                 self.fates[number] = Fate("upstream_failed", "upstream failed: what it reads never came")
             return ()
-        if outcome.error is not None and outcome.error.code == "step.denied":
+        if outcome.error is not None and outcome.error.code in ("step.denied", "step.instead"):
             self.fates[number] = _failed("cancelled", outcome.error)
             return ()
         if outcome.error is not None:
@@ -153,10 +165,12 @@ class PlanAgenda:
 
     def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
         """The Error messages, together, and the plan's own output."""
-        reported = [(self.turns[number], fate) for number, fate in sorted(self.fates.items()) if fate.reported]
-        frame = kept(
-            frame, *(error_message(turn.call, turn.instance, fate.diagnostic, fate.error) for turn, fate in reported)
+        reported = [(number, fate) for number, fate in sorted(self.fates.items()) if fate.reported]
+        told = (
+            error_message(self.call(number), self.turns[number].instance, fate.diagnostic, fate.error)
+            for number, fate in reported
         )
+        frame = kept(frame, *told)
         failures = [fate for _, fate in sorted(self.fates.items()) if fate.status in ("failed", "blocked", "cancelled")]
         frame = {**frame, "failures": tuple(failures), "notes": ()}
         if not self.plan.has_output or self.plan.lazy:

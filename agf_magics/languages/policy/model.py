@@ -66,9 +66,11 @@ def react(policy: Policy) -> tuple[Step, ...]:
     return (session_steps(session, id="react", word=word, label=model.text, span=span, target=RESULT),)
 
 
-def _permit(permits: Mapping[str, Permit]) -> Callable[[str, Mapping[str, Value]], str | None]:
-    def permit(tool: str, given: Mapping[str, Value]) -> str | None:
-        return permits[tool]({}, given) if tool in permits else None
+def _permit(
+    permits: Mapping[str, Permit],
+) -> Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None]:
+    def permit(tool: str, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
+        return permits[tool]({}, given, shown) if tool in permits else None
 
     return permit
 

@@ -14,8 +14,8 @@ from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain
 from .matchers import Condition, Keys, condition
 
-Permit = Callable[[Frame, Mapping[str, Value]], str | None]
-"""Given a frame and what a call is given: what a person must approve; None: nothing."""
+Permit = Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]
+"""Given a frame, what a call is given, and that as it may be shown: what a person must approve; None: nothing."""
 
 LONGEST = 500
 """Letters of a call's arguments that a question shows."""
@@ -37,11 +37,11 @@ def approval(node: Node | None, who: str, keys: Keys, problems: Diagnostics) -> 
     template = fields.get("message_template")
     text = template.text if isinstance(template, Scalar) else ""
 
-    def permit(frame: Frame, given: Mapping[str, Value]) -> str | None:
+    def permit(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
         # What an agent is given is handed with its prompt; a person is asked about the input.
-        handed = keys == "condition" and isinstance(given, dict) and given.get("alone") == "input"
-        sees = given["input"] if handed else given
-        if when is not None and when.evaluate(frame if keys == "condition" else dict(sees)) is None:
+        handed = keys == "condition" and isinstance(shown, dict) and shown.get("alone") == "input"
+        sees = shown["input"] if handed else shown
+        if when is not None and when.evaluate(frame if keys == "condition" else dict(given)) is None:
             return None
         asked = f"{who} with {_shown(sees)}"
         return f"{_filled(text, frame, sees)} ({asked})" if text else f"may {asked} run?"

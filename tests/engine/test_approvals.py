@@ -1,0 +1,133 @@
+"""Approvals, where runs last: what a person answered is kept and asked for once, what is secret is told to nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from tests.engine import kept
+
+PLAN = """\
+name: p
+confirm: [pay]
+calls:
+- {_tool: pay, amount: 5, _outputPath: †state.paid}
+- {_tool: flaky, of: †state.paid, _outputPath: †state.end}
+output: †state.end
+"""
+
+
+class World:
+    """A shop whose second call fails until it is mended."""
+
+    def __init__(self) -> None:
+        self.registry, self.paid, self.asked, self.broken = agf.Registry(), list[int](), list[Any](), True
+
+        @agf.tool(registry=self.registry, where="loop")
+        def pay(amount: int) -> int:
+            self.paid.append(amount)
+            return amount
+
+        @agf.tool(registry=self.registry, where="loop")
+        def flaky(of: int) -> int:
+            if self.broken:
+                raise OSError("no line")
+            return of
+
+        agf.define(PLAN, "plan", registry=self.registry)
+
+    def ask(self, answer: Any) -> Any:
+        def ask(question: Any) -> Any:
+            self.asked.append(question.text)
+            return answer
+
+        return ask
+
+
+@pytest.mark.parametrize(("answer", "paid", "end"), [({"amount": 3}, [3], 3), ({"_output": 9}, [], 9), (True, [5], 5)])
+def test_what_was_put_in_the_place_of_a_call_holds_when_the_run_is_taken_up(
+    tmp_path: Path, answer: Any, paid: list[int], end: int
+) -> None:
+    world = World()
+    with kept.journal_in(tmp_path):
+        failed = agf.run("p", registry=world.registry, ask=world.ask(answer), raises=False)
+        assert failed.status == "error"
+        world.broken = False
+        run = agf.resume(failed.run_id, registry=world.registry)
+    assert (run.output, world.paid, world.asked) == (end, paid, ["call pay(amount=5)?"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "paid"), [("yes", [5]), (True, [5]), ("{amount: 3}", [3]), ({"amount": 4}, [4]), ("amount: 2", [2])]
+)
+def test_a_call_that_nobody_approved_is_taken_up_with_an_answer(tmp_path: Path, answer: Any, paid: list[int]) -> None:
+    world = World()
+    world.broken = False
+    with kept.journal_in(tmp_path):
+        denied = agf.run("p", registry=world.registry, raises=False)
+        assert denied.error is not None
+        assert denied.error.code == "step.denied"
+        run = agf.resume(denied.run_id, registry=world.registry, answer=answer)
+    assert (run.output, world.paid) == (paid[0], paid)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [("no", "step.denied"), ("perhaps", "run.answer"), (3, "run.answer"), ({"n": 1}, "step.instead")],
+)
+def test_an_answer_that_does_not_do_calls_nothing(tmp_path: Path, answer: Any, code: str) -> None:
+    world = World()
+    with kept.journal_in(tmp_path):
+        denied = agf.run("p", registry=world.registry, raises=False)
+        run = agf.resume(denied.run_id, registry=world.registry, answer=answer, raises=False)
+    assert run.error is not None
+    assert (run.error.code, world.paid) == (code, [])
+
+
+def test_a_secret_that_a_person_gives_is_not_kept_and_asked_for_again(tmp_path: Path) -> None:
+    registry, given, fails = agf.Registry(), list[str](), [True]
+
+    @agf.tool(registry=registry, secret=["token"], where="loop")
+    def use(token: str, then: str) -> str:
+        given.append(token)
+        if fails[0]:
+            raise OSError("no line")
+        return "used"
+
+    graph = """\
+name: main
+state: {token: str, then: str, said: str}
+nodes:
+  ask: {type: interrupt, message: "Your token?", resume_key: token}
+  when: {type: interrupt, message: "When?", resume_key: then}
+  use: {type: tool, tool: use, variables: {token: "{state.token}", then: "{state.then}"}, state_key: said}
+edges: [{from: START, to: ask}, {from: ask, to: when}, {from: when, to: use}, {from: use, to: END}]
+"""
+    plan = "name: p\nconfirm: true\ncalls:\n- {_tool: use, token: †input.token, then: now, _outputPath: †state.said}\n"
+    agf.define(graph, "graph", registry=registry)
+    agf.define(plan, "plan", registry=registry)
+    asked: list[str] = []
+
+    def ask(question: Any) -> Any:
+        asked.append(question.text)
+        return (
+            {"token": "t0ken-of-ann"} if question.approval else "later" if "When" in question.text else "t0ken-of-ann"
+        )
+
+    for name in ("main", "p"):
+        with kept.journal_in(tmp_path / name) as path:
+            fails[0] = True
+            failed = agf.run(name, {"token": "t0ken-of-bob"} if name == "p" else None, registry=registry, ask=ask,
+                             raises=False)  # fmt: skip
+            kept.flush(path)
+            disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+            assert b"t0ken" not in disk
+            fails[0] = False
+            again = {"token": "t0ken-of-bob"} if name == "p" else None
+            assert agf.resume(failed.run_id, registry=registry, input=again, ask=ask).status == "ok"
+    assert given == ["t0ken-of-ann"] * 4
+    question = "call use(token=•••, then=now)?"
+    assert asked == ["Your token?", "When?", "Your token?", question, question]
