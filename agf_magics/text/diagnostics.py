@@ -87,6 +87,12 @@ def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str |
     return " ".join(parts) or None
 
 
+def meant(unknown: Iterable[str], known: Iterable[str]) -> set[str]:
+    """The known names that unknown ones stand for, it seems: a slip is told once, not again as what is missing."""
+    names = list(known)
+    return {near for word in unknown if (near := _near(word, names)) is not None}
+
+
 def nearest(word: str, choices: list[str], alike: float) -> str | None:
     """The choice most like ``word``, within the bound of what is `sparing`."""
     left = _left.get() or [COMPARED]

@@ -17,6 +17,8 @@ LONGEST_KEY = 1024
 """Of a key without '? ' before it; a rule of YAML's."""
 
 _BLANKS = " \t\r"
+_IN_FLOW = re.compile(r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?<=\S)\[[^][]*\][^,\[\]{}]*)[,}\]]""")
+"""A text with brackets in it, as a value between braces."""
 
 
 class Slip(NamedTuple):
@@ -156,12 +158,36 @@ def _flow(slip: Slip) -> Diagnostic:
             break
     if depth:
         return slip.told(slip.since, slip.since + 1, f"this {opening!r} is never closed", f"close it with {closing!r}")
+    if glued := _glued(slip, slip.at):
+        return glued
     if slip.letter == ":":
         begin, line = slip.line(slip.at)
         if slip.line(slip.since)[0] != begin and not re.search(r":\s", line[: slip.at - begin]):
             return slip.told(begin, slip.at, "a ',' is missing before this", "end the line above with ','")
         return slip.here("a second ':' makes a key of what should be one text", "quote a text that holds ': '")
     return slip.here("a ',' is missing before this", f"between the entries of {opening}{closing} stands a ','")
+
+
+def _glued(slip: Slip, stopped: int) -> Diagnostic | None:
+    """A bracket within a text between { } or [ ]: it begins a list of its own there, as in {a: rows[0]}."""
+    begin, line = slip.line(stopped)
+    for found in _IN_FLOW.finditer(line):
+        text = found[1].rstrip(_BLANKS)
+        start = begin + found.start(1)
+        end = start + len(text)
+        if start <= stopped <= end and not _quoted(line, start - begin):
+            hint = f"quote the text: {_between_quotes(text)}"
+            return slip.told(start, end, "a text that holds a bracket is quoted between { } and [ ]", hint)
+    return None
+
+
+def _quoted(line: str, at: int) -> bool:
+    """Whether a quote is open there."""
+    return line.count('"', 0, at) % 2 == 1 or line.count("'", 0, at) % 2 == 1
+
+
+def _between_quotes(text: str) -> str:
+    return f"'{text}'" if "'" not in text else f'"{text}"'
 
 
 def _content(slip: Slip) -> Diagnostic:
@@ -193,6 +219,8 @@ def _escape(slip: Slip) -> Diagnostic:
 
 def _sigil(slip: Slip) -> Diagnostic:
     letter = slip.text[slip.since : slip.since + 1]
+    if glued := _glued(slip, slip.since):
+        return glued
     hint = "quote the text" + ("; the entries of a list begin with '- '" if letter == "*" else "")
     return slip.told(slip.since, slip.since + 1, f"a text cannot begin with {letter!r}", hint)
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...flow.frame import Expr, Frame, Ref
 from ...flow.steps import Name
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostics, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics, meant, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
@@ -82,13 +82,15 @@ class Reader:
     def fields(self, kind: Kind, node: Fields, span: Span) -> dict[str, Any]:
         """Every key of ``node`` read as the table says; unknown and missing ones told."""
         given: dict[str, Any] = {}
-        for name in node.keys.keys() - kind.keys.keys():
+        unknown = node.keys.keys() - kind.keys.keys()
+        slips = meant(unknown, kind.keys)
+        for name in unknown:
             hint = suggest(name, kind.keys, f"the keys of {kind.name}")
             self.wrong("unknown-key", f"{name!r} is not supported in {kind.name}", node.keys[name].span, hint)
         for name, key in kind.keys.items():
             value = node.fields.get(name)
             if value is None:
-                if key.required:
+                if key.required and name not in slips:
                     self.wrong("missing-key", f"{kind.name} needs {name!r}", span, _example(key))
             elif isinstance(value, Scalar) and value.value is None and key.takes != "anything":
                 message = f"{name!r} is empty: it takes {TAKES[key.takes]}"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ...flow.frame import Expr
 from ...flow.steps import Name, OnError
-from ...text.diagnostics import DefinitionError, Diagnostics, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics, meant, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .r1 import R1, parse
@@ -60,13 +60,15 @@ class Reader:
 
     def fields(self, kind: Kind, node: Fields, here: Here) -> dict[str, Any]:
         """Every key of ``node`` read as the table says; unknown and missing ones told."""
-        for name in node.keys.keys() - kind.keys.keys():
+        unknown = node.keys.keys() - kind.keys.keys()
+        slips = meant(unknown, kind.keys)
+        for name in unknown:
             hint = suggest(name, kind.keys, f"the keys of {kind.name}")
             self.wrong("unknown-key", f"{kind.name} has no key {name!r}", node.keys[name].span, hint)
         for name, key in kind.keys.items():
             value = node.fields.get(name)
             if value is None:
-                if key.required:
+                if key.required and name not in slips:
                     self.wrong("missing-key", f"{kind.name} needs {name!r}", here.span, _example(key))
             elif not is_null(value):
                 here.given[name] = self.readers[key.takes](self, value, key, here)

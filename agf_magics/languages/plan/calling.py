@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...flow.steps import Name
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, suggest
+from ...text.diagnostics import DefinitionError, meant, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .calls import Call
@@ -44,15 +44,15 @@ class _Calling:
 
     def call(self) -> Call | None:
         node, reader = self.node, self.reader
-        for name in node.fields:
-            if name.startswith("_") and name not in CALL:
-                hint = suggest(name, CALL, "the keys of a call")
-                self.wrong("unknown-key", f"a call has no key {name!r}", node.keys[name].span, hint)
+        unknown = [name for name in node.fields if name.startswith("_") and name not in CALL]
+        for name in unknown:
+            hint = suggest(name, CALL, "the keys of a call")
+            self.wrong("unknown-key", f"a call has no key {name!r}", node.keys[name].span, hint)
         delegate = self.named("_delegate")
         activity = self.activity()
         tool = self.named("_tool") or delegate
         if tool is None:
-            if "_tool" not in node.fields:
+            if "_tool" not in node.fields and "_tool" not in meant(unknown, CALL):
                 slip = node.keys.get("tool")
                 hint = "what is not an argument begins with _: _tool: NAME" if slip else "_tool: NAME"
                 self.wrong("bad-call", "a call names its tool", slip.span if slip else self.place, hint)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ...flow.steps import Name
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostics, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics, meant, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .calling import is_nothing, read_call
@@ -255,6 +255,8 @@ class Reader:
 
     def calls(self, node: Fields) -> tuple[Call, ...]:
         listed = node.fields.get("calls")
+        if listed is None and "calls" in meant(node.fields.keys() - PLAN.keys(), PLAN):
+            return ()  # told as a key that no plan has
         if listed is None:
             span = next(iter(node.keys.values())).span if node.keys else node.span
             self.wrong("missing-key", "a plan needs 'calls'", span, "calls: [{_tool: fetch, _outputPath: †state.page}]")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -26,7 +25,6 @@ from .hints import KEYWORDS, OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for, schema_
 WHOLE = "the document"
 MAJOR = "1"
 """Of ``schema_version``: what is understood here (AMB-34)."""
-_PATH_IN_FLOW = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\.\[\](?:\.[A-Za-z0-9_]+)*")
 _POLICY, _WHOLE = "execution_policy", ("schema_version", "metadata")
 
 
@@ -45,7 +43,7 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
     """
     found = Diagnostics()
     nodes = documents(source, found, bounds)
-    problems.extend(_quote(finding) for finding in found)
+    problems.extend(found)
     if not nodes:
         if not found.errors:
             hint = "begin with schema_version:, with execution_policy:, or with id: and config:"
@@ -282,16 +280,3 @@ def _head(node: Node) -> Span:
     if isinstance(node, Fields) and node.keys:
         return next(iter(node.keys.values())).span
     return node.span
-
-
-def _quote(finding: Diagnostic) -> Diagnostic:
-    """AMB-26: between braces a path with ``.[]`` is no YAML unless it is quoted, which nobody guesses."""
-    if finding.code == "yaml.syntax" and finding.span is not None:
-        source, start, _ = finding.span
-        line = source.text.rfind("\n", 0, start) + 1
-        end = source.text.find("\n", start)
-        for found in _PATH_IN_FLOW.finditer(source.text, line, end if end >= 0 else len(source.text)):
-            if found.start() <= start <= found.end():
-                hint = f"between {{ }} and [ ] a path with .[] stands in quotes: '{found[0]}'"
-                return replace(finding, span=source.span(*found.span()), hint=hint)
-    return finding
