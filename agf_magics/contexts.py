@@ -54,8 +54,7 @@ class NamedContext(Sequence[Mapping[str, Value]]):
     def sources(self, reference: str, instance: str | None = None, at: int | None = None) -> tuple[int, ...]:
         """The messages that its value is put together from, oldest first, by their numbers."""
         log, expression = self._at(at), parse(Source("<reference>", reference).span())
-        used = {write.message for ref in references(expression) for write in log.used(ref, instance)}
-        return tuple(sorted(used))
+        return tuple(sorted({number for ref in references(expression) for number in log.used(ref, instance)}))
 
     def append(self, message: Mapping[str, Value]) -> None:
         """Say something more. Raises DefinitionError for what is no message, and while a run adds to it."""

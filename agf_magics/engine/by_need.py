@@ -93,13 +93,14 @@ class _Drain:
             outcome = await self.outcome(node, frame)
             self.running -= 1
             self.held[node] = outcome
+            self.agenda.come(node)
             self.settle()
             self.hire(group)
 
     def settle(self) -> None:
         """Store what may be stored, and ask those whom it concerns."""
         while self.held:
-            node = self.agenda.commit(self.held.keys())
+            node = self.agenda.next()
             if node is None and not self.running and not self.entered:
                 node = next(iter(self.held))  # nobody is left to wait for
             if node is None:

@@ -7,7 +7,7 @@ between siblings is not a check, it is the data structure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ..text.diagnostics import Diagnostic, StepError
@@ -150,8 +150,12 @@ class Agenda(Protocol):
         """The frame that the node's step sees."""
         ...
 
-    def commit(self, held: Collection[Node]) -> Node | None:
-        """Which of ``held``, in the order of their ends, is stored next; None: first another one must end."""
+    def come(self, node: Node) -> None:
+        """It has ended, and may be stored."""
+        ...
+
+    def next(self) -> Node | None:
+        """Which of those that have come is stored next; None: first another one must come."""
         ...
 
     def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:

@@ -88,11 +88,10 @@ def _references(log: Log) -> list[Reference]:
 def _row(log: Log, reference: Reference) -> tuple[str, str, str]:
     try:
         value = log.read(reference)
-        givers = log.used(reference)
+        numbers = log.used(reference)
     except AgfError as error:
         return line(str(reference), 100), line(error.diagnostic.message, 120), ""
-    numbers = dict.fromkeys(write.message for write in givers)
-    by = ", ".join(f"{number} {_by(log[number])}" for number in list(numbers)[-4:])
+    by = ", ".join(f"{number} {_by(log[number])}" for number in numbers[-4:])
     return line(str(reference), 100), _value(value), ("… " if len(numbers) > 4 else "") + by
 
 

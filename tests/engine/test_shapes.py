@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -149,6 +149,7 @@ class Needs:
         self.ordered = ordered
         self.nodes = tuple(Node(name) for name in needs)
         self.asked: Counter[Node] = Counter()
+        self.held: dict[Node, None] = {}
         self.stored: set[Node] = set()
 
     def feeds(self, node: Node) -> Sequence[Node]:
@@ -164,13 +165,17 @@ class Needs:
     def enter(self, node: Node, frame: Frame) -> Frame:
         return frame
 
-    def commit(self, held: Collection[Node]) -> Node | None:
+    def come(self, node: Node) -> None:
+        self.held[node] = None
+
+    def next(self) -> Node | None:
         if not self.ordered:
-            return next(iter(held))
+            return next(iter(self.held))
         first = next(node for node in self.nodes if node not in self.stored)
-        return first if first in held else None
+        return first if first in self.held else None
 
     def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
+        self.held.pop(node, None)
         self.stored.add(node)
         return {**frame, "out": [*frame.get("out", ()), f"{node.step} {outcome.status}"], node.step: outcome.value}
 
@@ -329,7 +334,7 @@ def test_a_call_that_must_be_approved_is_made_only_then(says: bool | None, statu
         return says
 
     tools = Tools(pay=lambda amount: amount)
-    step = call("s", "pay", lambda frame: {"amount": 5}, permit=lambda frame, given, shown: f"pay {given['amount']}?")
+    step = call("s", "pay", lambda frame: {"amount": 5}, permit=lambda frame, given: f"pay {given['amount']}?")
     run = tools.run(step, ask=ask if says is not None else None)
     assert (run.status, len(tools.calls)) == (status, int(says is True))
     assert asked == ([] if says is None else ["pay 5?"])

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.frame import Given
+from agf_magics.flow.frame import Given, Outcome
 from agf_magics.flow.steps import Dag, Name
 from agf_magics.languages.plan.calls import Call
 from agf_magics.languages.plan.destinations import Destination, overlap
 from agf_magics.languages.plan.needs import Turn
 from agf_magics.languages.plan.order import Order
+from tests.counting import instructions, work
 
 PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
 
@@ -31,30 +33,46 @@ def test_next_is_whom_nobody_before_writes_over(writes: list[Any], data: st.Data
     turns = [turn(i, path, instance) for i, (path, instance) in enumerate(writes)]
     ranks = data.draw(st.permutations(range(len(turns))))
     stored: set[int] = set()
-    order = Order(turns, ranks, stored)
-    for ended in data.draw(st.permutations(range(len(turns)))):
-        for number in set(range(len(turns))) - stored:
+    order = Order(turns, ranks)
+    while len(stored) < len(turns):
+        waiting = sorted(set(range(len(turns))) - stored)
+        for number in waiting:
             path, instance = writes[number]
             before = [n for n, (other, whose) in enumerate(writes)
                       if whose == instance and overlap(path, other) and ranks[n] < ranks[number]]  # fmt: skip
             assert order.is_next(number) == set(before).issubset(stored)
-        stored.add(ended)
+        following = data.draw(st.sampled_from([number for number in waiting if order.is_next(number)]))
+        order.stored(following)
+        stored.add(following)
 
 
-def test_who_was_stored_is_passed_over_once() -> None:
-    class Stored(set[int]):
-        asked = 0
+@given(st.lists(PATHS, min_size=1, max_size=8), st.data())
+def test_of_those_that_have_come_the_first_is_stored_whom_nobody_before_writes_over(
+    paths: list[Any], data: st.DataObject
+) -> None:
+    order = Order([turn(i, path) for i, path in enumerate(paths)], range(len(paths)))
+    held: list[int] = []
+    for ended in data.draw(st.permutations(range(len(paths)))):
+        order.come(ended)
+        held.append(ended)
+        while (found := order.next()) is not None:
+            assert found == next(number for number in held if order.is_next(number))
+            held.remove(found)
+            order.stored(found)
+        assert not any(map(order.is_next, held))
+    assert not held
 
-        def __contains__(self, number: object) -> bool:
-            self.asked += 1
-            return super().__contains__(number)
 
-    stored = Stored()
-    order = Order([turn(i, ("list",)) for i in range(1_000)], range(1_000), stored)
-    for number in range(1_000):
-        assert order.is_next(number)
-        stored.add(number)
-    assert stored.asked < 5 * 1_000
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_thousand_calls_that_write_one_place_cost_what_they_are(backwards: bool) -> None:
+    def act(count: int) -> None:
+        order = Order([turn(i, ("list",)) for i in range(count)], range(count))
+        for number in reversed(range(count)) if backwards else range(count):
+            order.come(number)
+            while (found := order.next()) is not None:
+                order.stored(found)
+
+    assert work(lambda: act(2_000)) < 4 * work(lambda: act(500)) * 1.5
 
 
 def test_an_end_of_a_plan_concerns_those_who_read_what_it_wrote() -> None:
@@ -66,5 +84,34 @@ def test_an_end_of_a_plan_concerns_those_who_read_what_it_wrote() -> None:
     assert isinstance(dag, Dag)
     frame = flow.start(Given())
     agenda = dag.open(frame)
-    assert [len(agenda.feeds(node)) for node in agenda.nodes] == [*[1] * 199, 0]
     assert [agenda.ready(node, frame, {}) for node in agenda.nodes] == ["go", *["wait"] * 199]
+    for node, after in zip(agenda.nodes, (*agenda.nodes[1:], None), strict=True):
+        frame = agenda.store(node, frame, Outcome(1))
+        assert agenda.feeds(node) == ([after] if after else [])
+
+
+def test_who_is_stored_out_of_turn_frees_those_behind_it_when_its_turn_would_have_come() -> None:
+    order = Order([turn(i, ("list",)) for i in range(4)], range(4))
+    for number in (2, 3):
+        order.come(number)
+    assert order.next() is None
+    order.stored(2)  # nobody is left to wait for
+    order.stored(0)
+    assert order.next() is None
+    order.stored(1)
+    assert order.next() == 3
+
+
+@pytest.mark.parametrize("reads", ["", ", n: †state.mine%d"])
+def test_thousands_of_calls_that_write_one_place_are_looked_at_once_each(reads: str) -> None:
+    """Whether they race is told without comparing each with each."""
+
+    def act(count: int) -> None:
+        line = f"- {{_tool: same{reads}, _outputPath: '†state.all && †state.mine%d', _outputMethod: push}}\n"
+        calls = "".join(line % ((i, i + 1) if reads else (i + 1,)) for i in range(count))
+        found = agf.load(f"state: {{mine0: 1}}\ncalls:\n{calls}", "plan").warnings
+        assert len(found) == (0 if reads else count - 1)
+
+    act(3)
+    small, large = (instructions(lambda count=count: act(count), "languages/plan") for count in (100, 400))
+    assert large < 4 * small * 1.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -14,8 +14,9 @@ from ...text.diagnostics import Diagnostic, StepError
 from .calls import Call, Template, fill, reader
 from .ends import error_message, fault, results
 from .log import Log
-from .needs import Need, Needs, Turn, Verdict, exists, turns, verdict
-from .order import Order
+from .messages import Told, said
+from .needs import Need, Needs, Turn, Verdict, exists, needs_of, verdict
+from .order import Arrivals, Order
 from .reference import Expression, Reference, references
 
 
@@ -24,6 +25,8 @@ class Plan:
     """What a document says, beside its calls' steps."""
 
     calls: tuple[Call, ...]
+    needs: Needs
+    """What its calls need of each other by the text alone, where there are no instances."""
     output: Template = None
     has_output: bool = False
     lazy: bool = False
@@ -51,56 +54,62 @@ class PlanAgenda:
 
     def __init__(self, plan: Plan, log: Log) -> None:
         self.plan = plan
-        self.turns = turns(plan.calls, log)
-        self.needs = Needs(self.turns, log)
-        self.nodes = tuple(Node(turn.call.id, turn.number) for turn in self.turns)
-        self.numbers = {node: number for number, node in enumerate(self.nodes)}
+        self.needs = needs_of(plan.calls, log, plan.needs)
+        self.turns, self.nodes, self.numbers = self.needs.turns, self.needs.nodes, self.needs.numbers
+        self.awaited = self.needs.awaited.copy()
+        """How many each need still waits for, by its slot."""
         self.fates: dict[int, Fate] = {}
         self.changed: dict[int, Call] = {}
         """Calls in whose place a person put other arguments, or a result: as they were made."""
         self.stored: set[int] = set()
 
     @cached_property
-    def order(self) -> Order:
-        return Order(self.turns, self.needs.ranks(), self.stored)
+    def order(self) -> Arrivals | Order:
+        return Order(self.turns, self.needs.ranks) if self.plan.ordered else Arrivals()
 
     def refusals(self) -> tuple[Diagnostic, ...]:
         """What forbids it to run in this context."""
-        circle = self.needs.cycle()
+        circle = self.needs.cycle
         return () if circle is None else (in_circle(self.needs, circle),)
 
     def feeds(self, node: Node) -> Sequence[Node]:
-        return [self.nodes[number] for number in sorted(self.needs.feeds[self.numbers[node]])]
+        """Those of whom no need waits any more for whom it has to."""
+        concerned = self.needs.feeds[self.numbers[node]]
+        return [self.nodes[reader] for slot, reader in concerned if not self.awaited[slot]]
 
     def ready(self, node: Node, frame: Frame, ended: Mapping[Node, Outcome]) -> Ready:
         number = self.numbers[node]
-        turn = self.turns[number]
         if self.plan.lazy:
             return self.skip(number, Fate("lazy", "the plan is lazy: nothing is called"))
-        look: dict[Reference, Verdict] = {
-            ref: self.look(number, ref, need, frame["log"], ended) for ref, need in self.needs.needs[number].items()
-        }
-        said = [(one, verdict(one, look)) for one in turn.call.expressions]
-        for one, what in said:
-            if what == "never":
-                return self.skip(number, self.why(number, one, look))
-        return "wait" if any(what == "wait" for _, what in said) else "go"
+        needs, log = self.needs.needs[number], frame["log"]
 
-    def look(self, number: int, reference: Reference, need: Need, log: Log, ended: Mapping[Node, Outcome]) -> Verdict:
-        if any(self.nodes[writer] not in ended for writer in need.awaited):
+        def look(reference: Reference) -> Verdict:
+            return self.look(number, reference, needs[reference], log)
+
+        answer: Ready = "go"
+        for one in self.turns[number].call.expressions:
+            found = verdict(one, look)
+            if found == "never":
+                return self.skip(number, self.why(number, one, look))
+            if found == "wait":
+                answer = "wait"
+        return answer
+
+    def look(self, number: int, reference: Reference, need: Need, log: Log) -> Verdict:
+        if self.awaited[need.slot]:
             return "wait"
         if exists(reference, log, self.turns[number].instance):
             return "go"
-        coming = (writer for writer in need.others if self.nodes[writer] not in ended)
+        coming = (writer for writer in need.others if writer not in self.stored)
         return "wait" if any(not self.needs.follows(writer, number) for writer in coming) else "never"
 
     def skip(self, number: int, fate: Fate) -> Skip:
         self.fates[number] = fate
         return Skip(fate.why)
 
-    def why(self, number: int, expression: Expression, look: Mapping[Reference, Verdict]) -> Fate:
+    def why(self, number: int, expression: Expression, look: Callable[[Reference], Verdict]) -> Fate:
         """Why an expression is never found: nobody writes it, who should have failed, or another branch was taken."""
-        missing = [ref for ref in references(expression) if look[ref] == "never"]
+        missing = [ref for ref in references(expression) if look(ref) == "never"]
         span = missing[0].span if missing else None
         writers = [
             w for ref in missing for need in [self.needs.needs[number][ref]] for w in (*need.awaited, *need.others)
@@ -128,23 +137,27 @@ class PlanAgenda:
         """A call as it was made."""
         return self.changed.get(number) or self.turns[number].call
 
-    def commit(self, held: Collection[Node]) -> Node | None:
-        if not self.plan.ordered:
-            return next(iter(held))
-        return next((node for node in held if self.order.is_next(self.numbers[node])), None)
+    def come(self, node: Node) -> None:
+        self.order.come(self.numbers[node])
+
+    def next(self) -> Node | None:
+        number = self.order.next()
+        return None if number is None else self.nodes[number]
 
     def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
         number = self.numbers[node]
         turn = self.turns[number]
         self.stored.add(number)
+        self.order.stored(number)
+        for slot in self.needs.awaiting[number]:
+            self.awaited[slot] -= 1
         try:
-            messages = self.messages(number, turn, outcome)
+            return kept(frame, self.messages(number, turn, outcome))
         except StepError as error:  # what the tool returned cannot be kept
             self.fates[number] = _failed("failed", error)
-            messages = ()
-        return kept(frame, *messages)
+            return frame
 
-    def messages(self, number: int, turn: Turn, outcome: Outcome) -> Sequence[Mapping[str, Value]]:
+    def messages(self, number: int, turn: Turn, outcome: Outcome) -> Sequence[Told]:
         """What the end of a turn adds."""
         call = self.call(number)
         if outcome.status == "skipped":
@@ -166,11 +179,11 @@ class PlanAgenda:
     def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
         """The Error messages, together, and the plan's own output."""
         reported = [(number, fate) for number, fate in sorted(self.fates.items()) if fate.reported]
-        told = (
+        told = [
             error_message(self.call(number), self.turns[number].instance, fate.diagnostic, fate.error)
             for number, fate in reported
-        )
-        frame = kept(frame, *told)
+        ]
+        frame = kept(frame, [(message, said(message)) for message in told])
         failures = [fate for _, fate in sorted(self.fates.items()) if fate.status in ("failed", "blocked", "cancelled")]
         frame = {**frame, "failures": tuple(failures), "notes": ()}
         if not self.plan.has_output or self.plan.lazy:
@@ -183,19 +196,20 @@ class PlanAgenda:
                 "plan.no-output", f"the plan has no output: {found.message}", found.span, found.hint, "warning"
             )
             return {**frame, "notes": (note,)}
-        return {**kept(frame, {"type": "data", "kind": "output", "data": output}), "output": output}
+        message = {"type": "data", "kind": "output", "data": output}
+        return {**kept(frame, [(message, said(message))]), "output": output}
 
 
 def _failed(status: str, error: StepError) -> Fate:
     return Fate(status, error.diagnostic.message, error.diagnostic, error)
 
 
-def kept(frame: Frame, *messages: Mapping[str, Value]) -> Frame:
+def kept(frame: Frame, messages: Sequence[Told]) -> Frame:
     """The frame with ``messages`` at the end of its log; its named context is told at once, so that a run that is
     stopped has lost nothing."""
     if not messages:
         return frame
-    log: Log = frame["log"].append(*messages)
+    log: Log = frame["log"].told(messages)
     context: Any = frame["context"]
     if context is not None:
         context.log = log

@@ -11,15 +11,13 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from .calls import Call
 from .destinations import Destination
-from .messages import METHODS, Branch, as_message, nested
+from .messages import METHODS, Branch, Said, Told, Writing, as_message, nested, said
 
 LONGEST = 10_000
 """Letters of an exception's text that a message keeps."""
 
 
-def results(
-    call: Call, instance: str | None, chosen: Sequence[Destination] | None, value: Value
-) -> Sequence[Mapping[str, Value]]:
+def results(call: Call, instance: str | None, chosen: Sequence[Destination] | None, value: Value) -> Sequence[Told]:
     """The messages for what a call gave; ``chosen``: where it goes, None where the value itself may say.
 
     Raises StepError for a choice that the call does not have, and for a message with an unknown method.
@@ -29,9 +27,20 @@ def results(
     if isinstance(value, Branch):
         chosen, value = _alternative(call, value), value.value
     elif chosen is None and (message := as_message(value)) is not None:
-        return [_returned(call, instance, message)]
-    data = [(one, nested(one.path, value)) for one in (chosen if chosen is not None else call.alternatives[0])]
-    return [_message(call, instance, one.kind, inner, call.method) for one, inner in data]
+        returned = _returned(call, instance, message)
+        return [(returned, said(returned))]
+    if chosen is None:
+        # What such a message says needs no looking: the first alternative is the one that it is read by.
+        method = call.method or "set"
+        return [
+            (
+                _message(call, instance, kind, nested(path, value), call.method),
+                Said(kind, instance, (Writing(path, method, value),)),
+            )
+            for kind, path in call.alternatives[0]
+        ]
+    made = [_message(call, instance, one.kind, nested(one.path, value), call.method) for one in chosen]
+    return [(message, said(message)) for message in made]
 
 
 def error_message(
@@ -68,15 +77,17 @@ def _at(second: int) -> str:
 
 
 def _message(call: Call, instance: str | None, kind: str, data: Value, method: Value) -> dict[str, Value]:
-    return {
-        "type": "data",
-        **({"kind": kind} if kind != "data" else {}),
-        **({"_instance": instance} if instance is not None else {}),
-        "data": data,
-        "_call": call.kept(instance),
-        **({"_outputMethod": method} if method is not None else {}),
-        "_date": now(),
-    }
+    made: dict[str, Value] = {"type": "data"}
+    if kind != "data":
+        made["kind"] = kind
+    if instance is not None:
+        made["_instance"] = instance
+    made["data"] = data
+    made["_call"] = call.kept(instance)
+    if method is not None:
+        made["_outputMethod"] = method
+    made["_date"] = now()
+    return made
 
 
 def _returned(call: Call, instance: str | None, message: Mapping[str, Value]) -> dict[str, Value]:

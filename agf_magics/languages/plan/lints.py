@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...text.diagnostics import Diagnostic, suggest
+from ...text.diagnostics import Diagnostic, Severity, suggest
 from .calls import Call, expressions
 from .document import Document
 from .needs import Needs, exists
+from .order import Place, above, places
 from .reference import Reference, is_mixed, references
 
 SUGGESTED = 20
@@ -70,23 +71,40 @@ def _unwritten(needs: Needs) -> Iterator[Diagnostic]:
 
 def _races(needs: Needs) -> Iterator[Diagnostic]:
     """G11: which of two writes is the last depends on which call ends last."""
-    if needs.cycle() is not None:
+    if needs.cycle is not None:
         return
-    before: list[int] = [0] * len(needs.turns)
-    """Whom each one surely comes after, a bit each."""
-    for number in sorted(range(len(needs.turns)), key=needs.ranks().__getitem__):
+    in_turn = sorted(range(len(needs.turns)), key=needs.ranks.__getitem__)
+    apart = [0] * len(needs.turns)
+    """Whom each one surely comes after or before, a bit each: so ten thousand calls are looked at once each."""
+    for number in in_turn:
         for other in needs.after[number]:
-            before[number] |= before[other] | 1 << other
+            apart[number] |= apart[other] | 1 << other
+    behind = [0] * len(needs.turns)
+    for number in reversed(in_turn):
+        for other in needs.after[number]:
+            behind[other] |= behind[number] | 1 << number
+        apart[number] |= behind[number]
+    at: dict[Place, int] = {}
+    inside: dict[Place, int] = {}
     for number, turn in enumerate(needs.turns):
-        call = turn.call
-        for other in needs.overlapping(number):
-            if other > number or before[number] >> other & 1 or before[other] >> number & 1:
-                continue
-            first = needs.turns[other].call
-            pushes = call.method == first.method == "push"
-            message = f"{call.id} and {first.id} write to one place, in the order in which they end"
-            related = (("the other one", first.path_span),) if first.path_span else ()
-            hint = "ordered: true keeps the order of the list"
-            found = Diagnostic("plan.race", message, call.path_span, hint, "warning", related)
-            yield replace(found, severity="note") if pushes else found
-            break
+        rivals = 0
+        for place in places(turn):
+            rivals |= inside.get(place, 0)
+            for each in above(place):
+                rivals |= at.get(each, 0)
+        rivals &= ~apart[number]
+        if rivals:
+            yield _race(turn.call, needs.turns[(rivals & -rivals).bit_length() - 1].call)
+        for place in places(turn):
+            at[place] = at.get(place, 0) | 1 << number
+            for each in (*above(place), place):
+                inside[each] = inside.get(each, 0) | 1 << number
+
+
+def _race(call: Call, first: Call) -> Diagnostic:
+    message = f"{call.id} and {first.id} write to one place, in the order in which they end"
+    related = (("the other one", first.path_span),) if first.path_span else ()
+    hint = "ordered: true keeps the order of the list"
+    pushes = call.method == first.method == "push"
+    severity: Severity = "note" if pushes else "warning"
+    return Diagnostic("plan.race", message, call.path_span, hint, severity, related)

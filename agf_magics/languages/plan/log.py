@@ -9,32 +9,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
-from ...text.source import Span
 from .lines import lost_in
-from .messages import SEEKING, Writing, said
+from .messages import SOUGHT, Said, Told, Writing, said
 from .paths import Paths
 from .reference import EVERY, MISSING, Reference, is_index
 from .replay import Conflict, replay, walk
 
 
-class Write(NamedTuple):
-    """A write, and the message it is of."""
-
-    message: int
-    """Where the message stands in the log."""
-    kind: str
-    instance: str | None
-    writing: Writing
-
-
 class _Index:
     """What all views of one log share. It only ever grows."""
 
-    __slots__ = ("instances", "layers", "loses", "messages", "seeks", "writes")
+    __slots__ = ("instances", "layers", "loses", "messages", "seeks", "writings", "wrote")
 
     def __init__(self, loses: bool) -> None:
         self.loses = loses
@@ -42,22 +31,28 @@ class _Index:
         self.seeks = False
         """Whether some message pushes without saying where."""
         self.messages: list[Mapping[str, Value]] = []
-        self.writes: list[Write] = []
+        self.writings: list[Writing] = []
+        self.wrote: list[int] = []
+        """Of each of them the message it is of: where that stands in the log."""
         self.layers: dict[tuple[str, str | None], Paths] = {}
         self.instances: dict[str, int] = {}
         """Each instance, with the number of the write that first told of it."""
 
-    def append(self, message: Mapping[str, Value]) -> None:
-        found = said(message)
-        for writing in found.writings if found else ():
-            assert found is not None
-            number = len(self.writes)
-            if found.instance is not None:
-                self.instances.setdefault(found.instance, number)
-            layer = self.layers.setdefault((found.kind, found.instance), Paths())
-            layer.add(writing.path, number, writing.covers)
-            self.seeks = self.seeks or writing.method in SEEKING.values()
-            self.writes.append(Write(len(self.messages), found.kind, found.instance, writing))
+    def append(self, message: Mapping[str, Value], found: Said | None) -> None:
+        """``found``: what it says."""
+        if found is not None:
+            kind, instance, writings = found
+            first = len(self.writings)
+            layer = self.layers.get((kind, instance))
+            if layer is None:
+                layer = self.layers[kind, instance] = Paths(first)
+            if instance is not None:
+                self.instances.setdefault(instance, first)
+            for number, writing in enumerate(writings, first):
+                layer.add(writing.path, number, writing.covers)
+                self.seeks = self.seeks or writing.method in SOUGHT
+                self.writings.append(writing)
+                self.wrote.append(len(self.messages))
         self.messages.append(message)
 
 
@@ -70,26 +65,29 @@ class Log(Sequence[Mapping[str, Value]]):
         """``loses``: the messages were saved as text, and what was no JSON in them is lost."""
         self._index = _Index(loses)
         for message in messages:
-            self._index.append(message)
-        self._messages, self._writes = len(self._index.messages), len(self._index.writes)
+            self._index.append(message, said(message))
+        self._messages, self._writes = len(self._index.messages), len(self._index.writings)
 
     def append(self, *messages: Mapping[str, Value]) -> Log:
         """This log with ``messages`` at its end, which nobody may change any more."""
+        return self.told([(message, said(message)) for message in messages])
+
+    def told(self, messages: Sequence[Told]) -> Log:
+        """The same where it is known what each of them says."""
         index = self._index
         if len(index.messages) != self._messages:  # somebody went on from here already: this one goes its own way
-            return Log([*self, *messages], loses=index.loses)
-        for message in messages:
-            index.append(message)
+            return Log([*self, *(message for message, _ in messages)], loses=index.loses)
+        for message, says in messages:
+            index.append(message, says)
         later = Log.__new__(Log)
-        later._index, later._messages, later._writes = index, len(index.messages), len(index.writes)
+        later._index, later._messages, later._writes = index, len(index.messages), len(index.writings)
         return later
 
     def until(self, count: int) -> Log:
         """The log as it was when it had ``count`` messages."""
         view = Log.__new__(Log)
-        writes = self._index.writes
         view._index, view._messages = self._index, max(0, min(count, self._messages))
-        view._writes = bisect_left(writes, view._messages, hi=self._writes, key=lambda write: write.message)
+        view._writes = bisect_left(self._index.wrote, view._messages, hi=self._writes)
         return view
 
     def __len__(self) -> int:
@@ -130,20 +128,20 @@ class Log(Sequence[Mapping[str, Value]]):
 
         Raises StepError: ``plan.type-conflict``, ``plan.unknown-method``.
         """
-        kind, path = reference.kind, reference.path
         if reference.instance == EVERY:
-            found = [self._read(kind, path, each, reference.span) for each in self.instances]
+            found = [self._read(reference, each) for each in self.instances]
             return [value for value in found if value is not MISSING] or MISSING
-        return self._read(kind, path, reference.instance or instance, reference.span)
+        return self._read(reference, reference.instance or instance)
 
-    def used(self, reference: Reference, instance: str | None = None) -> tuple[Write, ...]:
-        """The writes that a reading of ``reference`` goes by, in the order in which they are applied."""
+    def used(self, reference: Reference, instance: str | None = None) -> tuple[int, ...]:
+        """The messages that a reading of ``reference`` goes by, by their numbers, in the order in which they count."""
         path = self._whole(reference.kind, reference.path, reference.instance or instance)
-        return self._collected(reference.kind, path, reference.instance or instance)
+        numbers, _ = self._collected(reference.kind, path, reference.instance or instance)
+        return tuple(dict.fromkeys(map(self._index.wrote.__getitem__, numbers)))
 
-    def _read(self, kind: str, path: tuple[str, ...], instance: str | None, span: Span | None) -> Value:
+    def _read(self, reference: Reference, instance: str | None) -> Value:
         try:
-            value = self._value(kind, path, instance)
+            value = self._value(reference, instance)
         except Conflict as conflict:
             code, why = conflict.code, str(conflict)
         else:
@@ -151,51 +149,57 @@ class Log(Sequence[Mapping[str, Value]]):
             if lost is None:
                 return value
             code, why = "plan.lost", f"when it was saved, {lost} was no JSON"
-        raise StepError(Diagnostic(code, f"{Reference(kind, path)} cannot be read: {why}", span))
+        whose = Reference(reference.kind, reference.path)
+        raise StepError(Diagnostic(code, f"{whose} cannot be read: {why}", reference.span))
 
-    def _value(self, kind: str, path: tuple[str, ...], instance: str | None) -> Value:
+    def _value(self, reference: Reference, instance: str | None) -> Value:
         """Raises Conflict."""
-        writes = self._collected(kind, path, instance)
-        if len(writes) == 1:  # nearly always: the call that wrote it did so once
-            only = writes[0].writing
-            if only.covers and len(only.path) <= len(path) and not any(map(is_index, path)):
-                return walk(only.value, path[len(only.path) :])
+        kind, path, writings = reference.kind, reference.path, self._index.writings
+        numbers, covered = self._collected(kind, path, instance)
+        if covered and len(numbers) == 1 and not reference.counts:  # nearly always: the call that wrote it did so once
+            only = writings[numbers[0]]
+            return walk(only.value, path[len(only.path) :])
         whole = self._whole(kind, path, instance)
-        writes = writes if whole == path else self._collected(kind, whole, instance)
-        return walk(replay(write.writing for write in writes), path)
+        if whole != path:
+            numbers, _ = self._collected(kind, whole, instance)
+        return walk(replay(map(writings.__getitem__, numbers)), path)
 
     def _whole(self, kind: str, path: tuple[str, ...], instance: str | None) -> tuple[str, ...]:
         """The part of ``path`` that must be put together to know all of it: a list is known as a whole only, and where
         a push without a path goes depends on everything around it."""
-        if self._index.seeks:
-            above = self._collected(kind, path, instance, below=False)
-            if any(write.writing.method in SEEKING.values() for write in above):
-                return ()
+        if self._index.seeks and any(writing.method in SOUGHT for writing in self._above(kind, path, instance)):
+            return ()
         for depth, segment in enumerate(path):
-            if is_index(segment) and self._may_be_list(kind, path[:depth], instance):
+            if is_index(segment) and any(
+                _lists(writing, path[:depth]) for writing in self._above(kind, path[:depth], instance)
+            ):
                 return path[:depth]
         return path
 
-    def _may_be_list(self, kind: str, path: tuple[str, ...], instance: str | None) -> bool:
-        above = self._collected(kind, path, instance, below=False)
-        return any(_lists(write.writing, path) for write in above)
+    def _above(self, kind: str, path: tuple[str, ...], instance: str | None) -> Iterator[Writing]:
+        """The writes at ``path`` and above it that count for it."""
+        numbers, _ = self._collected(kind, path, instance, below=False)
+        return map(self._index.writings.__getitem__, numbers)
 
     def _collected(
         self, kind: str, path: tuple[str, ...], instance: str | None, below: bool = True
-    ) -> tuple[Write, ...]:
-        """The writes that count for ``path``, oldest first, an instance's own on top of everybody's."""
+    ) -> tuple[list[int], bool]:
+        """The writes that count for ``path``, oldest first, an instance's own on top of everybody's; and whether one of
+        them covers it."""
+        layers = self._index.layers
         own: list[int] = []
-        layers, stopped = self._index.layers, False
         if instance is not None and (layer := layers.get((kind, instance))):
             own, stopped = layer.newest(path, self._writes, below)
-        shared: list[int] = []
-        if not stopped and (layer := layers.get((kind, None))):
-            shared, _ = layer.newest(path, self._writes, below)
-        return tuple(self._index.writes[number] for number in (*shared, *own))
+            if stopped:
+                return own, True
+        if layer := layers.get((kind, None)):
+            shared, stopped = layer.newest(path, self._writes, below)
+            return (shared + own if own else shared), stopped
+        return own, False
 
 
 def _lists(writing: Writing, path: tuple[str, ...]) -> bool:
     """Whether a write above ``path`` or at it may make a list there."""
-    if writing.method in ("push", "concat", *SEEKING.values()):
+    if writing.method in ("push", "concat", *SOUGHT):
         return True
     return type(walk(writing.value, path[len(writing.path) :])) is list

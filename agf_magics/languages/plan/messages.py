@@ -22,6 +22,7 @@ PATCH: Final = "patch"
 """A leaf of a plain message: like ``set``, but what stands in its way gives way, a list too."""
 SEEKING: Final = {"push": "seek push", "concat": "seek concat"}
 """Of a message without a path: where it goes shows when it is read."""
+SOUGHT: Final = frozenset(SEEKING.values())
 
 HIDDEN: Final = ("_call", "_date", "_outputMethod")
 """What a model that is shown a context does not see."""
@@ -86,6 +87,10 @@ class Said(NamedTuple):
     kind: str
     instance: str | None
     writings: tuple[Writing, ...]
+
+
+Told = tuple[Mapping[str, Value], Said | None]
+"""A message, and what it says."""
 
 
 def said(message: Mapping[str, Any]) -> Said | None:

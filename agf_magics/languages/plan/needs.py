@@ -6,9 +6,11 @@ there already; else for those listed after it. So a draft may be revised in plac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Literal, NamedTuple
 
+from ...flow.frame import Node
 from ...flow.values import Value
 from ...text.diagnostics import StepError
 from .calls import Call
@@ -32,32 +34,50 @@ class Turn(NamedTuple):
 class Need(NamedTuple):
     """Whom a reference waits for, by their numbers."""
 
+    slot: int
+    """Its own number among the needs of all turns."""
     awaited: tuple[int, ...]
     others: tuple[int, ...]
     """Who else writes what it reads."""
 
 
 class Needs:
-    """What the turns of a plan need of each other. A turn is known by its number."""
+    """What the turns of a plan need of each other. A turn is known by its number. Nothing in it changes: runs share it
+    whose contexts are alike in what it hangs on (`fits`)."""
 
     def __init__(self, turns: Sequence[Turn], log: Log) -> None:
         self.turns = turns
         self.log = log
+        self.nodes = tuple(Node(turn.call.id, turn.number) for turn in turns)
+        self.numbers = {node: number for number, node in enumerate(self.nodes)}
         self.layers: dict[tuple[str, str | None], Paths] = {}
         for number, turn in enumerate(turns):
             for kind, path in turn.call.destinations:
-                self.layers.setdefault((kind, turn.instance), Paths()).add(path, number)
+                self.layers.setdefault((kind, turn.instance), Paths(number)).add(path, number)
         self.needs: list[dict[Reference, Need]] = []
+        self.awaited: list[int] = []
+        """How many each need waits for, by its slot."""
+        self.hangs: list[tuple[int, Reference, bool]] = []
+        """What needs hang on beside the turns: whether a reference is found in the log."""
         self.after: list[set[int]] = [set() for _ in turns]
         """Whom each one waits for."""
-        self.feeds: list[set[int]] = [set() for _ in turns]
-        """Whom the end of each one may concern."""
+        self.awaiting: list[list[int]] = [[] for _ in turns]
+        """The slots of the needs that wait for each one."""
+        self.feeds: list[list[tuple[int, int]]] = [[] for _ in turns]
+        """The needs that the end of each one may concern: the slot and the number of the reader, who come in order."""
         for number, turn in enumerate(turns):
-            self.needs.append({ref: self.need(number, ref) for one in turn.call.expressions for ref in references(one)})
-            for need in self.needs[number].values():
-                self.after[number].update(need.awaited)
-                for writer in (*need.awaited, *need.others):
-                    self.feeds[writer].add(number)
+            read = dict.fromkeys(ref for one in turn.call.expressions for ref in references(one))
+            self.needs.append({ref: self.need(number, ref) for ref in read})
+            for slot, awaited, others in self.needs[number].values():
+                self.after[number].update(awaited)
+                for writer in awaited:
+                    self.awaiting[writer].append(slot)
+                for writer in (*awaited, *others):
+                    self.feeds[writer].append((slot, number))
+
+    def fits(self, log: Log) -> bool:
+        """Whether they are the same in ``log``."""
+        return all(exists(ref, log, self.turns[number].instance) is found for number, ref, found in self.hangs)
 
     def names(self) -> dict[tuple[int, int], str]:
         """What flows from one to another."""
@@ -80,15 +100,14 @@ class Needs:
         writers = {n for layer in self.visible(reference, turn) for n in layer.overlapping(reference.path)}
         others = tuple(sorted(writers - {number}))
         listed = turn.call.index
-        before = tuple(n for n in others if self.turns[n].call.index < listed)
-        if before:
-            awaited = before
-        elif exists(reference, self.log, turn.instance):
-            awaited = ()
-        else:
-            awaited = others
+        awaited = tuple(n for n in others if self.turns[n].call.index < listed)
+        if others and not awaited:
+            there = exists(reference, self.log, turn.instance)
+            self.hangs.append((number, reference, there))
+            awaited = () if there else others
         surely = set(awaited)
-        return Need(awaited, tuple(n for n in others if n not in surely))
+        self.awaited.append(len(awaited))
+        return Need(len(self.awaited) - 1, awaited, tuple(n for n in others if n not in surely))
 
     def visible(self, reference: Reference, turn: Turn) -> Iterator[Paths]:
         """The layers of the kind that the reader sees."""
@@ -98,12 +117,6 @@ class Needs:
         for instance in dict.fromkeys((None, reference.instance or turn.instance)):
             if layer := self.layers.get((reference.kind, instance)):
                 yield layer
-
-    def overlapping(self, number: int) -> list[int]:
-        """Who else writes, for the same instance, where this one writes."""
-        turn = self.turns[number]
-        layers = ((self.layers[kind, turn.instance], path) for kind, path in turn.call.destinations)
-        return sorted({n for layer, path in layers for n in layer.overlapping(path)} - {number})
 
     def follows(self, number: int, other: int) -> bool:
         """Whether ``number`` waits, by way of whomever, for ``other``."""
@@ -117,6 +130,7 @@ class Needs:
                     waiting.append(before)
         return False
 
+    @cached_property
     def ranks(self) -> list[int]:
         """The order of the list, but for those who wait for a later one: they come after it. Needs no cycle."""
         ranks, count = [-1] * len(self.turns), 0
@@ -132,6 +146,7 @@ class Needs:
                     way.pop()
         return ranks
 
+    @cached_property
     def cycle(self) -> list[int] | None:
         """The first turns that wait for each other, its first one again at the end."""
         done = [False] * len(self.turns)
@@ -151,21 +166,24 @@ class Needs:
         return None
 
 
-def turns(calls: Sequence[Call], log: Log) -> tuple[Turn, ...]:
-    """The calls as they are made: each once per instance, where the plan is a template.
+def needs_of(calls: Sequence[Call], log: Log, known: Needs | None = None) -> Needs:
+    """What calls need of each other as they are made in a context: each once per instance, where the plan is a
+    template. It is one when the context has instances of state or input and no call names its own.
 
-    It is one when the context has instances of state or input and no call names its own.
+    ``known``: their needs where there are no instances.
     """
-    spread: list[str] = []
-    if not any(call.instance is not None for call in calls):
-        spread = [one for one in log.instances if log.speaks_of("state", one) or log.speaks_of("input", one)]
+    spread = [one for one in log.instances if log.speaks_of("state", one) or log.speaks_of("input", one)]
+    if not spread or any(call.instance is not None for call in calls):
+        if known is not None and known.fits(log):
+            return known
+        return Needs([Turn(call, call.instance) for call in calls], log)
     found: list[Turn] = []
     for call in calls:
-        if call.shared or not spread:
+        if call.shared:
             found.append(Turn(call, call.instance))
         else:
             found += [Turn(call, instance, number) for number, instance in enumerate(spread)]
-    return tuple(found)
+    return Needs(found, log)
 
 
 def exists(reference: Reference, log: Log, instance: str | None) -> bool:
@@ -177,15 +195,16 @@ def exists(reference: Reference, log: Log, instance: str | None) -> bool:
     return value is not MISSING
 
 
-def verdict(expression: Expression, look: Mapping[Reference, Verdict]) -> Verdict:
+def verdict(expression: Expression, look: Callable[[Reference], Verdict]) -> Verdict:
     """What an expression is by what its references are: a fallback waits for what it would rather have."""
-    match expression:
-        case Reference():
-            return look[expression]
-        case Either():
-            said = (verdict(operand, look) for operand in expression.operands)
-            return next((one for one in said if one != "never"), "never")
-        case Both():
-            all_said = [verdict(operand, look) for operand in expression.operands]
-            return "never" if "never" in all_said else "wait" if "wait" in all_said else "go"
+    if isinstance(expression, Reference):
+        return look(expression)
+    if isinstance(expression, Either):
+        for operand in expression.operands:
+            if (said := verdict(operand, look)) != "never":
+                return said
+        return "never"
+    if isinstance(expression, Both):
+        all_said = [verdict(operand, look) for operand in expression.operands]
+        return "never" if "never" in all_said else "wait" if "wait" in all_said else "go"
     return "go"

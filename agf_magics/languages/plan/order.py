@@ -1,9 +1,15 @@
-"""``ordered``: who may be stored, where several calls write one over the other: as if they had run in their order."""
+"""Which of the ends that have come is stored next.
+
+`Arrivals`: in the order in which they came. `Order` (``ordered: true``): where several calls write one over the other,
+as if they had run in their order. Of all who write at a place only the last one before a turn is waited for, because it
+has waited for the others itself: so a thousand calls that push to one list are a thousand links.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
 
 from .needs import Turn
 
@@ -11,44 +17,89 @@ Place = tuple[str | None, ...]
 """An instance, a kind and a path of it."""
 
 
-class Order:
-    """For every place the turns that write there, the next one first: who has been stored is only ever passed over."""
+class Arrivals:
+    """First come, first stored."""
 
-    def __init__(self, turns: Sequence[Turn], ranks: Sequence[int], stored: Collection[int]) -> None:
-        """``ranks``: by number, their order. ``stored``: the numbers of those that are, kept by the caller."""
-        self.stored = stored
-        self.places = [tuple(_places(turn)) for turn in turns]
-        self.at: dict[Place, deque[int]] = {}
-        self.inside: dict[Place, deque[int]] = {}
-        """At a place and below it."""
+    def __init__(self) -> None:
+        self._come: deque[int] = deque()
+        self.come = self._come.append
+
+    def next(self) -> int | None:
+        return self._come.popleft() if self._come else None
+
+    def stored(self, number: int) -> None:
+        """Nobody waits for it."""
+
+
+class Order:
+    """A turn is next when everybody is stored who comes before it and writes where it does, above that or below."""
+
+    def __init__(self, turns: Sequence[Turn], ranks: Sequence[int]) -> None:
+        """``ranks``: by number, their order."""
+        self._left = [0] * len(turns)
+        """How many each one still waits for."""
+        self._frees: list[list[int]] = [[] for _ in turns]
+        """Who waits for each one."""
+        self._stored: set[int] = set()
+        self._came: dict[int, int] = {}
+        """The place of each end among the ends."""
+        self._next: list[tuple[int, int]] = []
+        """A heap of those that have come and wait for nobody."""
+        last: dict[Place, int] = {}
+        """The last turn at each place."""
+        since: dict[Place, list[int]] = {}
+        """Who wrote below it after that one."""
         for number in sorted(range(len(turns)), key=ranks.__getitem__):
-            for place in self.places[number]:
-                self.at.setdefault(place, deque()).append(number)
-                for above in (*_above(place), place):
-                    self.inside.setdefault(above, deque()).append(number)
-        self.ranks = ranks
+            before: set[int] = set()
+            for place in places(turns[number]):
+                outer = tuple(above(place))
+                before.update(last[each] for each in (*outer, place) if each in last)
+                before.update(since.pop(place, ()))
+                last[place] = number
+                for each in outer:
+                    since.setdefault(each, []).append(number)
+            before.discard(number)
+            self._left[number] = len(before)
+            for one in before:
+                self._frees[one].append(number)
 
     def is_next(self, number: int) -> bool:
-        """Whether everybody before it who writes where it does, above that or below, is stored."""
-        rank = self.ranks[number]
-        firsts = (self._first(turns) for place in self.places[number] for turns in self._overlapping(place))
-        return all(first is None or self.ranks[first] >= rank for first in firsts)
+        return not self._left[number]
 
-    def _overlapping(self, place: Place) -> Iterator[deque[int] | None]:
-        yield self.inside[place]
-        yield from map(self.at.get, _above(place))
+    def come(self, number: int) -> None:
+        """Its end has come."""
+        self._came[number] = len(self._came)
+        if not self._left[number]:
+            heappush(self._next, (self._came[number], number))
 
-    def _first(self, turns: deque[int] | None) -> int | None:
-        while turns and turns[0] in self.stored:
-            turns.popleft()
-        return turns[0] if turns else None
+    def next(self) -> int | None:
+        """The first of those that have come and are next; None: another one must come before."""
+        while self._next:
+            _, number = heappop(self._next)
+            if number not in self._stored:
+                return number
+        return None
+
+    def stored(self, number: int) -> None:
+        self._stored.add(number)
+        passed = [number] if not self._left[number] else []
+        while passed:
+            for other in self._frees[passed.pop()]:
+                self._left[other] -= 1
+                if self._left[other]:
+                    continue
+                if other in self._stored:  # out of its turn: nobody was left whom it could wait for
+                    passed.append(other)
+                elif other in self._came:
+                    heappush(self._next, (self._came[other], other))
 
 
-def _places(turn: Turn) -> Iterator[Place]:
+def places(turn: Turn) -> Iterator[Place]:
+    """Where it writes."""
     for kind, path in turn.call.destinations:
         yield (turn.instance, kind, *path)
 
 
-def _above(place: Place) -> Iterator[Place]:
+def above(place: Place) -> Iterator[Place]:
     """The places of the same kind that hold it, the whole kind first."""
     return (place[:end] for end in range(2, len(place)))

@@ -11,21 +11,23 @@ class Paths:
 
     __slots__ = ("below", "covering", "first", "last", "numbers")
 
-    def __init__(self) -> None:
+    def __init__(self, first: int) -> None:
         self.below: dict[str, Paths] = {}
         self.numbers: list[int] = []
         self.covering: list[int] = []
         """Those of them that nothing older counts beside."""
-        self.first = -1
-        self.last = -1
+        self.first = self.last = first
         """The lowest and the highest number here and below."""
 
     def add(self, path: tuple[str, ...], number: int, covers: bool = False) -> None:
         place = self
-        place._reach(number)
+        place.last = number
         for segment in path:
-            place = place.below.setdefault(segment, Paths())
-            place._reach(number)
+            inner = place.below.get(segment)
+            if inner is None:
+                inner = place.below[segment] = Paths(number)
+            place = inner
+            place.last = number
         place.numbers.append(number)
         if covers:
             place.covering.append(number)
@@ -35,19 +37,29 @@ class Paths:
 
         ``below``: those that stand below it too.
         """
-        above = list(self._along(path))
+        place, holding = self, [self] if self.numbers else []
+        for segment in path:
+            inner = place.below.get(segment)
+            if inner is None:
+                below = False
+                break
+            place = inner
+            if place.numbers:
+                holding.append(place)
         stop = -1
-        for place in above:
-            if place.covering and (at := bisect_left(place.covering, limit)):
-                stop = max(stop, place.covering[at - 1])
-        found: list[int] = []
-        for place in above:
-            if place.numbers and place.numbers[-1] >= stop:
-                found += place.between(stop, limit)
-        if below and len(above) > len(path):
-            for place in above[-1].inside(stop):
-                found += place.between(stop, limit)
-        return sorted(found), stop >= 0
+        for each in holding:
+            covering = each.covering
+            if covering and covering[-1] < limit:  # nearly always: the last of them counts
+                stop = max(stop, covering[-1])
+            elif at := bisect_left(covering, limit):
+                stop = max(stop, covering[at - 1])
+        found = [number for each in holding if each.numbers[-1] >= stop for number in each.between(stop, limit)]
+        if below and place.below:
+            for each in place.inside(stop):
+                found += each.between(stop, limit)
+        if len(found) > 1:
+            found.sort()
+        return found, stop >= 0
 
     def overlapping(self, path: tuple[str, ...]) -> list[int]:
         """Every number at ``path``, above and below it."""
@@ -60,6 +72,8 @@ class Paths:
     def between(self, first: int, limit: int) -> list[int]:
         """Its own numbers from ``first`` on, under ``limit``."""
         numbers = self.numbers
+        if numbers[-1:] == [first] and first < limit:
+            return [first]
         return numbers[bisect_left(numbers, first) : bisect_left(numbers, limit)]
 
     def inside(self, after: int) -> Iterator[Paths]:
@@ -79,8 +93,3 @@ class Paths:
                 return
             place = place.below[segment]
             yield place
-
-    def _reach(self, number: int) -> None:
-        self.last = number
-        if self.first < 0:
-            self.first = number

@@ -57,6 +57,11 @@ class Reference:
     instance: str | None = None
     """The selector: an instance's name, or `EVERY`; None: the reader's own."""
     span: Span | None = field(default=None, compare=False)
+    counts: bool = field(init=False, compare=False, repr=False)
+    """Whether some part of the path may count a list's elements."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", any(map(is_index, self.path)))
 
     def __str__(self) -> str:
         chosen = f"[{self.instance}]" if self.instance is not None else ""
@@ -129,20 +134,15 @@ def canonical(text: Text, sigils: Collection[str]) -> str:
 
 def evaluate(expression: Expression, read: Callable[[Reference], Value]) -> Value:
     """Its value, or MISSING; ``read`` gives a reference's value, or MISSING."""
-    match expression:
-        case Reference():
-            return read(expression)
-        case Literal():
-            return expression.value
-        case Either():
-            for operand in expression.operands:
-                if (value := evaluate(operand, read)) is not MISSING:
-                    return value
-            return MISSING
-    value = MISSING
+    if isinstance(expression, Reference):
+        return read(expression)
+    if isinstance(expression, Literal):
+        return expression.value
+    value, any_of_them = MISSING, isinstance(expression, Either)
     for operand in expression.operands:
-        if (value := evaluate(operand, read)) is MISSING:
-            return MISSING
+        value = evaluate(operand, read)
+        if (value is not MISSING) is any_of_them:
+            break
     return value
 
 

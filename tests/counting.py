@@ -1,0 +1,46 @@
+"""What something costs, counted and not timed: a machine that is busy counts the same."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def work(act: Callable[[], object]) -> int:
+    """How many calls ``act`` makes."""
+    count = 0
+
+    def seen(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def instructions(act: Callable[[], object], of: str) -> int:
+    """How many instructions ``act`` takes in files whose path has ``of``: what loops without calling counts too."""
+    count = 0
+
+    def seen(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        if event == "call":
+            if of not in frame.f_code.co_filename:
+                return None
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return seen
+
+    before = sys.gettrace()
+    sys.settrace(seen)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return count
