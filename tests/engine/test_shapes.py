@@ -334,7 +334,7 @@ def test_a_call_that_must_be_approved_is_made_only_then(says: bool | None, statu
         return says
 
     tools = Tools(pay=lambda amount: amount)
-    step = call("s", "pay", lambda frame: {"amount": 5}, permit=lambda frame, given: f"pay {given['amount']}?")
+    step = call("s", "pay", lambda frame: {"amount": 5}, permit=lambda frame, given, shown: f"pay {given['amount']}?")
     run = tools.run(step, ask=ask if says is not None else None)
     assert (run.status, len(tools.calls)) == (status, int(says is True))
     assert asked == ([] if says is None else ["pay 5?"])

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...flow.frame import Ended, Frame, Given
-from ...flow.steps import Compute, Dag, Definition, Flow, Invoke, Name, Sequence, Step
+from ...flow.steps import Compute, Dag, Definition, Flow, Instead, Invoke, Name, Sequence, Step
 from ...flow.values import TooDeep, Value, isolate
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError
 from ...text.source import Source
@@ -129,6 +129,7 @@ def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
         offers=() if call.delegate else ASKED,
         awaited=bool(call.alternatives),
         permit=_permit(call) if confirm(call.tool.text) else None,
+        instead=Instead("_output", _taken(call)) if confirm(call.tool.text) else None,
     )
 
 
@@ -136,12 +137,25 @@ def _where(call: Call) -> str:
     return " || ".join(" && ".join(map(str, each)) for each in call.alternatives)
 
 
-def _permit(call: Call) -> Callable[[Frame, Mapping[str, Value]], str | None]:
-    def ask(frame: Frame, given: Mapping[str, Value]) -> str:
-        shown_ = ", ".join(f"{name}={str(value)[:80]}" for name, value in given.items() if name not in ASKED)
+def _permit(call: Call) -> Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]:
+    def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str:
+        shown_ = ", ".join(f"{name}={str(value)[:80]}" for name, value in shown.items() if name not in ASKED)
         return f"call {call.tool.text}({shown_})?"
 
     return ask
+
+
+def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
+    """Keeps what a person put in the call's place: the messages that it writes say so."""
+
+    def take(frame: Frame, said: Mapping[str, Value]) -> None:
+        for name in said:
+            if name.startswith("_") and name != "_output":
+                hint = "other arguments: {NAME: VALUE}; or a result: {_output: VALUE}"
+                raise StepError(Diagnostic("step.instead", f"{name!r} of a call cannot be changed", call.span, hint))
+        frame["agenda"].take(frame["turn"], said)
+
+    return take
 
 
 def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[Given], Frame]:
