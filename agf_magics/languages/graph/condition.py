@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ...flow.frame import Frame
 from ...flow.values import Value
 from ...text.source import Text
 from .condition_grammar import Comparison, Condition, parse_condition
@@ -29,7 +28,7 @@ def evaluate_condition(expr: str, state: Mapping[str, Value]) -> bool:
 
 def parse_condition_text(text: Text) -> Expression:
     """The condition that a text is when it stands alone: its frame is the state."""
-    return condition(text, located(text, parse_condition), lambda frame: frame)
+    return condition(text, located(text, parse_condition))
 
 
 @lru_cache(maxsize=512)
@@ -41,9 +40,9 @@ def _kept(expr: str) -> Test:
         raise ValueError(f"{told.message}: {expr!r}{f' ({told.hint})' if told.hint else ''}") from None
 
 
-def condition(text: Text, node: Condition, state: Callable[[Frame], Any], root: tuple[str, ...] = ()) -> Expression:
+def condition(text: Text, node: Condition, root: tuple[str, ...] = ()) -> Expression:
     """A condition as the engine evaluates it. ``root``: where in a frame the state is."""
-    return Expression(text, compiled(node), state, tuple(ref(path, text, root) for path in paths(node)))
+    return Expression(text, compiled(node), tuple(ref(path, text, root) for path in paths(node)), root)
 
 
 def comparisons(node: Condition) -> tuple[Comparison, ...]:
@@ -79,34 +78,45 @@ def _comparison(node: Comparison) -> Test:
     sign, names = node.operator, node.left.names
     if isinstance(node.right, Bare):
         return _against_state(sign, names, node.right.text)
-    value = node.right.value
-    if len(names) > 1:
-        read = reader(names)
-        return lambda state: compare(sign, read(state), value)
-    (name,) = names
+    value, read = node.right.value, reader(names)
     if type(value) in (int, float):
-        return _against_number(sign, name, value)
-    kind, wanted = type(value), sign == "=="
-    if kind is not str or sign not in ("==", "!="):
-        return lambda state: compare(sign, state.get(name), value)
-
-    def against_text(state: Any) -> bool:
-        left = state.get(name)
-        return (left == value) is wanted if type(left) is str else compare(sign, left, value)
-
-    return against_text
+        return _against_number(sign, names, value)
+    if type(value) is str and sign in ("==", "!="):
+        return _against_text(sign, names, value)
+    return lambda state: compare(sign, read(state), value)
 
 
-def _against_number(sign: str, name: str, value: int | float) -> Test:
-    """Most conditions are of this kind: what is plain goes straight through."""
-    apply = COMPARE[sign]
+# Most conditions are of these two kinds: what is plain goes straight through, and a key of the state is read in place.
 
-    def against_number(state: Any) -> bool:
+
+def _against_number(sign: str, names: tuple[str, ...], value: int | float) -> Test:
+    apply, name, read = COMPARE[sign], names[0], reader(names)
+
+    def a_key(state: Any) -> bool:
         left = state.get(name)
         kind = type(left)
         return apply(left, value) if kind is int or kind is float else compare(sign, left, value)
 
-    return against_number
+    def a_path(state: Any) -> bool:
+        left = read(state)
+        kind = type(left)
+        return apply(left, value) if kind is int or kind is float else compare(sign, left, value)
+
+    return a_key if len(names) == 1 else a_path
+
+
+def _against_text(sign: str, names: tuple[str, ...], value: str) -> Test:
+    wanted, name, read = sign == "==", names[0], reader(names)
+
+    def a_key(state: Any) -> bool:
+        left = state.get(name)
+        return (left == value) is wanted if type(left) is str else compare(sign, left, value)
+
+    def a_path(state: Any) -> bool:
+        left = read(state)
+        return (left == value) is wanted if type(left) is str else compare(sign, left, value)
+
+    return a_key if len(names) == 1 else a_path
 
 
 def _against_state(sign: str, names: tuple[str, ...], text: str) -> Test:

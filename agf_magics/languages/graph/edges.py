@@ -14,7 +14,7 @@ from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
 from .condition import comparisons, condition
 from .condition_grammar import Condition, parse_condition, show
-from .reading import ROOT, Reader, state_of
+from .reading import ROOT, Reader
 from .tokens import Bare, located
 from .words import EDGE, Key
 
@@ -145,7 +145,7 @@ def read_condition(reader: Reader, text: Scalar) -> Expr | None:
             _no_prefix(reader, text, left.start, parsed)
         if isinstance(right, Bare):
             _bare(reader, text, right, parsed)
-    return condition(text, parsed, state_of, ROOT) if reader.faults == before else None
+    return condition(text, parsed, ROOT) if reader.faults == before else None
 
 
 def _no_prefix(reader: Reader, text: Scalar, start: int, parsed: Condition) -> None:

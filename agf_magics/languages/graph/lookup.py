@@ -45,18 +45,19 @@ def find(value: Value, names: tuple[str, ...]) -> Value:
 
 def reader(names: tuple[str, ...]) -> Callable[[Any], Value]:
     """How what stands at a path of the state is read; None where there is nothing."""
-    first, *rest = names
-    if not rest:
-        return lambda state: state.get(first)
-    second, *more = rest
+    first, second = names[0], names[-1]
 
-    def read(state: Any) -> Value:
-        if not more and type(inner := state.get(first)) is dict:  # nearly always
-            return inner.get(second)
+    def followed(state: Any) -> Value:
         found = find(state, names)
         return None if found is MISSING else found
 
-    return read
+    def of_an_object(state: Any) -> Value:
+        inner = state.get(first)
+        return inner.get(second) if type(inner) is dict else followed(state)
+
+    if len(names) == 1:
+        return lambda state: state.get(first)
+    return of_an_object if len(names) == 2 else followed
 
 
 def _attribute(value: Value, name: str) -> Value:

@@ -34,10 +34,6 @@ ROOT = ("state",)
 """Where in a frame the state is."""
 
 
-def state_of(frame: Frame) -> Any:
-    return frame["state"]
-
-
 class Constant:
     """A value as the text has it. An Expr."""
 
@@ -59,7 +55,7 @@ class Templated(Expression):
     __slots__ = ("node",)
 
     def __init__(self, text: Scalar, node: Template) -> None:
-        made = expression(text, node, state_of, ROOT)
+        made = expression(text, node, ROOT)
         self.node, self.text, self.span, self._reads = node, made.text, made.span, made._reads
         self.evaluate = made.evaluate
 

@@ -69,7 +69,7 @@ def resolve_node_variables(templates: Mapping[str, Value] | None, state: Mapping
 
 def parse_value(text: Text) -> Expression:
     """The expression that a text is when it stands alone: its frame is the state."""
-    return expression(text, located(text, parse_template), lambda frame: frame)
+    return expression(text, located(text, parse_template))
 
 
 def _parsed(template: str) -> Read:
@@ -90,25 +90,31 @@ class Expression:
 
     evaluate: Callable[[Frame], Value]
 
-    def __init__(self, text: Text, read: Read, state: Callable[[Frame], Any], reads: tuple[Ref, ...]) -> None:
+    def __init__(self, text: Text, read: Read, reads: tuple[Ref, ...], root: tuple[str, ...]) -> None:
         self.text, self.span, self._reads = text.text, text.locate(0, len(text.text)), reads
 
-        def evaluate(frame: Frame) -> Value:
+        def of_state(state: Any) -> Value:
             try:
-                return read(state(frame))
+                return read(state)
             except CANNOT as error:
                 raise failed(self.text, self.span, error) from error
 
-        self.evaluate = evaluate
+        def of_frame(frame: Frame) -> Value:
+            try:
+                return read(frame[key])
+            except CANNOT as error:
+                raise failed(self.text, self.span, error) from error
+
+        key = root[0] if root else ""
+        self.evaluate = of_frame if root else of_state  # what stands between the engine and `read` costs a call more
 
     def reads(self) -> tuple[Ref, ...]:
         return self._reads
 
 
-def expression(text: Text, node: Template, state: Callable[[Frame], Any], root: tuple[str, ...] = ()) -> Expression:
+def expression(text: Text, node: Template, root: tuple[str, ...] = ()) -> Expression:
     """A template as the engine evaluates it. ``root``: where in a frame the state is."""
-    refs = tuple(ref(path, text, root) for path in paths(node))
-    return Expression(text, compiled(node), state, refs)
+    return Expression(text, compiled(node), tuple(ref(path, text, root) for path in paths(node)), root)
 
 
 def ref(path: Path, text: Text, root: tuple[str, ...]) -> Ref:
@@ -209,14 +215,31 @@ def _sentence(node: Sentence) -> Read:
     parts: list[str | tuple[str, Read]] = [
         part if isinstance(part, str) else (part.written, _path(part.path)) for part in node.parts
     ]
-    if all(isinstance(part, str) for part in parts):
+    holes = [part for part in parts if not isinstance(part, str)]
+    if not holes:
         whole = "".join(map(str, parts))
         return lambda state: whole
+    if len(holes) == 1:
+        at = parts.index(holes[0])
+        return _with_one_hole("".join(map(str, parts[:at])), *holes[0], "".join(map(str, parts[at + 1 :])))
 
     def read(state: Any) -> Value:
         return _bounded([part if isinstance(part, str) else _filled(*part, state) for part in parts])
 
     return read
+
+
+def _with_one_hole(before: str, hole: str, read: Read, after: str) -> Read:
+    """The commonest sentence."""
+    room = LONGEST_TEXT - len(before) - len(after)
+
+    def read_sentence(state: Any) -> Value:
+        value = read(state)
+        if type(value) is str and len(value) <= room:
+            return f"{before}{value}{after}"
+        return _bounded([before, hole if value is None else written(value), after])
+
+    return read_sentence
 
 
 def _filled(hole: str, read: Read, state: Any) -> str:
