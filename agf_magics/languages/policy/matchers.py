@@ -7,6 +7,7 @@ misspelt name.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -62,7 +63,7 @@ class Condition:
     def __init__(self, span: Span, groups: tuple[tuple[Matcher, ...], ...]) -> None:
         self.span = span
         self.groups = groups
-        self.evaluate = self._first
+        self.evaluate = _compiled(groups)
 
     @property
     def text(self) -> str:
@@ -85,18 +86,27 @@ class Condition:
                 return f"{matcher.text} takes a number, and it is {shown_value(value)}: nothing is converted"
         return None
 
-    def _first(self, frame: Frame) -> int | None:
-        for number, group in enumerate(self.groups, 1):
+    def __repr__(self) -> str:
+        return f"Condition({self.text!r})"
+
+
+def _compiled(groups: tuple[tuple[Matcher, ...], ...]) -> Callable[[Frame], Value]:
+    lines = tuple(tuple((matcher.key.evaluate, matcher.test) for matcher in group) for group in groups)
+
+    def first(frame: Frame) -> int | None:
+        for number, group in enumerate(lines, 1):
             matches = True
-            for matcher in group:  # each is read, also behind one that does not match: what is absent is an error
-                value = matcher.key.evaluate(frame)
-                matches = matches and matcher.test(value)
+            for read, test in group:  # each is read, also behind one that does not match: what is absent is an error
+                value = read(frame)
+                matches = matches and test(value)
             if matches:
                 return number
         return None
 
-    def __repr__(self) -> str:
-        return f"Condition({self.text!r})"
+    if len(lines) == 1 and len(lines[0]) == 1:  # nearly always
+        ((only, fits),) = lines[0]
+        return lambda frame: 1 if fits(only(frame)) else None
+    return first
 
 
 def condition(node: Node, keys: Keys, problems: Diagnostics) -> Condition:
@@ -137,20 +147,20 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
     if not node.fields:
         message, hint = f"{name.text} may be anything: its matcher is empty", f"matchers are {', '.join(OPERATORS)}"
         problems.warn("policy.vacuous-matcher", message, node.span, hint)
-    tests = [_test(operator, wanted, problems) for operator, wanted in node.fields.items()]
-    parts = [f"{SIGNS.get(operator, operator)} {_shown(wanted)}" for operator, wanted in node.fields.items()]
+    tests = [_test(word, wanted, problems) for word, wanted in node.fields.items()]
+    parts = [f"{SIGNS.get(word, word)} {_shown(wanted)}" for word, wanted in node.fields.items()]
     shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} is there"
     test = tests[0] if len(tests) == 1 else lambda value: all(each(value) for each in tests)
     return Matcher(key, test, shown, not NUMERIC.isdisjoint(node.fields))
 
 
-def _test(operator: str, node: Node, problems: Diagnostics) -> Test:
-    if operator == "pattern" and isinstance(node, Scalar):
+def _test(word: str, node: Node, problems: Diagnostics) -> Test:
+    if word == "pattern" and isinstance(node, Scalar):
         return pattern_test(node, problems)
-    make = OPERATORS.get(operator)
+    make = OPERATORS.get(word)
     wanted = plain(node)
-    fits = isinstance(node, Items) if operator in ("in", "not_in") else isinstance(node, Scalar)
-    if operator in NUMERIC:
+    fits = isinstance(node, Items) if word in ("in", "not_in") else isinstance(node, Scalar)
+    if word in NUMERIC:
         fits = fits and _is_number(wanted)
     return make(wanted) if make and fits else _never
 
@@ -163,11 +173,18 @@ def _never(value: Value) -> bool:
     return False
 
 
+def _ordered(apply: Callable[[Any, Any], bool]) -> Callable[[Any], Test]:
+    def make(wanted: Any) -> Test:
+        return lambda value: (type(value) is int or _is_number(value)) and apply(value, wanted)
+
+    return make
+
+
 OPERATORS: Mapping[str, Callable[[Any], Test]] = {
-    "gt": lambda wanted: lambda value: _is_number(value) and value > wanted,
-    "gte": lambda wanted: lambda value: _is_number(value) and value >= wanted,
-    "lt": lambda wanted: lambda value: _is_number(value) and value < wanted,
-    "lte": lambda wanted: lambda value: _is_number(value) and value <= wanted,
+    "gt": _ordered(operator.gt),
+    "gte": _ordered(operator.ge),
+    "lt": _ordered(operator.lt),
+    "lte": _ordered(operator.le),
     "ne": lambda wanted: lambda value: not same(value, wanted),
     "in": lambda wanted: lambda value: any(same(value, one) for one in wanted),
     "not_in": lambda wanted: lambda value: not any(same(value, one) for one in wanted),

@@ -121,7 +121,7 @@ class Path:
         return StepError(Diagnostic("policy.unresolved-path", f"{before} has no {name!r}", self.part_span(start), hint))
 
     def _value(self) -> Callable[[Frame], Value]:
-        find = self.find
+        find, source, direction = self.find, self.source, self.direction
 
         def evaluate(frame: Frame) -> Value:
             value = find(frame)
@@ -129,7 +129,18 @@ class Path:
                 raise self.absent(frame)
             return value
 
-        return evaluate
+        if self.elements is not None or len(self.fields) != 1:
+            return evaluate
+        (field,) = self.fields
+
+        def of_one_field(frame: Frame) -> Value:
+            ran = frame.get(source)
+            whole = ran.get(direction) if type(ran) is dict else None
+            if type(whole) is not dict or field not in whole:
+                return evaluate(frame)  # which says what is wrong
+            return whole[field]
+
+        return of_one_field
 
     def _direct(self) -> Callable[[Frame], Value]:
         source, direction, fields = self.source, self.direction, self.fields
