@@ -1,7 +1,7 @@
 """Questions in the notebook: typed where a cell waits for its run, clicked where the run goes on in the background.
 
-`input` works in a cell that waits, on every kernel; a widget's clicks are not heard there. Of a run in the background
-it is the other way round: no cell is waiting that could be typed into.
+`input` works in a cell that waits, on every kernel; a widget's clicks are heard there on some alone. Of a run in the
+background it is the other way round: no cell is waiting that could be typed into.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..draw.plain import html, line
 from ..engine.events import Question
 from ..flow.values import Value
 from ..typed import others, told, typed, understood
-from .output import Slot
+from .output import Slot, heard
 
 BUTTONS = 8
 """Choices that are buttons; more of them are a list."""
@@ -59,6 +59,8 @@ class Form:
         row.layout.flex_flow = "row wrap"
         self.box: Any = ipywidgets.VBox([head, row])
         self._all = [self.box, head, row, *row.children]
+        for part in row.children:
+            heard(part)
 
     def _buttons(self, question: Question) -> list[Any]:
         import ipywidgets

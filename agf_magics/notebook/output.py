@@ -15,6 +15,15 @@ def show(bundle: Bundle) -> None:
     display(bundle, raw=True)  # type: ignore[no-untyped-call]
 
 
+def heard(widget: Any) -> None:
+    """What a person does to this widget reaches the kernel while a cell waits, where a kernel can be reached then.
+
+    ipykernel 7.4 would send it to the shell that opened the widget, which may be the very one that waits.
+    """
+    if hasattr(widget.comm, "_reply_subshell_for"):
+        widget.comm._reply_subshell_for = lambda data, default: default
+
+
 class Slot:
     """One output, which stands where it was reserved, whatever is printed later."""
 

@@ -32,7 +32,7 @@ from ..engine.progress import Row
 from ..flow.steps import Flow
 from ..launch import Run
 from .config import AgfMagics
-from .output import Bundle, Slot, show
+from .output import Bundle, Slot, heard, show
 
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
 """Set in a kernel that somebody looks at; nbclient sets none, and would keep a widget nobody sees for ever."""
@@ -137,9 +137,7 @@ class Widget(Page):
         button = ipywidgets.Button(description="Cancel", icon="stop", tooltip="Kernel ▸ Interrupt (■) works too")
         button.layout.display = None if self._has_button else "none"
         button.on_click(lambda _: run.cancel("Cancel button"))
-        if hasattr(button.comm, "_reply_subshell_for"):
-            # ipykernel 7.4 sends a click to the shell that opened the button: this very one, which waits for the run.
-            button.comm._reply_subshell_for = lambda data, default: default
+        heard(button)
         self._parts = [ipywidgets.HTML(), ipywidgets.HTML(), button]
         box = ipywidgets.VBox(self._parts)
         self._keep([box, box.layout, *(model for part in self._parts for model in (part, part.layout, part.style))])

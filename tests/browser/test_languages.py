@@ -159,6 +159,20 @@ def test_a_run_in_the_background_asks_by_buttons(opened: Open) -> None:
     pictures(page, "answered", 3)
 
 
+def test_the_buttons_are_heard_while_a_cell_waits_for_the_run(opened: Open) -> None:
+    start = "h = %run_pipeline_async guarded --set topic=pears --quiet"
+    page = opened(SETUP, TOOLS, GUARDED, start, "h.result().output")
+    for index in range(4):
+        page.run(index)
+    page.run(4, wait=False)
+    yes = page.output(3).locator("button:has-text('Yes')")
+    yes.wait_for()
+    page.cell(4).locator("text=[*]").wait_for()
+    yes.click()
+    page.finished()
+    assert "on pears" in page.output(4).inner_text()
+
+
 def test_a_cell_that_waits_asks_in_its_own_field(opened: Open) -> None:
     page = opened(SETUP, TOOLS, GUARDED, "%run_pipeline guarded --set topic=pears")
     for index in range(3):
