@@ -2,6 +2,10 @@
 
 What user code raises comes back as a value, whatever it is: a StopIteration set on a future would hang it, a SystemExit
 that passes a TaskGroup or a loop would end the engine's thread. Nobody else calls a tool, an agent or their awaitables.
+
+Nearly everything comes to its end without waiting, an ``async def`` too, and a coroutine around each of the engine's
+own calls would cost more than all else that a step does. So what may wait is a plain call that gives its outcome, or
+`Waits` where there is something to wait for.
 """
 
 from __future__ import annotations
@@ -10,13 +14,46 @@ import asyncio
 import inspect
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, final
+
+P = ParamSpec("P")
+T = TypeVar("T")
+U = TypeVar("U")
 
 Result = tuple[bool, Any]
 """Whether it succeeded; then its value, else what it raised."""
 
 PLAIN = frozenset({type(None), bool, int, float, str, list, dict, tuple, bytes})
 """Types nobody awaits."""
+
+
+@final
+class Waits(Generic[T]):
+    """What is not there yet. Whoever gets it awaits ``rest`` at once, or hands it on."""
+
+    __slots__ = ("rest",)
+
+    def __init__(self, rest: Awaitable[T]) -> None:
+        self.rest = rest
+
+
+async def arrived(begun: T | Waits[T]) -> T:
+    """It, when it is there."""
+    return await begun.rest if type(begun) is Waits else begun
+
+
+def then(begun: T | Waits[T], do: Callable[[T], U]) -> U | Waits[U]:
+    """What ``do`` makes of it, when it is there."""
+    return Waits(_then(begun.rest, do)) if type(begun) is Waits else do(begun)
+
+
+async def _then(rest: Awaitable[T], do: Callable[[T], U]) -> U:
+    return do(await rest)
+
+
+def waiting(work: Callable[P, Awaitable[T]]) -> Callable[P, Waits[T]]:
+    """``work`` as what is called like all that may wait."""
+    return lambda *args, **named: Waits(work(*args, **named))
 
 
 class TimedOut(TimeoutError):
@@ -37,6 +74,12 @@ class StillRunning(asyncio.CancelledError):
         self.left_running = left_running
         self.told = False
         """Whether the step whose call it was has said so: the steps around it were merely cancelled."""
+
+
+def called(function: Callable[..., Any], given: Mapping[str, Any], grace: float) -> Result | Waits[Result]:
+    """Call ``function`` here and now, and await what it returns, if that can be awaited."""
+    result = cross(function, given)
+    return awaited(result[1], grace) if result[0] and is_awaitable(result[1]) else result
 
 
 def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
@@ -61,7 +104,7 @@ def is_awaitable(value: Any) -> bool:
         return False
 
 
-async def awaited(awaitable: Awaitable[Any], grace: float) -> Result:
+def awaited(awaitable: Awaitable[Any], grace: float) -> Result | Waits[Result]:
     """Await it in the task that runs.
 
     Not in a task of its own: that costs more than the engine's whole share of a step. So whether a CancelledError is
@@ -75,6 +118,10 @@ async def awaited(awaitable: Awaitable[Any], grace: float) -> Result:
         return True, end.value
     except BaseException as error:
         return False, error
+    return Waits(_to_its_end(coroutine, waits, grace))
+
+
+async def _to_its_end(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float) -> Result:
     task = asyncio.current_task()
     assert task is not None
     before = task.cancelling()

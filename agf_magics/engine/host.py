@@ -1,7 +1,7 @@
 """What a run borrows: the places where user code runs, and how it is stopped there.
 
 Three places. The engine's own loop; the thread that waits for the run, where a blocking function can be interrupted
-and sqlite, matplotlib and ``breakpoint()`` behave; worker threads. `Host.call` is the way to all of them and never
+and sqlite, matplotlib and ``breakpoint()`` behave; worker threads. `Host.begin` is the way to all of them and never
 raises what user code raised.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
-from .calls import Result, StillRunning, TimedOut, awaited, cross, is_awaitable
+from .calls import Result, StillRunning, TimedOut, Waits, arrived, awaited, called, cross, is_awaitable
 from .events import Question
 from .threads import Call, Workers
 from .waiting import woken_by_signals
@@ -68,21 +68,26 @@ class Host:
     async def call(
         self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
     ) -> Result:
+        """`begin`, after the loop has had a turn where one is due, and to its end."""
+        if place == "loop" and time.monotonic() - self.turned > TURN:
+            await self.turn()
+        return await arrived(self.begin(place, function, given, timeout))
+
+    def begin(
+        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
+    ) -> Result | Waits[Result]:
         """Call ``function(**given)`` there and await what it returns, if that can be awaited: on the loop.
 
         ``timeout`` seconds later the result is a `TimedOut`. Raises CancelledError when the task is cancelled, a
         `StillRunning` when the call could not be stopped.
         """
-        if place == "worker" or (place == "kernel" and self._calls is not None):
-            return await self._elsewhere(place, function, given, timeout)
-        if place == "kernel" or time.monotonic() - self.turned > TURN:
-            await self.turn()
-        if timeout is not None:
-            return await self._inline_in_time(function, given, timeout)
-        result = cross(function, given)
-        if result[0] and is_awaitable(result[1]):
-            return await awaited(result[1], self.grace)
-        return result
+        if place == "loop":
+            if timeout is None:
+                return called(function, given, self.grace)
+            return Waits(self._inline_in_time(function, given, timeout))
+        if place == "worker" or self._calls is not None:
+            return Waits(self._elsewhere(place, function, given, timeout))
+        return Waits(self._between_turns(function, given, timeout))
 
     async def ask(self, question: Question) -> Result:
         """Put it to a person, one question at a time: on the thread that waits for the run, where `input` works.
@@ -104,6 +109,12 @@ class Host:
         await asyncio.sleep(0)
         self.turned = time.monotonic()
 
+    async def _between_turns(
+        self, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None
+    ) -> Result:
+        await self.turn()
+        return await arrived(self.begin("loop", function, given, timeout))
+
     async def _inline_in_time(self, function: Callable[..., Any], given: Mapping[str, Any], timeout: float) -> Result:
         deadline = asyncio.get_running_loop().time() + timeout
         result = cross(function, given)
@@ -114,7 +125,7 @@ class Host:
         if result[0] and is_awaitable(result[1]):
             try:
                 async with asyncio.timeout_at(deadline) as scope:
-                    result = await awaited(result[1], self.grace)
+                    result = await arrived(awaited(result[1], self.grace))
             except TimeoutError:
                 pass  # what the tool raised came back as a value: this is the scope's
             expired = scope.expired()
@@ -149,7 +160,7 @@ class Host:
         if timeout is not None:
             return await self._awaited_in_time(call.result, timeout, deadline)
         if call.result[0] and is_awaitable(call.result[1]):
-            return await awaited(call.result[1], self.grace)
+            return await arrived(awaited(call.result[1], self.grace))
         return call.result
 
     def _hand(self, place: Place, call: Call) -> None:

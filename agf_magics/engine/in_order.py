@@ -7,14 +7,15 @@ from ..flow.steps import Choose, Compute, Fold, Repeat, Sequence
 from ..flow.values import Value, is_true, type_name
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
-from .perform import Index, More, Performer, Scope, clock
+from .calls import Waits, then
+from .perform import Index, Left, More, Performer, Scope, clock
 
 
-async def compute(run: Performer, step: Compute, frame: Frame, scope: Scope, index: Index) -> Value:
+def compute(run: Performer, step: Compute, frame: Frame, scope: Scope, index: Index) -> Value:
     return step.value.evaluate(frame)
 
 
-async def choose(run: Performer, step: Choose, frame: Frame, scope: Scope, index: Index) -> Value:
+def choose(run: Performer, step: Choose, frame: Frame, scope: Scope, index: Index) -> Value | Waits[Value]:
     picked = step.pick.evaluate(frame)
     labels = step.labels(picked)
     chosen = next((step.cases[label] for label in labels if label in step.cases), step.default)
@@ -24,8 +25,11 @@ async def choose(run: Performer, step: Choose, frame: Frame, scope: Scope, index
     for other in (*step.cases.values(), step.default):
         if other is not None and other is not chosen:
             run.emit(ev.StepSkipped((*scope.before, other.id, *index), clock(), f"not picked: {labels[0]}"))
-    value, _ = await run.step(chosen, frame, scope, index)
-    return value
+    return then(run.begin(chosen, frame, scope, index), _value)
+
+
+def _value(left: Left) -> Value:
+    return left[0]
 
 
 async def fold(run: Performer, step: Fold, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -36,7 +40,8 @@ async def fold(run: Performer, step: Fold, frame: Frame, scope: Scope, index: In
     value = step.init.evaluate(frame)
     for i, item in enumerate(items):
         frame = step.acc.store(step.element.store(frame, Outcome(item)), Outcome(value))
-        value, frame = await run.step(step.body, frame, scope, (*index, i))
+        left = run.begin(step.body, frame, scope, (*index, i))
+        value, frame = await left.rest if type(left) is Waits else left
     return value
 
 
@@ -44,7 +49,8 @@ async def sequence(run: Performer, step: Sequence, frame: Frame, scope: Scope, i
     """Its steps in order; what they leave is seen by the steps after it."""
     value: Value = None
     for inner in step.steps:
-        value, frame = await run.step(inner, frame, scope, index)
+        left = run.begin(inner, frame, scope, index)
+        value, frame = await left.rest if type(left) is Waits else left
         run.reach(scope, frame)
     return More(value, frame=frame)
 
@@ -55,7 +61,8 @@ async def repeat(run: Performer, step: Repeat, frame: Frame, scope: Scope, index
         run.budget.spawn(step.span)
     value: Value = None
     for i in range(step.limit):
-        value, frame = await run.step(step.body, frame, scope, (*index, i))
+        left = run.begin(step.body, frame, scope, (*index, i))
+        value, frame = await left.rest if type(left) is Waits else left
         run.reach(scope, frame)
         if step.until is not None and is_true(step.until.evaluate(frame)):
             break

@@ -6,7 +6,7 @@ import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from ..flow.frame import Ended, Frame, Given
 from ..flow.schemas import conform, json_schema
@@ -18,6 +18,7 @@ from ..text.source import Span
 from . import dry
 from . import events as ev
 from .asking import answer, permitted
+from .calls import Waits, arrived, then, waiting
 from .events import Question
 from .limits import LAUNCHES, Grant, LimitReached, Meter, granting
 from .linked import Built, Callee, Choice, Linked, Person, schema_of
@@ -29,13 +30,15 @@ from .sessions import Answerer
 from .withheld import revealed
 
 
-def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Awaitable[Value]:
+def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Value | Waits[Value]:
     """Call what linking found for the step's name, and hold its result to the step's schema."""
     callee = scope.linked.callees.get(step.id)
     return CALL[type(callee)](run, step, callee, frame, scope, index)
 
 
-async def _picked(run: Performer, step: Invoke, choice: Choice, frame: Frame, scope: Scope, index: Index) -> Value:
+def _picked(
+    run: Performer, step: Invoke, choice: Choice, frame: Frame, scope: Scope, index: Index
+) -> Value | Waits[Value]:
     assert step.pick is not None, "a choice is made while it runs"
     name = step.pick.evaluate(frame)
     callee = choice.callees.get(name) if isinstance(name, str) else None
@@ -43,16 +46,16 @@ async def _picked(run: Performer, step: Invoke, choice: Choice, frame: Frame, sc
         hint = suggest(str(name), choice.callees, "the names to choose from") or "there is nothing to choose from"
         raise StepError(Diagnostic("step.not-among", f"there is no {step.kind} {name!r} here", step.name.span, hint))
     chosen = replace(step, name=Name(name, step.name.span))  # what is said of the call is said of what was chosen
-    return cast(Value, await CALL[type(callee)](run, chosen, callee, frame, scope, index))
+    return CALL[type(callee)](run, chosen, callee, frame, scope, index)
 
 
-async def _nobody(run: Performer, step: Invoke, callee: None, frame: Frame, scope: Scope, index: Index) -> Value:
+def _nobody(run: Performer, step: Invoke, callee: None, frame: Frame, scope: Scope, index: Index) -> Value:
     assert run.dry, "only a dry run needs no agent"
     run.budget.spawn(step.span)
     return dry.result(step, callee, scope.linked)
 
 
-async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index) -> Value:
+def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index) -> Value | Waits[Value]:
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
     given = _given(step, frame, repr(tool.name), tool.accepts if step.offers or step.wants else None)
@@ -66,36 +69,60 @@ async def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: S
     if run.dry:
         return dry.result(step, tool, scope.linked)
     if step.permit is not None:
-        instead = await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries, tool)
-        if instead is not None and step.instead is not None:
-            if step.instead.result in instead:
-                return instead[step.instead.result]
-            given = tool.check({**given, **instead})
-    if not step.awaited:
-        at = (*scope.before, step.id, *index)
-        if run.journal is not None and not await run.journal.once(step, tool, at, scope.tries, given):
-            run.emit(ev.StepKept(at, clock(), run.journal.run_id))
-            return None
-        later(_forgotten(run, tool, "tool", step, given, scope, index))
-        return None
-    value = await outside(run, tool, "tool", step, given, scope, scope.grant, index)
-    if step.gives is not None:
-        _must_conform(value, step, scope.linked)
-    return More(value, given) if step.keeps else value
+        return Waits(_tool_if_permitted(run, step, tool, given, frame, scope, index))
+    return _tool_called(run, step, tool, given, scope, index)
 
 
-async def _transform(
-    run: Performer, step: Invoke, transform: Transform, frame: Frame, scope: Scope, index: Index
+async def _tool_if_permitted(
+    run: Performer, step: Invoke, tool: Tool, given: dict[str, Value], frame: Frame, scope: Scope, index: Index
 ) -> Value:
+    instead = await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries, tool)
+    if instead is not None and step.instead is not None:
+        if step.instead.result in instead:
+            return instead[step.instead.result]
+        given = tool.check({**given, **instead})
+    return await arrived(_tool_called(run, step, tool, given, scope, index))
+
+
+def _tool_called(
+    run: Performer, step: Invoke, tool: Tool, given: dict[str, Value], scope: Scope, index: Index
+) -> Value | Waits[Value]:
+    if not step.awaited:
+        return Waits(_fired(run, step, tool, given, scope, index))
+    value = outside(run, tool, "tool", step, given, scope, scope.grant, index)
+    if step.gives is None and not step.keeps:
+        return value
+
+    def held(value: Value) -> Value:
+        if step.gives is not None:
+            _must_conform(value, step, scope.linked)
+        return More(value, given) if step.keeps else value
+
+    return then(value, held)
+
+
+async def _fired(run: Performer, step: Invoke, tool: Tool, given: dict[str, Value], scope: Scope, index: Index) -> None:
+    at = (*scope.before, step.id, *index)
+    if run.journal is not None and not await run.journal.once(step, tool, at, scope.tries, given):
+        run.emit(ev.StepKept(at, clock(), run.journal.run_id))
+        return
+    later(_forgotten(run, tool, "tool", step, given, scope, index))
+
+
+def _transform(
+    run: Performer, step: Invoke, transform: Transform, frame: Frame, scope: Scope, index: Index
+) -> Value | Waits[Value]:
     given = _given(step, frame, repr(transform.name))
     if run.dry:
         return dry.result(step, None, scope.linked)
     # It takes one value, whatever its parameter is called.
     alone = replace(transform, function=lambda given: transform.function(given))
-    return await outside(run, alone, "transform", step, {"given": given}, scope, scope.grant, index)
+    return outside(run, alone, "transform", step, {"given": given}, scope, scope.grant, index)
 
 
-async def _built(run: Performer, step: Invoke, built: Built, frame: Frame, scope: Scope, index: Index) -> Value:
+def _built(
+    run: Performer, step: Invoke, built: Built, frame: Frame, scope: Scope, index: Index
+) -> Value | Waits[Value]:
     """A vendor's policy that is a function: it may call the agents of the definition."""
     policy, given = built.policy, _given(step, frame, repr(built.policy.name))
     if run.dry:
@@ -106,7 +133,7 @@ async def _built(run: Performer, step: Invoke, built: Built, frame: Frame, scope
         "agents": {alias: _callable(run, step, alias, callee, scope) for alias, callee in built.agents.items()},
     }
     arguments = {name: offered[name] for name in policy.takes}
-    return await outside(run, policy, "policy", step, arguments, scope, scope.grant, index)
+    return outside(run, policy, "policy", step, arguments, scope, scope.grant, index)
 
 
 def _callable(run: Performer, step: Invoke, alias: str, callee: Callee, scope: Scope) -> Callable[[Value], Value]:
@@ -128,30 +155,58 @@ def _callable(run: Performer, step: Invoke, alias: str, callee: Callee, scope: S
     return call
 
 
-async def _agent(run: Performer, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index) -> Value:
+def _agent(
+    run: Performer, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index
+) -> Value | Waits[Value]:
     if step.spawns:
         run.budget.spawn(step.span)
     for meter in scope.meters:
         meter.open(scope.calls + 1)
-    given, linked = _given(step, frame, "the agent", schema_of(step, scope.linked)), scope.linked
-    schema = linked.schemas[step.gives.text] if step.gives else None
+    given = _given(step, frame, "the agent", schema_of(step, scope.linked))
     if run.dry:
-        return dry.result(step, agent, linked)
+        return dry.result(step, agent, scope.linked)
+    if step.permit is not None:
+        return Waits(_agent_if_permitted(run, step, agent, given, frame, scope, index))
+    return _agent_called(run, step, agent, given, scope, index)
+
+
+async def _agent_if_permitted(
+    run: Performer, step: Invoke, agent: Agent, given: dict[str, Value], frame: Frame, scope: Scope, index: Index
+) -> Value:
+    await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries)
+    return await arrived(_agent_called(run, step, agent, given, scope, index))
+
+
+def _agent_called(
+    run: Performer, step: Invoke, agent: Agent, given: dict[str, Value], scope: Scope, index: Index
+) -> Value | Waits[Value]:
+    linked = scope.linked
+    schema = linked.schemas[step.gives.text] if step.gives else None
     named = [name.text for name in step.tools] if step.tools is not None else None
     grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
     wanted = json_schema(schema, linked.schemas) if schema else None
-    if step.permit is not None:
-        await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries)
     kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
     tools = _offered(linked, grant) if "tools" in agent.takes.parameters else None
+
+    def answered(value: Value) -> Value:
+        answer = reply(value, schema, linked.schemas)
+        return More(answer, kept) if step.keeps else answer
+
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
-        value = await outside(run, agent, "agent", step, arguments, scope, grant, index)
-        answered = reply(value, schema, linked.schemas)
+        value = then(outside(run, agent, "agent", step, arguments, scope, grant, index), answered)
     except StepError as error:
         found = placed(error, step, ())
         raise found from found.__cause__  # it may be the very same, and its cause is what user code raised
-    return More(answered, kept) if step.keeps else answered
+    return Waits(_placing(value.rest, step)) if type(value) is Waits else value
+
+
+async def _placing(rest: Awaitable[Value], step: Invoke) -> Value:
+    try:
+        return await rest
+    except StepError as error:
+        found = placed(error, step, ())
+        raise found from found.__cause__
 
 
 async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -245,7 +300,7 @@ async def _forgotten(
     error: StepError | None = None
     try:
         # Never on the thread that waits for the run: by then that one may be gone.
-        await outside(run, callee, what, step, given, scope._replace(beside=True), scope.grant, index)
+        await arrived(outside(run, callee, what, step, given, scope._replace(beside=True), scope.grant, index))
     except StepError as failure:
         error = failure
     run.emit(ev.FiredEnded((*scope.before, step.id, *index), clock(), error))
@@ -305,14 +360,14 @@ def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
     return Diagnostic("step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, f"it may use {may}")
 
 
-CALL: dict[type, Callable[..., Awaitable[Value]]] = {
+CALL: dict[type, Callable[..., Value | Waits[Value]]] = {
     Tool: _tool,
     Agent: _agent,
     Transform: _transform,
     Built: _built,
-    Person: _asked,
+    Person: waiting(_asked),
     Choice: _picked,
-    Linked: _called,
-    Answerer: request,
+    Linked: waiting(_called),
+    Answerer: waiting(request),
     type(None): _nobody,
 }

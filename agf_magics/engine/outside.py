@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable
+from contextvars import Token
 from typing import Any, Protocol
 
 from ..flow.steps import Invoke
@@ -15,7 +16,7 @@ from ..registry import Tool, Where, shown_text
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import events as ev
-from .calls import TimedOut
+from .calls import Result, TimedOut, Waits, arrived
 from .journal import Journal
 from .limits import Grant, granted
 from .perform import Index, Performer, Scope, clock
@@ -46,12 +47,12 @@ def outside(
     scope: Scope,
     grant: Grant,
     index: Index,
-) -> Awaitable[Value]:
+) -> Value | Waits[Value]:
     """Cross into user code and come back with a settled value; where the run is kept, what an earlier session of it
     came back with."""
     if run.journal is None:
         return _outside(run, callee, what, step, given, scope, grant)
-    return _kept(run, run.journal, callee, what, step, given, scope, grant, (*scope.before, step.id, *index))
+    return Waits(_kept(run, run.journal, callee, what, step, given, scope, grant, (*scope.before, step.id, *index)))
 
 
 async def _kept(
@@ -79,7 +80,7 @@ async def _kept(
         await journal.returned(call, value_of(taken))
         return value_of(taken)
     try:
-        value = await _outside(run, callee, what, step, given, scope, grant)
+        value = await arrived(_outside(run, callee, what, step, given, scope, grant))
     except StepError as error:
         await journal.raised(call, error)
         raise
@@ -87,30 +88,58 @@ async def _kept(
     return value
 
 
-async def _outside(
+def _outside(
     run: Performer, callee: Outer, what: str, step: Invoke, given: dict[str, Value], scope: Scope, grant: Grant
-) -> Value:
+) -> Value | Waits[Value]:
     place = callee.where or ("loop" if callee.is_async else None)
     if place is None:
         place = "kernel" if run.host.waited and not scope.beside else "worker"
-    before, most = granted.get(), run.budget.limits.step_timeout
-    narrower = granted.set(grant) if grant is not before else None
+    most = run.budget.limits.step_timeout
+    seconds = _seconds(callee.timeout, step.timeout, most)
+    narrower = granted.set(grant) if grant is not granted.get() else None
+    result: Result | Waits[Result] | None = None
     try:
-        ok, value = await run.host.call(place, callee.function, given, _seconds(callee.timeout, step.timeout, most))
+        result = run.host.begin(place, callee.function, given, seconds)
+    finally:
+        if narrower is not None and type(result) is not Waits:
+            granted.reset(narrower)
+    if type(result) is Waits:
+        return Waits(_come_back(result.rest, narrower, callee, what, step, given, most))
+    return _settled(result, callee, what, step, given, most)
+
+
+async def _come_back(
+    rest: Awaitable[Result],
+    narrower: Token[Grant] | None,
+    callee: Outer,
+    what: str,
+    step: Invoke,
+    given: dict[str, Value],
+    most: float | None,
+) -> Value:
+    try:
+        result = await rest
     finally:
         if narrower is not None:
             granted.reset(narrower)
-    if ok:
-        span = step.name.span or step.span
-        try:
-            return settle(value)
-        except TooDeep as error:
-            message = f"{what} {callee.name!r} returned something that cannot be kept: {error}"
-            raise StepError(Diagnostic("step.too-deep", message, span)) from None
-        except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
-            message = f"{what} {callee.name!r} returned something that cannot be kept: {said(error)}"
-            raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
-    raise failure(callee, what, step, given, value, most)
+    return _settled(result, callee, what, step, given, most)
+
+
+def _settled(
+    result: Result, callee: Outer, what: str, step: Invoke, given: dict[str, Value], most: float | None
+) -> Value:
+    ok, value = result
+    if not ok:
+        raise failure(callee, what, step, given, value, most)
+    span = step.name.span or step.span
+    try:
+        return settle(value)
+    except TooDeep as error:
+        message = f"{what} {callee.name!r} returned something that cannot be kept: {error}"
+        raise StepError(Diagnostic("step.too-deep", message, span)) from None
+    except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
+        message = f"{what} {callee.name!r} returned something that cannot be kept: {said(error)}"
+        raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
 
 
 def _seconds(*limits: float | None) -> float | None:

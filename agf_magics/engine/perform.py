@@ -1,7 +1,8 @@
 """What every step has in common: where it runs, its two events, where its value goes.
 
-A step's value and frame are plain values handed back, no object per step: a linear step costs about 3 us with its two
-events, and a fan-out item no more. How each shape runs is in in_order.py, side_by_side.py and invoke.py.
+A step's value and frame are plain values handed back, no object and no coroutine per step unless it waits: a linear
+step costs about 3 us with its two events, and a fan-out item no more. How each shape runs is in in_order.py,
+side_by_side.py and invoke.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..flow.steps import Step
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
+from .calls import Waits, arrived
 from .host import TURN, Host, StillRunning
 from .journal import Journal
 from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
@@ -69,9 +71,12 @@ class More(NamedTuple):
     """What its own steps left, for the steps after it."""
 
 
-Shape = Callable[["Performer", Any, Frame, Scope, Index], Awaitable[Value]]
-"""How a shape runs: its value, or More. Raises StepError; what is stored for the steps after it is its target's
-business."""
+Shape = Callable[["Performer", Any, Frame, Scope, Index], Value | Waits[Value]]
+"""How a shape runs: its value, or More, or what is still to be waited for. Raises StepError; what is stored for the
+steps after it is its target's business."""
+
+Left = tuple[Value, Frame]
+"""What a step came to: its value, and the frame it leaves."""
 
 
 class Performer:
@@ -106,7 +111,8 @@ class Performer:
         frame = flow.start(given)
         for step in flow.body.steps:
             self.reach(scope, frame)
-            _, frame = await self.step(step, frame, scope, ())
+            left = self.begin(step, frame, scope, ())
+            _, frame = await left.rest if type(left) is Waits else left
         self.reach(scope, frame)
         return flow.end(frame)
 
@@ -115,42 +121,76 @@ class Performer:
         if not scope.before and not scope.beside and not scope.depth:
             self.reached = frame
 
-    async def step(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1) -> tuple[Value, Frame]:
-        """Run ``step`` once; its value and the frame it leaves."""
-        at = (*scope.before, step.id, *index)
-        emit, now = self.emit, clock()
+    async def step(self, step: Step, frame: Frame, scope: Scope, index: Index) -> Left:
+        """`begin`, and to its end."""
+        return await arrived(self.begin(step, frame, scope, index))
+
+    def begin(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1) -> Left | Waits[Left]:
+        """Run ``step`` once."""
+        now = clock()
         if now - self.host.turned > TURN:
-            await self.host.turn()
-        emit(ev.StepStarted(at, now, attempt))
+            return Waits(self._after_a_turn(step, frame, scope, index, attempt))
+        at = (*scope.before, step.id, *index)
+        self.emit(ev.StepStarted(at, now, attempt))
         try:
-            value = await self.shapes[type(step)](self, step, frame, scope, index)
-            given = None
-            if type(value) is More:
-                value, given, left = value
-                frame = frame if left is None else left
-            if step.target is not None:
-                frame = step.target.store(frame, Outcome(value, given))
-        except StillRunning as stop:
-            emit(ev.StepCancelled(at, clock()) if stop.told else ev.StepLeft(at, clock(), stop.left_running))
-            stop.told = True
-            raise
-        except asyncio.CancelledError:
-            emit(ev.StepCancelled(at, clock()))
-            raise
+            value = self.shapes[type(step)](self, step, frame, scope, index)
+            if type(value) is Waits:
+                return Waits(self._to_its_end(value.rest, step, frame, scope, at))
+            left = _left(step, frame, value)
         except BaseException as error:
-            if isinstance(error, StepError) and error.at is None:
-                error.at, error.where = at, ev.at_text(at)
-            emit(ev.StepFailed(at, clock(), error))
-            if step.rescue is None or not swallowed(error):
+            rescued = self._failed(error, step, frame, scope, at)
+            if rescued is None:
                 raise
-            if self.journal is not None:
-                self.journal.mark("rescued", at, scope.tries)
-            value = step.rescue(error)  # type: ignore[arg-type]  # what is swallowed is a StepError
-            if step.target is not None:
-                frame = step.target.store(frame, Outcome(value, None, error, "failed"))  # type: ignore[arg-type]
-            return value, frame
-        emit(ev.StepFinished(at, clock(), value))
+            return rescued
+        self.emit(ev.StepFinished(at, clock(), left[0]))
+        return left
+
+    async def _to_its_end(self, rest: Awaitable[Value], step: Step, frame: Frame, scope: Scope, at: ev.At) -> Left:
+        try:
+            left = _left(step, frame, await rest)
+        except BaseException as error:
+            rescued = self._failed(error, step, frame, scope, at)
+            if rescued is None:
+                raise
+            return rescued
+        self.emit(ev.StepFinished(at, clock(), left[0]))
+        return left
+
+    async def _after_a_turn(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int) -> Left:
+        await self.host.turn()
+        return await arrived(self.begin(step, frame, scope, index, attempt))
+
+    def _failed(self, error: BaseException, step: Step, frame: Frame, scope: Scope, at: ev.At) -> Left | None:
+        """Tell how it ended; what the step makes of its failure, where it keeps that like a value."""
+        if isinstance(error, StillRunning):
+            self.emit(ev.StepCancelled(at, clock()) if error.told else ev.StepLeft(at, clock(), error.left_running))
+            error.told = True
+            return None
+        if isinstance(error, asyncio.CancelledError):
+            self.emit(ev.StepCancelled(at, clock()))
+            return None
+        if isinstance(error, StepError) and error.at is None:
+            error.at, error.where = at, ev.at_text(at)
+        self.emit(ev.StepFailed(at, clock(), error))
+        if step.rescue is None or not swallowed(error):
+            return None
+        if self.journal is not None:
+            self.journal.mark("rescued", at, scope.tries)
+        value = step.rescue(error)  # type: ignore[arg-type]  # what is swallowed is a StepError
+        if step.target is not None:
+            frame = step.target.store(frame, Outcome(value, None, error, "failed"))  # type: ignore[arg-type]
         return value, frame
+
+
+def _left(step: Step, frame: Frame, value: Value) -> Left:
+    """What is left of a step whose shape gave ``value``."""
+    given = None
+    if type(value) is More:
+        value, given, left = value
+        frame = frame if left is None else left
+    if step.target is not None:
+        frame = step.target.store(frame, Outcome(value, given))
+    return value, frame
 
 
 def swallowed(error: BaseException) -> bool:

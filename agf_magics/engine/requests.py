@@ -14,6 +14,7 @@ from ..registry import Model, ModelFault, Offered, Request, Tool, Where, timed_o
 from ..registry.fingerprint import content
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
+from .calls import arrived
 from .limits import Grant
 from .outside import outside, placed
 from .perform import Index, Performer, Scope, clock
@@ -51,7 +52,7 @@ async def request(run: Performer, step: Invoke, answerer: Answerer, frame: Frame
         if not ok:
             raise placed(raised, step, ()) if isinstance(raised, StepError) else raised
     caller = _Caller(answerer, asked, run)
-    reply: dict[str, Value] = await outside(run, caller, "model", step, given, scope, scope.grant, index)
+    reply: dict[str, Value] = await arrived(outside(run, caller, "model", step, given, scope, scope.grant, index))
     _counted(run, reply, scope, step, answerer.name)
     return reply
 

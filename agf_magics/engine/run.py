@@ -13,6 +13,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .along_edges import along_edges
 from .by_need import by_need
+from .calls import waiting
 from .host import Host
 from .in_order import choose, compute, fold, repeat, sequence
 from .invoke import in_time, invoke, metered
@@ -26,13 +27,13 @@ SHAPES: Mapping[type[Step], Shape] = {
     Invoke: invoke,
     Compute: compute,
     Choose: choose,
-    Sequence: sequence,
-    Fold: fold,
-    Repeat: repeat,
-    Dag: by_need,
-    Walk: along_edges,
-    Each: each,
-    Branches: branches,
+    Sequence: waiting(sequence),
+    Fold: waiting(fold),
+    Repeat: waiting(repeat),
+    Dag: waiting(by_need),
+    Walk: waiting(along_edges),
+    Each: waiting(each),
+    Branches: waiting(branches),
 }
 
 

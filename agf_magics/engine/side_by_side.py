@@ -7,7 +7,7 @@ bytes). Isolation needs no code here: frames are never changed, so what an eleme
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -17,9 +17,10 @@ from ..flow.values import Value
 from ..registry import Agent
 from ..text.diagnostics import StepError
 from . import events as ev
+from .calls import Waits
 from .in_order import elements, tell
 from .linked import Linked, schema_of
-from .perform import Index, More, Performer, Scope, clock, swallowed
+from .perform import Index, Left, More, Performer, Scope, clock, swallowed
 from .records import again
 
 
@@ -40,14 +41,14 @@ async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: In
     store, body = step.element.store, step.body
     of_body = (*scope.before, body.id, *index)
 
-    async def one(i: int, attempt: int) -> None:
+    def one(i: int, attempt: int) -> Left | Waits[Left]:
         where = inside if attempt == 1 else _again(inside, (*of_body, i), attempt)
-        values[i], _ = await run.step(body, store(frame, Outcome(items[i])), where, (*index, i), attempt)
+        return run.begin(body, store(frame, Outcome(items[i])), where, (*index, i), attempt)
 
     earlier = run.journal.earlier if run.journal is not None else None
     first = earlier.failed_elements(of_body) if earlier is not None else []
     plan = _Plan(range(len(items)), step.limit, first=[i for i in first if i < len(items)])
-    failures = await _pool(run, step, one, plan, lambda i: (*of_body, i), scope.tries)
+    failures = await _pool(_Pool(run, step, one, values.__setitem__, lambda i: (*of_body, i), scope.tries), plan)
     if step.on_error == "finish":
         told = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
         _fail(told, {i: value for i, value in enumerate(values) if value is not GONE})
@@ -68,9 +69,12 @@ async def branches(run: Performer, step: Branches, frame: Frame, scope: Scope, i
     ats = [(*scope.before, branch.id, *index) for branch in steps]
     journal = run.journal
 
-    async def one(i: int, attempt: int) -> None:
+    def one(i: int, attempt: int) -> Left | Waits[Left]:
         where = inside if attempt == 1 else _again(inside, ats[i], attempt)
-        values[i], _ = await run.step(steps[i], frame, where, index, attempt)
+        return run.begin(steps[i], frame, where, index, attempt)
+
+    def keep(i: int, value: Value) -> None:
+        values[i] = value
         order.append(i)
         if journal is not None:
             journal.mark("ended", ats[i], scope.tries)
@@ -80,7 +84,7 @@ async def branches(run: Performer, step: Branches, frame: Frame, scope: Scope, i
         done = journal.earlier.order("ended", [(at, scope.tries) for at in ats])
         failed = [i for i, at in enumerate(ats) if i not in done and journal.earlier.has_failed(at)]
         plan = _Plan(range(len(steps)), len(steps), done, failed)
-    failures = await _pool(run, step, one, plan, ats.__getitem__, scope.tries)
+    failures = await _pool(_Pool(run, step, one, keep, ats.__getitem__, scope.tries), plan)
     if step.on_error == "finish":
         _fail(failures, {name: values[i] for i, name in enumerate(names) if values[i] is not GONE})
     value, left = await _collect(run, step, frame, Ran(values, names, failures, order), scope, index)
@@ -146,19 +150,11 @@ class _Plan:
         """Side by side."""
 
 
-async def _pool(
-    run: Performer,
-    step: Each | Branches,
-    one: Callable[[int, int], Awaitable[None]],
-    plan: _Plan,
-    at: Callable[[int], ev.At],
-    tries: str,
-) -> dict[int, StepError]:
-    """Run ``one(i, attempt)`` for everything of ``plan`` under the step's on_error.
+async def _pool(pool: _Pool, plan: _Plan) -> dict[int, StepError]:
+    """Run everything of ``plan`` under the step's on_error.
 
     Gives what failed and did not end it, where somebody asks: not what a pipeline drops.
     """
-    pool = _Pool(run, step, one, at, tries)
     if plan.done:
         await pool.worker(plan.done)
     if plan.width <= 1:
@@ -183,11 +179,13 @@ class _Pool:
         self,
         run: Performer,
         step: Each | Branches,
-        one: Callable[[int, int], Awaitable[None]],
+        begin: Callable[[int, int], Left | Waits[Left]],
+        keep: Callable[[int, Value], None],
         at: Callable[[int], ev.At],
         tries: str,
     ) -> None:
-        self.run, self.step, self.one, self.at, self.tries = run, step, one, at, tries
+        """``begin(i, attempt)`` runs number ``i``, ``keep(i, value)`` is told what it came to."""
+        self.run, self.step, self.begin, self.keep, self.at, self.tries = run, step, begin, keep, at, tries
         self.failures: dict[int, StepError] = {}
         self.failure: BaseException | None = None
         """What ended it."""
@@ -199,7 +197,9 @@ class _Pool:
             attempt = 1
             while True:
                 try:
-                    await self.one(i, attempt)
+                    left = self.begin(i, attempt)
+                    value, _ = await left.rest if type(left) is Waits else left
+                    self.keep(i, value)
                     break
                 except asyncio.CancelledError:
                     raise
