@@ -8,25 +8,31 @@ followed: that is all there is to a superstep.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
 from ..flow.frame import Frame, Outcome
 from ..flow.steps import END, START, Edge, Walk
 from ..flow.values import Value, is_true
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
+from .calls import Waits
 from .in_order import tell
 from .perform import Index, More, Performer, Scope, clock
+
+Visits = dict[str, int]
+"""How often each node ran."""
 
 
 async def along_edges(run: Performer, step: Walk, frame: Frame, scope: Scope, index: Index) -> More:
     """From START until no node is ready; its value is the last round's, its frame what the walk left."""
-    out = _outgoing(step.edges)
+    out: dict[str, list[Edge]] = {}
+    for edge in step.edges:
+        out.setdefault(edge.source, []).append(edge)
     # Decided from the flow: a walk that never forks runs its plain functions on the thread that waits for it.
-    inside = scope._replace(beside=scope.beside or any(_forks(edges) for edges in out.values()))
+    beside = scope.beside or any(_forks(edges) for edges in out.values() if len(edges) > 1)
+    inside = scope._replace(beside=beside)
     at = (*scope.before, step.id, *index)
-    visits: Counter[str] = Counter()
+    visits: Visits = {}
     ready = _after(run, (*at, 0), out.get(START, ()), frame)
     value: Value = None
     rounds = 0
@@ -35,17 +41,24 @@ async def along_edges(run: Performer, step: Walk, frame: Frame, scope: Scope, in
         if rounds > step.rounds:
             message = f"the graph went through its {step.rounds} rounds and has not come to an end"
             raise StepError(Diagnostic("step.rounds", message, step.span, "a loop needs an edge that leaves it"))
-        visits.update(ready)
-        outcomes = await _round(run, step, ready, visits, frame, inside, index)
-        frame = step.join(frame, outcomes)
+        for name in ready:
+            visits[name] = visits.get(name, 0) + 1
+        if len(ready) == 1:
+            (name,) = ready
+            left = run.begin(step.nodes[name], frame, inside, (*index, visits[name] - 1))
+            value, _ = await left.rest if type(left) is Waits else left
+            frame = step.join(frame, ((name, Outcome(value)),))
+        else:
+            outcomes = await _round(run, step, ready, visits, frame, inside, index)
+            frame = step.join(frame, outcomes)
+            value = outcomes[-1][1].value
         run.reach(scope, frame)
-        value = outcomes[-1][1].value
         ready = [to for name in ready for to in _after(run, (*at, rounds), out.get(name, ()), frame)]
     return More(value, frame=frame)
 
 
 async def _round(
-    run: Performer, step: Walk, ready: list[str], visits: Counter[str], frame: Frame, inside: Scope, index: Index
+    run: Performer, step: Walk, ready: list[str], visits: Visits, frame: Frame, inside: Scope, index: Index
 ) -> list[tuple[str, Outcome]]:
     """Run the nodes of a round, at most ``width`` at once; their outcomes in the order of their names."""
     earlier = run.journal.earlier if run.journal is not None else None
@@ -58,7 +71,8 @@ async def _round(
 
     async def worker() -> None:
         for name in names:
-            value, _ = await run.step(step.nodes[name], frame, inside, (*index, visits[name] - 1))
+            left = run.begin(step.nodes[name], frame, inside, (*index, visits[name] - 1))
+            value, _ = await left.rest if type(left) is Waits else left
             found[name] = Outcome(value)
 
     width = min(step.width or len(ready), len(ready))
@@ -77,12 +91,12 @@ async def _round(
     return sorted(found.items())
 
 
-def _allowed(run: Performer, step: Walk, at: ev.At, ready: Iterable[str], visits: Counter[str]) -> list[str]:
+def _allowed(run: Performer, step: Walk, at: ev.At, ready: Iterable[str], visits: Visits) -> list[str]:
     """The nodes to run next, each once; in the place of one over its limit the node that its exit leads to."""
     found: dict[str, None] = {}
     skipped: set[str] = set()
     for name in ready:
-        while name != END and visits[name] >= step.limits.get(name, visits[name] + 1):
+        while (limit := step.limits.get(name)) is not None and visits.get(name, 0) >= limit:
             if name in skipped:  # the exits of two that are over their limits lead to each other
                 name = END
                 break
@@ -96,33 +110,26 @@ def _allowed(run: Performer, step: Walk, at: ev.At, ready: Iterable[str], visits
     return list(found)
 
 
-def _after(run: Performer, at: ev.At, edges: Iterable[Edge], frame: Frame) -> list[str]:
+def _after(run: Performer, at: ev.At, edges: Sequence[Edge], frame: Frame) -> list[str]:
     """Where the edges of one node lead: the unconditional ones, the first that is open, else the ``otherwise``."""
-    taken = list(_taken(tuple(edges), frame))
+    taken = edges if len(edges) == 1 and edges[0].when is None else _taken(edges, frame)
     for edge in taken:
         run.emit(ev.EdgeTaken(at, clock(), edge.source, edge.target))
     return [edge.target for edge in taken]
 
 
-def _taken(edges: tuple[Edge, ...], frame: Frame) -> Iterator[Edge]:
-    chosen = False
+def _taken(edges: Sequence[Edge], frame: Frame) -> Sequence[Edge]:
+    taken, chosen = [], False
     for edge in edges:
-        if edge.when is None and not edge.otherwise:
-            yield edge
-        elif edge.when is not None and not chosen and is_true(edge.when.evaluate(frame)):
+        if edge.when is None:
+            if not edge.otherwise:
+                taken.append(edge)
+        elif not chosen and is_true(edge.when.evaluate(frame)):
             chosen = True
-            yield edge
-    if not chosen:
-        yield from (edge for edge in edges if edge.otherwise)
+            taken.append(edge)
+    return taken if chosen else [*taken, *(edge for edge in edges if edge.otherwise)]
 
 
-def _outgoing(edges: Iterable[Edge]) -> dict[str, tuple[Edge, ...]]:
-    out: dict[str, tuple[Edge, ...]] = {}
-    for edge in edges:
-        out[edge.source] = (*out.get(edge.source, ()), edge)
-    return out
-
-
-def _forks(edges: tuple[Edge, ...]) -> bool:
-    plain = sum(edge.when is None and not edge.otherwise for edge in edges)
-    return plain > 1 or (plain == 1 and len(edges) > 1)
+def _forks(edges: Iterable[Edge]) -> bool:
+    """Whether several may be taken at once."""
+    return any(edge.when is None and not edge.otherwise for edge in edges)

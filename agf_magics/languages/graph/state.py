@@ -91,7 +91,7 @@ class Keys:
         for node, written in round:
             for name, value in written.items():
                 reducer = self.reducers.get(name)
-                if isinstance(value, Became):
+                if type(value) is Became:
                     value = value.value if reducer is None else _news(state.get(name), value.value)
                 if reducer is not None:
                     if value is None and reducer != "last_value":
