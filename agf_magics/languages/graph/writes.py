@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ...flow.values import TEXT, Value, equal
+from ...flow.values import Value, equal
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from .state import Became, Failed, State, Write
@@ -20,7 +20,7 @@ def merges(key: str) -> Write:
     """An object key by key, anything else under one key."""
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
-        if type(value) is not dict or not TEXT.issuperset(map(type, value)):
+        if type(value) is not dict or not all(type(name) is str for name in value):
             return {key: value}
         if "current_step" not in value:
             return value
