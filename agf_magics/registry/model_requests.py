@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -46,6 +47,11 @@ def made(provider: str, model: str, base_url: str) -> Made:
         return OpenAIChatModel(model, provider=OpenAICompatibleProvider("server", base_url=base_url))
     infer_provider_class(provider)  # a ValueError for one that it does not know
     return infer_model(f"{provider}:{model}")
+
+
+def loop() -> asyncio.AbstractEventLoop:
+    """The one that a request is about to be made on."""
+    return asyncio.get_running_loop()
 
 
 async def asked(model: Made, request: Request) -> dict[str, Value]:

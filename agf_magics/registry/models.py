@@ -7,13 +7,11 @@ are the library's business: it finds them in the environment, and nothing of our
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError, suggest
@@ -54,6 +52,12 @@ class Request(NamedTuple):
     """Whether it must answer now, without tools."""
 
 
+class Loop(Protocol):
+    """An event loop: connections belong to the one they were opened on."""
+
+    def is_closed(self) -> bool: ...
+
+
 class Model:
     """A model by its name. It is not looked for before it is asked."""
 
@@ -62,16 +66,15 @@ class Model:
         self.name = name
         self._base_url = base_url
         self._given = made
-        self._made: dict[asyncio.AbstractEventLoop, Any] = {}
-        """What talks to the provider, for each loop that it is asked on: connections belong to one loop."""
-        self._making = threading.Lock()
+        self._made: dict[Loop, Any] = {}
+        """What talks to the provider, for each loop that it is asked on."""
 
     @property
     def address(self) -> str | None:
         """Its name, and where it is asked; None for a model object that somebody made."""
         return None if self._given is not None else f"{self.name} {self._base_url}"
 
-    def ready(self, loop: asyncio.AbstractEventLoop) -> bool:
+    def ready(self, loop: Loop) -> bool:
         """Whether it can be asked at once on that loop."""
         there = self._given is not None or loop in self._made
         return there and "agf_magics.registry.model_requests" in sys.modules
@@ -84,29 +87,29 @@ class Model:
             return found.diagnostic
         return None
 
-    def open(self, loop: asyncio.AbstractEventLoop) -> Any:
+    def open(self, loop: Loop) -> Any:
         """Import the library and make what talks to the provider on that loop; slow, and for a thread that may wait.
 
-        Sessions side by side open it at once, and it is made once: the last to leave it closes its connections, and
-        whoever had another one in the meantime would lose his. Raises ModelFault.
+        Sessions side by side open it at once, and must be given one and the same: the last to leave it closes its
+        connections. Raises ModelFault.
         """
         from . import model_requests  # noqa: F401 - this is the slow part
 
         if self._given is not None:
             return self._given
-        with self._making:
-            if loop not in self._made:
-                self._check()
-                made = self._make()
-                going = {known: its for known, its in self._made.items() if not known.is_closed()}
-                self._made = {**going, loop: made}
-            return self._made[loop]
+        if loop not in self._made:
+            self._check()
+            made = self._make()
+            for other in [known for known in list(self._made) if known.is_closed()]:
+                self._made.pop(other, None)
+            self._made.setdefault(loop, made)  # one step: of several threads the first one's counts
+        return self._made[loop]
 
     async def ask(self, request: Request) -> dict[str, Value]:
         """The model's reply to one request, as flow/session.py has it. Raises ModelFault."""
-        from .model_requests import asked
+        from .model_requests import asked, loop
 
-        made = self.open(asyncio.get_running_loop())
+        made = self.open(loop())
         try:
             async with made:
                 return await asked(made, request)
