@@ -8,6 +8,7 @@ from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
 from .engine.records import Record
 from .engine.store import Store, Trouble
 from .flow.values import type_name
+from .handle import live
 from .keeping import journal_file
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
 
@@ -34,9 +35,12 @@ def find(store: Store, run_id: str) -> Told:
         raise refused("journal.unknown-run", message, "run.run_id is it")
     found = told(store, run_id)
     if found is None:
-        known = [one.run_id for one in listed(store)]
+        begun = [run.run_id for run in live.running if run.journal is not None]  # its line may still be on its way
+        known = list(dict.fromkeys([*begun, *(one.run_id for one in listed(store))]))
         near = [one for one in known if one.startswith(run_id)]
         found = told(store, near[0]) if run_id and len(near) == 1 else None
+        if found is None and run_id and len(near) == 1:
+            raise refused("journal.running", f"run {run_id!r} is going on, here or in another kernel")
     if found is None:
         hint = f"it may be {', '.join(near[:5])}" if near else suggest(run_id, known, "runs") or "no run is kept yet"
         raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)

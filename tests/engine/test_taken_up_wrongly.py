@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.host import Host
+from agf_magics.engine.job import start
 from tests.engine import kept
 
 SALE = "pipeline: sale\nsteps:\n- tool: {name: sell, args: {pears: !expr ctx.pears}, output: sold}\n"
@@ -65,3 +68,22 @@ def test_without_an_id_the_last_run_that_was_cut_is_taken_up(registry: agf.Regis
     agf.define(asks + "edges: [{from: START, to: ask}, {from: ask, to: END}]", "graph", registry=registry)
     assert agf.start("asks", registry=registry).wait().status == "waiting"
     assert agf.resume(registry=registry, answer="yes").output["said"] == "yes"
+
+
+def test_a_run_that_has_only_just_begun_is_going_on(registry: agf.Registry) -> None:
+    blocked, free = threading.Event(), threading.Event()
+
+    async def blocker(host: Host) -> None:
+        blocked.set()
+        assert free.wait(60)
+
+    job = start(blocker)  # until it ends the loop can begin nothing, and so nothing of the run is written
+    assert blocked.wait(60)
+    going = agf.start("sale", {"pears": 3}, registry=registry)
+    for named in (going.run_id, "sale"):
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.resume(named, registry=registry)
+        assert caught.value.code == "journal.running"
+    free.set()
+    job.wait()
+    assert going.wait().status == "error"
