@@ -1,4 +1,5 @@
-"""What every test stands on: its own place for what Jupyter and IPython keep, and no clock in property tests."""
+"""What every test stands on: its own place for what Jupyter and IPython keep, a terminal of one width, and no clock in
+property tests."""
 
 from __future__ import annotations
 
@@ -29,6 +30,7 @@ def _no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterat
         home: Path = tmp_path_factory.mktemp("home")
         for place in PLACES:
             patch.setenv(place, str(home / place.lower()))
+        patch.setenv("COLUMNS", "80")
         yield
 
 

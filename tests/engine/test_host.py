@@ -132,7 +132,9 @@ class Thing:
 
 
 @pytest.mark.parametrize("place", ["kernel", "worker"])
-def test_an_idle_thread_keeps_nothing_alive(place: Place) -> None:
+def test_an_idle_thread_keeps_nothing_alive(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.Workers, "_shared", None)  # no other thread is idle
+
     async def main(host: Host) -> weakref.ref[Thing]:
         thing = (await host.call(place, Thing, {}))[1]
         await host.call(place, thread_name, {})  # the same thread: it has put the first call away

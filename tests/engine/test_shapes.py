@@ -85,7 +85,7 @@ def test_branches_that_finish_all_run_to_their_end_and_tell_every_failure() -> N
     both = threading.Barrier(3)
 
     def slow(fails: bool) -> str:
-        both.wait(10)
+        both.wait(60)
         if fails:
             raise RuntimeError("broken")
         return "fine"
@@ -192,7 +192,7 @@ def needing(needs: Mapping[str, tuple[str, ...]], *, ordered: bool = False) -> D
 
 def test_a_step_runs_when_what_it_reads_is_there_and_independent_ones_run_at_once() -> None:
     both = threading.Barrier(2)
-    tools = Tools(a=lambda: both.wait(10) * 0 + 1, b=lambda: both.wait(10) * 0 + 2, c=lambda a, b: a + b)
+    tools = Tools(a=lambda: both.wait(60) * 0 + 1, b=lambda: both.wait(60) * 0 + 2, c=lambda a, b: a + b)
     run = tools.run(needing({"c": ("a", "b"), "a": (), "b": ()}))
     assert run.stores["c"] == 3
     assert run.output[-2:] == ["c finished", "closed"]
@@ -209,7 +209,7 @@ def test_an_order_of_storing_is_kept_whoever_ends_first() -> None:
     ended = threading.Event()
 
     def last() -> int:
-        assert ended.wait(10)
+        assert ended.wait(60)
         return 1
 
     tools = Tools(a=last, b=lambda: ended.set())
@@ -233,7 +233,7 @@ def test_an_end_asks_only_those_whom_it_concerns_however_many_wait() -> None:
 
 def test_all_that_is_ready_runs_at_once_also_what_an_end_made_ready() -> None:
     both = threading.Barrier(3)
-    meets = {name: lambda a: both.wait(10) for name in "bcd"}
+    meets = {name: lambda a: both.wait(60) for name in "bcd"}
     run = Tools(a=lambda: 1, **meets).run(needing({"a": (), "b": ("a",), "c": ("a",), "d": ("a",)}))
     assert sorted(run.output) == ["a finished", "b finished", "c finished", "closed", "d finished"]
 
@@ -253,13 +253,13 @@ def test_nobody_waits_for_a_call_that_is_fired_and_its_end_is_told() -> None:
             gone.set()
 
     def late() -> None:
-        assert go.wait(10)
+        assert go.wait(60)
         raise RuntimeError("too late")
 
     run = Tools(late=late).run(call("s", "late", lambda frame: {}, awaited=False), on_event=listen)
     assert (run.status, run.steps["s"].state) == ("ok", "ok")
     go.set()
-    assert gone.wait(10)
+    assert gone.wait(60)
     assert [type(event).__name__ for event in told][-2:] == ["RunEnded", "FiredEnded"]
     assert [found.code for found in run.warnings] == ["run.fired-failed"]
 

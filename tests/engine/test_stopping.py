@@ -27,9 +27,7 @@ HOUR = 3600
 
 def press():
     "Not before somebody waits: until then an interrupt is Python's own business."
-    for _ in range(200):
-        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            break
+    while signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         threading.Event().wait(0.01)
     os.kill(os.getpid(), signal.SIGINT)
 
