@@ -77,6 +77,15 @@ def past(run_id: str) -> PastRun:
         raise unusable(trouble) from None
 
 
+def named(run_id: str) -> str:
+    """The whole id of a run of the journal, from its beginning. Raises DefinitionError."""
+    store = journal()
+    try:
+        return find(store, run_id).listed.run_id
+    except Trouble as trouble:
+        raise unusable(trouble) from None
+
+
 def kept() -> list[Listed]:
     """The runs of the journal, the last one first; none where there is no journal. Raises DefinitionError."""
     path = journal_file()

@@ -100,6 +100,10 @@ def entries(page: str) -> list[Entry]:
     ]
 
 
+WARNED = re.compile(r"^warning: (?P<text>[^\n]*\[(?P<code>magic\.[a-z-]+)\](?:\n [^\n]*)*)", re.MULTILINE)
+"""What a magic prints of its line before it does what it says."""
+
+
 class Session:
     """A reader with a shell."""
 
@@ -137,6 +141,8 @@ class Session:
             done = self.shell.run_cell(block.text, store_history=True)
         self.said.append(OUT.sub("", captured.stdout))
         self.said += [output.data.get("text/plain", "") for output in captured.outputs]
+        for found in WARNED.finditer(captured.stdout):
+            self.told.append(Told("warning of the line", Diagnostic(found["code"], ""), found["text"]))
         error = done.error_in_exec or done.error_before_exec
         if error is not None:
             self.failed(error, block)

@@ -36,7 +36,7 @@ SITE = {page.relative_to(DOCS).as_posix(): tables.filled(page.read_text(encoding
 
 WHENS = {
     "error when defined", "warning when defined", "note when defined", "error before a run", "error while running",
-    "warning while running", "error of the line", "error when read",
+    "warning while running", "error of the line", "warning of the line", "error when read",
 }  # fmt: skip
 
 

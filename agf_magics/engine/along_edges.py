@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from ..flow.frame import Frame, Outcome
 from ..flow.steps import END, START, Edge, Walk
 from ..flow.values import Value, is_true
-from ..text.diagnostics import Diagnostic, StepError
+from ..text.diagnostics import StepError
 from . import events as ev
 from .calls import Waits
 from .in_order import tell
@@ -39,8 +39,7 @@ async def along_edges(run: Performer, step: Walk, frame: Frame, scope: Scope, in
     while ready := _allowed(run, step, (*at, rounds), ready, visits):
         rounds += 1
         if rounds > step.rounds:
-            message = f"the graph went through its {step.rounds} rounds and has not come to an end"
-            raise StepError(Diagnostic("step.rounds", message, step.span, "a loop needs an edge that leaves it"))
+            raise StepError(step.endless(step.rounds))
         for name in ready:
             visits[name] = visits.get(name, 0) + 1
         if len(ready) == 1:

@@ -14,7 +14,7 @@ from ..flow.schemas import Schema, cycle
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from .field_reads import unknown_reads
 from .limits import LAUNCHES, OFFERED, RESULT
 from .linked import Built, Callee, Choice, Linked, Person
@@ -233,8 +233,7 @@ class _Linker:
         if flow is None and name == self.linking[-1].name and name in around:
             flow = self.linking[-1]  # it calls itself, and nobody has registered it yet
         if flow is None:
-            known = suggest(name, self.registry.flows, "registered pipelines")
-            hint = f"{known}; define it before you run" if known else "define it before you run"
+            hint = hints(suggest(name, self.registry.flows, "registered pipelines"), "define it before you run")
             self.found.error("flow.unknown-flow", f"no pipeline {name!r} is registered", step.name.span, hint)
             return None
         return self.open(step, flow, around)

@@ -15,6 +15,7 @@ from ..flow.steps import Flow, Invoke, Name, Sequence
 from ..flow.values import Value
 from ..registry import Model, ModelAgent, Registry, Tool, read_json, reply
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
+from ..text.source import Span
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +71,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         schema=json_schema(wanted, schemas, all_required=True) if wanted is not None else agent.gives,
         read=_reader(agent, step, wanted, schemas),
         steps=agent.steps,
+        over=lambda steps: _over(steps, agent, span),
     )
     return Flow(
         name=f"{agent.name} (a model)",
@@ -86,6 +88,13 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         kept=lambda frame: {},
         span=span,
     )
+
+
+def _over(steps: int, agent: ModelAgent, span: Span) -> Diagnostic:
+    """What to say when its model asks for tools to the end; names what sets how long that is."""
+    message = f"the model still asked for tools in step {steps}, the last one, in which it must answer"
+    how = f"agf.model_agent({agent.name!r}, max_steps={2 * steps}, …) gives it more"
+    return Diagnostic("model.max-steps", message, span, f"{how}; or say in its instructions when to stop")
 
 
 def _prompt(frame: Frame) -> Value:

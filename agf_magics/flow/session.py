@@ -44,12 +44,6 @@ class Offer(NamedTuple):
     """Empty: its own."""
 
 
-def no_answer(steps: int) -> Diagnostic:
-    """What there is to say when nobody says it better."""
-    message = f"the model still asked for tools in step {steps}, the last one, in which it must answer"
-    return Diagnostic("model.max-steps", message, hint="give it more steps, or say in its instructions when to stop")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """What there is to know of a session before it begins."""
@@ -73,8 +67,8 @@ class Session:
     """The session's value, from the answer's text or its JSON; a StepError says why the answer does not do."""
     steps: int = STEPS
     """How many requests it may take; with the last one the model must answer, without tools."""
-    over: Callable[[int], Diagnostic] = no_answer
-    """What to say, given `steps`, when it asks for tools in the last one."""
+    over: Callable[[int], Diagnostic]
+    """What to say, given `steps`, when it asks for tools in the last one; names what sets them."""
     permit: Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
     """Given a tool's name and its arguments: what a person must approve before it is called; None: nothing."""
 

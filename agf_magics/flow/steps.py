@@ -248,6 +248,8 @@ class Walk(Step):
     """What to say of a node that reached its limit."""
     rounds: int
     """How many there may be."""
+    endless: Callable[[int], Diagnostic]
+    """What to say, given `rounds`, when it has not come to an end by then; names what sets them."""
     width: int = 0
     """How many nodes of a round run at once; 0: all."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

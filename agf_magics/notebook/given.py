@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from ..text.source import Source
 from ..text.yamlnodes import Items, Scalar, documents, plain
 from .options import Said, Word, wrong
+
+MOST_FILES = 1_000
+"""Files of a folder that are looked through for one of nearly that name."""
 
 
 def inputs(said: Said, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,6 +29,31 @@ def inputs(said: Said, names: Mapping[str, Any]) -> dict[str, Any]:
                    "write --set doc=text, --set doc=$variable or --set 'tags=[a, b]'")  # fmt: skip
         found[key] = value(word.part(len(key) + 1, len(word.text)), names)
     return found
+
+
+def misread(said: Said, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+    """Texts that read as if a variable of that name had been meant."""
+    found = []
+    for word in said.words("--set"):
+        key, _, text = word.text.partition("=")
+        if text in names and not text.startswith("_") and value(word.part(len(key) + 1, len(word.text)), names) == text:
+            meant = names[text]
+            if not callable(meant) and not isinstance(meant, ModuleType):
+                message = f"{key} is the text {text!r}, and there is a variable of that name"
+                span, hint = word.locate(len(key) + 1, len(word.text)), f"--set {key}=${text} passes the variable"
+                found.append(Diagnostic("magic.text", message, span, hint, "warning"))
+    return tuple(found)
+
+
+def near_file(text: str) -> str:
+    """What to say of a file that is not there."""
+    path = Path(text)
+    try:
+        beside = [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), MOST_FILES) if one.is_file()]
+    except (OSError, ValueError):
+        beside = []
+    near = suggest(text, beside)
+    return hints(near, "a path is relative to the notebook's folder") or ""
 
 
 def value(word: Word, names: Mapping[str, Any]) -> Any:
@@ -109,14 +139,16 @@ def _mapping(word: Word, names: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
+def _why(error: OSError | UnicodeDecodeError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def _file(word: Word) -> Any:
     path = Path(word.text)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        wrong(
-            "file", f"{word.text!r} cannot be read: {error}", word.span, "a path is relative to the notebook's folder"
-        )
+        wrong("file", f"{word.text!r} cannot be read: {_why(error)}", word.span, near_file(word.text))
     problems = Diagnostics()
     nodes = documents(Source(str(path), text), problems)
     problems.refuse()

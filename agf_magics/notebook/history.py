@@ -16,10 +16,11 @@ from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic
 from . import commands, view, watching
 from .beside import Beside
-from .given import inputs, new_name, number, value
-from .magics import takes
+from .given import inputs, misread, new_name, number, value
+from .magics import at, takes
 from .options import Said, Word
 from .output import Bundle
+from .rendering import told
 
 MOST_TOLD = 3
 """Interrupted runs that are named when the extension is loaded."""
@@ -37,18 +38,23 @@ class HistoryMagics(Beside):
         name = new_name(out) if out else None
         names = {**notebook.ipython.user_ns, **self.local}
         answer = said.word("--answer")
+        if "--quiet" not in said and (doubts := misread(said, names)):
+            print(told(doubts))
         seen = view.view(notebook.settings, notebook.ipython, quiet="--quiet" in said, drawn=None)
 
         def begin(enter: Callable[[], None]) -> launch.Run:
-            run = take_up(
-                word.text if word is not None else None,
-                input=inputs(said, names) or None,
-                answer=value(answer, names) if answer is not None else None,
-                trust="--trust" in said,
-                limits=settings.current.settings.limits if "--caps" in said else None,
-                registry=notebook.registry,
-                enter=enter,
-            )
+            def taken_up() -> launch.Run:
+                return take_up(
+                    word.text if word is not None else None,
+                    input=inputs(said, names) or None,
+                    answer=value(answer, names) if answer is not None else None,
+                    trust="--trust" in said,
+                    limits=settings.current.settings.limits if "--caps" in said else None,
+                    registry=notebook.registry,
+                    enter=enter,
+                )
+
+            run = at(word, taken_up) if word is not None else taken_up()
             run.origin = notebook.cell
             notebook.last = run
             if name is not None:
@@ -72,7 +78,7 @@ def forget(said: Said) -> None:
     """``--delete`` and ``--prune``."""
     unwanted, pruned = said.word("--delete"), said.word("--prune")
     if unwanted is not None:
-        (gone,) = _at(unwanted, lambda: kept_runs.delete([unwanted.text]))
+        (gone,) = at(unwanted, lambda: kept_runs.delete([unwanted.text]))
         print(f"deleted {gone}")
     if pruned is not None:
         days = number(pruned) if pruned.text != "--prune" else None
@@ -124,15 +130,5 @@ def told_on_load() -> str:
 
 
 def _past(word: Word) -> PastRun:
-    found: PastRun = _at(word, lambda: kept_runs.past(word.text))
+    found: PastRun = at(word, lambda: kept_runs.past(word.text))
     return found
-
-
-def _at(word: Word, made: Callable[[], Any]) -> Any:
-    """What ``made`` gives; what it refuses is said of this word."""
-    try:
-        return made()
-    except DefinitionError as error:
-        found = error.diagnostic
-        again = Diagnostic(found.code, found.message, found.span or word.span, found.hint)
-    raise DefinitionError(again)

@@ -16,7 +16,7 @@ from ..registry import Context
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from . import commands, slider
 from .beside import Beside
-from .given import count
+from .given import count, near_file
 from .magics import takes, unwritable, wrong
 from .options import Said, Word
 from .output import show
@@ -98,7 +98,7 @@ class LanguageMagics(Beside):
         try:
             source = source_of(Path(word.text))
         except DefinitionError as error:
-            raise wrong("file", error.diagnostic.message, word, "a path is relative to the notebook's folder") from None
+            raise wrong("file", error.diagnostic.message, word, near_file(word.text)) from None
         log = Log(messages(source), loses=True)
         self.notebook.registry.contexts.renew(name, log)
         print(f"context {name}: {len(log)} messages")

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 
-from .. import launch, settings
+from .. import kept_runs, launch, settings
 from ..define import Defined, before_a_run, register
 from ..draw.diagram import Diagram
 from ..draw.layout import NoPicture
@@ -28,12 +28,13 @@ from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
 from ..text.source import Source
 from . import commands, registered, view, watching
 from .config import AgfMagics
-from .given import inputs, new_name, seconds
+from .given import inputs, misread, near_file, new_name, seconds
 from .options import Command, Said, Word, read
 from .output import show
 from .rendering import told
 
 Magic = Callable[..., Any]
+T = TypeVar("T")
 
 
 def takes(command: Command) -> Callable[[Magic], Magic]:
@@ -155,7 +156,7 @@ class PipelineMagics(Magics):
         for word in said.words("FILE"):
             paths = sorted(glob.glob(word.text, recursive=True))
             if not paths:
-                hint = "a path is relative to the notebook's folder"
+                hint = near_file(word.text)
                 problems.append(wrong("file", f"there is no file {word.text!r}", word, hint).diagnostic)
             for path in paths:
                 try:
@@ -240,6 +241,8 @@ class PipelineMagics(Magics):
             raise wrong(
                 "needs-run", f"{idle} is for a run, and this cell runs nothing", said.words(idle)[0], "add --run"
             )
+        if "--quiet" not in said and (doubts := misread(said, self.names)):
+            print(told(doubts))
         limits, limit, out = settings.current.settings.limits, said.word("--timeout"), said.word("--out")
         return Asked(
             given=inputs(said, self.names),
@@ -281,7 +284,7 @@ class PipelineMagics(Magics):
         """Show a run of the background that goes on, alive, in this cell too; whether it could be."""
         if not run.behind or run.done:
             return False
-        seen = view.view(self.settings, self.ipython, quiet=False, drawn=None, behind=True)
+        seen = view.view(self.settings, self.ipython, quiet=False, drawn=None, behind=True, apart=True)
         watching.follow(lambda _: run, seen, self.settings.refresh_hz)
         self.followed.append((run, seen))
         return True
@@ -328,7 +331,9 @@ class PipelineMagics(Magics):
 def reused(said: Said) -> bool | str:
     """Whose results are taken over: those of the run that is named, True for the last one."""
     word = said.word("--reuse")
-    return False if word is None else word.text if word.text != "--reuse" else True
+    if word is None or word.text == "--reuse":
+        return word is not None
+    return at(word, lambda: kept_runs.named(word.text))
 
 
 def _summary(defined: Defined) -> str:
@@ -337,6 +342,15 @@ def _summary(defined: Defined) -> str:
     if flow is None:
         return f"schema{'s' * (len(defined.schemas) != 1)} {', '.join(line(name, 60) for name in defined.schemas)}"
     return f"{flow.language} {line(flow.name, 80)}: {size(flow)}"
+
+
+def at(word: Word, made: Callable[[], T]) -> T:
+    """What ``made`` gives; what it refuses is said of this word."""
+    try:
+        return made()
+    except DefinitionError as error:
+        first, *others = error.diagnostics
+    raise DefinitionError(replace(first, span=first.span or word.span), *others)
 
 
 def wrong(what: str, message: str, word: Word, hint: str | None = None) -> DefinitionError:

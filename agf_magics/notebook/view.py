@@ -62,9 +62,10 @@ class Page:
 
     shows_page = True
 
-    def __init__(self, config: AgfMagics, flow: Flow | None) -> None:
-        """``flow``: whose picture stands above the page, from the beginning on."""
-        self.config = config
+    def __init__(self, config: AgfMagics, flow: Flow | None, apart: bool = False) -> None:
+        """``flow``: whose picture stands above the page, from the beginning on. ``apart``: whether the run asks in
+        another cell's output; where it asks in this one, a question stands there already."""
+        self.config, self._apart = config, apart
         self.slot = Slot()
         # Here and not in `reserve`, which the engine's thread calls: a first picture takes graphviz a while.
         self._first = _first(flow) if flow else {"text/html": "", "text/plain": ""}
@@ -91,7 +92,7 @@ class Page:
         self.slot.put(self.page(run))
 
     def page(self, run: Run) -> Bundle:
-        html, text = _page(run)
+        html, text = _page(run, self._apart)
         return {"text/html": self.picture(run) + html, "text/plain": text}
 
     def picture(self, run: Run) -> str:
@@ -107,9 +108,9 @@ class Widget(Page):
 
     _kept: ClassVar[deque[list[Any]]] = deque()
 
-    def __init__(self, config: AgfMagics, flow: Flow | None, has_button: bool) -> None:
+    def __init__(self, config: AgfMagics, flow: Flow | None, apart: bool, has_button: bool) -> None:
         """``has_button``: whether a click would be heard while the cell waits."""
-        super().__init__(config, flow)
+        super().__init__(config, flow, apart)
         self._has_button = has_button
         self._parts: list[Any] = []
         """The picture, the steps, the button."""
@@ -129,7 +130,7 @@ class Widget(Page):
         # A widget is sent only what differs: the picture does not flicker while a clock beneath it goes on.
         picture, steps, _ = self._parts
         picture.value = self.picture(run)
-        steps.value = f'<div style="line-height:1.4">{_page(run)[0]}</div>'
+        steps.value = f'<div style="line-height:1.4">{_page(run, self._apart)[0]}</div>'
 
     def _open(self, run: Run) -> None:
         import ipywidgets  # type: ignore[import-untyped]
@@ -214,13 +215,16 @@ class Nothing:
         """No output."""
 
 
-def view(config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None, behind: bool = False) -> View:
-    """The view that the settings ask for; ``auto``: that suits where we are. ``drawn``: whose picture to show."""
+def view(
+    config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None, behind: bool = False, apart: bool = False
+) -> View:
+    """The view that the settings ask for; ``auto``: that suits where we are. ``drawn``: whose picture to show;
+    ``apart``: whether the run asks in another cell's output."""
     mode = "off" if quiet else _mode(config.progress, shell)
     if mode in ("widget", "html"):
         # A cell that has ended keeps nobody waiting: the button is heard on every kernel.
         hears = behind or _hears_clicks(shell)
-        return Widget(config, drawn, hears) if mode == "widget" else Page(config, drawn)
+        return Widget(config, drawn, apart, hears) if mode == "widget" else Page(config, drawn, apart)
     if drawn is not None:
         show(_first(drawn))
     if mode != "text":
@@ -251,15 +255,16 @@ def _first(flow: Flow) -> Bundle:
     return dict(Diagram(flow)._repr_mimebundle_())
 
 
-def _page(run: Run) -> tuple[str, str]:
+def _page(run: Run, apart: bool) -> tuple[str, str]:
     """A run that came to its end with its result; otherwise its steps: the error is the cell's own output, but for a
-    run in the background, whose cell ended long ago."""
+    run in the background, whose cell ended long ago. ``apart``: with what it asks."""
     if run.status == "ok" or (run.behind and run.done):
         return run_html(run), run_text(run)
     progress, now = run.progress, clock()
-    html = steps_html(progress, now=now) + questions_html(progress) + failures_html(progress)
+    asks = apart or run.done
+    html = steps_html(progress, now=now) + (questions_html(progress) if asks else "") + failures_html(progress)
     html += warnings_html(run.warnings)
-    text = [headline(progress, now=now), *steps_text(progress, now=now), *questions_text(progress)]
+    text = [headline(progress, now=now), *steps_text(progress, now=now), *(questions_text(progress) if asks else ())]
     text += failures_text(progress)
     return html, "\n".join([*text, *warnings_text(run.warnings)])
 

@@ -77,11 +77,13 @@ def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str |
 
     >>> suggest("transfrom", ["transform", "tool"], "step kinds")
     'did you mean transform? step kinds are transform, tool'
+    >>> suggest("transfrom", ["transform"], "step kinds")
+    'did you mean transform?'
     """
     known = list(map(str, choices))
     near = _near(word, known)
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []
-    if what and known:
+    if what and known and known != [near]:  # a single one is said once
         shown = ", ".join(map(_printable, known[:20])) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
         parts.append(f"{what} are {shown}")
     return " ".join(parts) or None
@@ -91,6 +93,12 @@ def meant(unknown: Iterable[str], known: Iterable[str]) -> set[str]:
     """The known names that unknown ones stand for, it seems: a slip is told once, not again as what is missing."""
     names = list(known)
     return {near for word in unknown if (near := _near(word, names)) is not None}
+
+
+def hints(*parts: str | None) -> str | None:
+    """Several hints as one."""
+    said = "; ".join(filter(None, parts)).replace("?; ", "? ")
+    return said or None
 
 
 def nearest(word: str, choices: list[str], alike: float) -> str | None:

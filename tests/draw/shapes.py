@@ -26,6 +26,7 @@ from agf_magics.flow.steps import (
     Walk,
 )
 from agf_magics.flow.values import Value
+from agf_magics.text.diagnostics import Diagnostic
 from agf_magics.text.source import Source, Span
 
 
@@ -248,6 +249,7 @@ GRAPH = flow(
         limits={"refine": 3},
         exits={"refine": "publish"},
         rounds=50,
+        endless=lambda rounds: Diagnostic("step.rounds", f"{rounds} rounds"),
     ),
     name="article",
     language="graph",

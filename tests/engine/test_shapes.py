@@ -272,7 +272,12 @@ def walking(nodes: Mapping[str, Step], *edges: Edge, **more: Any) -> Walk:
         seen = [*frame.get("out", ()), [name for name, _ in ended]]
         return {**frame, **{name: outcome.value for name, outcome in ended}, "out": seen}
 
-    return Walk(id="walk", word="graph", nodes=nodes, edges=edges, join=join, rounds=more.pop("rounds", 20), **more)
+    rounds = more.pop("rounds", 20)
+
+    def endless(rounds: int) -> Diagnostic:
+        return Diagnostic("step.rounds", f"{rounds} rounds")
+
+    return Walk(id="walk", word="graph", nodes=nodes, edges=edges, join=join, rounds=rounds, endless=endless, **more)
 
 
 def bump(name: str) -> Step:

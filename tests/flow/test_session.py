@@ -42,7 +42,10 @@ def read(answer: Value) -> Value:
 
 
 def session(steps: int) -> Session:
-    return Session(model=Name("m"), prompt=Read(SPAN, lambda frame: "?"), read=read, steps=steps)
+    def over(steps: int) -> Diagnostic:
+        return Diagnostic("test.over", f"{steps} steps")
+
+    return Session(model=Name("m"), prompt=Read(SPAN, lambda frame: "?"), read=read, steps=steps, over=over)
 
 
 def talked(steps: int, said: list[Value]) -> list[Talk]:

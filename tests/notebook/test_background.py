@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+import agf_magics as agf
+from agf_magics.engine.events import Question
 from agf_magics.launch import live
+from agf_magics.notebook.view import Page
 from tests.notebook.conftest import Cell, Kernel, Shell, code
 
 GATED = """\
@@ -52,6 +57,27 @@ def test_what_is_wrong_is_the_cells_own_error_and_nothing_runs(ready: Shell) -> 
         if wanted != "yaml.empty":
             assert code(shown) == wanted
     assert tuple(live) == before
+
+
+def test_a_question_stands_once_in_the_cell_that_asks_it(shell: Shell) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def ask(question: Question) -> bool:
+        asked.set()
+        return answered.wait(60)
+
+    registry = agf.Registry()
+    agf.tool(lambda: 1, name="one", registry=registry)
+    run = agf.start("confirm: true\ncalls: [{_tool: one, _outputPath: †state.a}]\n", registry=registry, ask=ask)
+    asked.wait(60)
+    config = shell.ip.magics_manager.registry["PipelineMagics"].settings
+    here, elsewhere = Page(config, None).page(run), Page(config, None, apart=True).page(run)
+    answered.set()
+    run.result()
+    for format in ("text/html", "text/plain"):
+        assert "waits for an answer" not in here[format]
+        assert "waits for an answer" in elsewhere[format]
+        assert "waiting" in here[format]
 
 
 def test_the_gate_points_at_the_cell(ready: Shell) -> None:

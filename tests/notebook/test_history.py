@@ -140,3 +140,35 @@ def grade(name: str) -> str:
         assert (tmp_path / "graded").read_text() == "pears plums plums figs "
     finally:
         kernel.close()
+
+
+def under_the_caret(shown: Any) -> str:
+    return str(shown.error.diagnostic.span.text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%run_pipeline grading --reuse {}",
+        "%run_pipeline_async grading --reuse {}",
+        "%resume {}",
+        "%runs {}",
+        "%runs --delete {}",
+        "%runs grading --compare {}",
+    ],
+)
+def test_a_run_that_there_is_not_is_pointed_at_and_the_nearest_named(failed: Shell, line: str) -> None:
+    import agf_magics as agf
+
+    run_id = agf.runs()[0].run_id
+    wrong = f"x{run_id[1:]}"
+    shown = failed.run(line.format(wrong))
+    assert code(shown) in ("journal.unknown-run", "magic.unknown-run")
+    assert under_the_caret(shown) == wrong
+    assert f"did you mean {run_id}?" in str(shown.error)
+
+
+def test_a_cell_whose_line_names_no_run_defines_nothing(failed: Shell) -> None:
+    shown = failed.run("%%pipeline --run --reuse nosuch\npipeline: fresh\nsteps:\n- transform: {value: '1'}\n")
+    assert (code(shown), under_the_caret(shown)) == ("journal.unknown-run", "nosuch")
+    assert code(failed.run("%flows fresh")) == "magic.unknown-flow"

@@ -16,6 +16,7 @@ from agf_magics.notebook.given import inputs, new_name, seconds
 from agf_magics.notebook.options import read, split
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.text.source import Source
+from tests.notebook.conftest import Shell, code
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "magic_lines.json").read_text())
 
@@ -117,3 +118,24 @@ def test_help_names_every_option_and_shows_an_example(command: Any) -> None:
         assert part.help in command.help
     assert f"    {command.example.splitlines()[0]}" in command.help
     assert command.name in command.example
+
+
+def test_a_text_that_is_the_name_of_a_variable_is_told(shell: Shell) -> None:
+    shell.good("pears, In_ = [1], 2\ndef figs(): ...")
+    shell.good("%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: ctx.x}\n")
+    told = shell.good("%run_pipeline p --set x=pears").out
+    assert "warning: x is the text 'pears', and there is a variable of that name [magic.text]" in told
+    assert "--set x=$pears passes the variable" in told
+    assert "^^^^^" in told
+    for line in ("x=$pears", "x=figs", "x=plums", "x='\"pears\"'", "x=2", "x=pears --quiet"):
+        assert "magic.text" not in shell.good(f"%run_pipeline p --set {line}").out
+
+
+def test_a_file_that_is_nearly_there_is_named(shell: Shell) -> None:
+    Path("flows.yaml").write_text("{}")
+    for line in ("%define flow.yaml", "%run_pipeline p --input flow.yaml", "%context p --load flow.yaml"):
+        shell.run("%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: '1'}\n")
+        shown = shell.run(line)
+        assert code(shown) == "magic.file"
+        assert "did you mean flows.yaml?" in str(shown.error)
+        assert "Errno" not in str(shown.error)

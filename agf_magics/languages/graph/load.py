@@ -99,6 +99,7 @@ class _Loading:
             exits={node: place.text for node, place in exits.items()},
             over=lambda node: _limit(node, *limits[node]),
             rounds=config.get("recursion_limit") or ROUNDS,
+            endless=lambda rounds: _endless(rounds, self.limit_of(given) or name.span),
             width=config["max_concurrency"],
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
         )
@@ -157,6 +158,12 @@ class _Loading:
             read.setdefault("max_concurrency", SIDE_BY_SIDE)
             given["_config"] = read
         return dict(read)
+
+    def limit_of(self, given: dict[str, Any]) -> Span | None:
+        """Where the document says how many rounds there may be."""
+        node: Fields | None = given.get("config")
+        key = node.keys.get("recursion_limit") if node is not None else None
+        return key.span if key is not None else None
 
     def nodes(self, given: dict[str, Any]) -> dict[str, Built]:
         tools, limits = read_tools(self.reader, given.get("tools")), self.config(given)
@@ -235,6 +242,12 @@ def _initial(values: tuple[tuple[Name, Expr], ...]) -> dict[str, Value]:
 def _limit(node: str, span: Span, count: int) -> Diagnostic:
     message = f"{node!r} has run {count} times, as often as it may"
     return Diagnostic("graph.loop-limit", message, span, "loop_exits says where it then leads to", "warning")
+
+
+def _endless(rounds: int, span: Span | None) -> Diagnostic:
+    message = f"the graph went through its {rounds} rounds and has not come to an end"
+    hint = f"a loop needs an edge that leaves it; more rounds: config: {{recursion_limit: {2 * rounds}}}"
+    return Diagnostic("step.rounds", message, span, hint)
 
 
 def _caps(config: Mapping[str, Any]) -> Caps | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ...flow.steps import Name
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostics, meant, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics, hints, meant, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .calling import is_nothing, read_call
@@ -293,4 +293,4 @@ def _hint(hint: str | None, text: str) -> str | None:
     if not re.search(r"\s", text.strip()) or re.search("[|&]", text):
         return hint
     begun = text.strip()[:20]
-    return "; ".join(filter(None, (hint, f"a text that begins so is written with two: {begun[:1]}{begun}…")))
+    return hints(hint, f"a text that begins so is written with two: {begun[:1]}{begun}…")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ....flow.values import ATOMS, Value, is_true, type_name
-from ....text.diagnostics import suggest
+from ....text.diagnostics import hints, suggest
 from .nodes import (
     NOT_CONSTANT,
     And,
@@ -321,7 +321,7 @@ def _missing(node: Path, index: int, value: dict[Any, Value], env: Env) -> NoRet
         base, rest = ".".join(node.parts[:part]), ".".join(node.parts[part:])
         near = suggest(name, keys, "its fields")
         message = f"{base!r} has no {name!r}"
-        hint = "; ".join(filter(None, [near, f"get({base}, {rest!r}, default) reads what may be missing"]))
+        hint = hints(near, f"get({base}, {rest!r}, default) reads what may be missing")
     raise Wrong("r1.missing-path", message, node.at, node.end - node.at, hint, part)
 
 
