@@ -203,27 +203,26 @@ class _Walk:
 
     def leave(self, step: Step, view: _View) -> None:
         for ref in step.target.writes() if step.target else ():
-            write = Write(ref.path, self.store(ref.path), step, ref, lasting=view.outer is None)
+            store = self.store(ref.path)
+            write = Write(ref.path, store, step, ref, "outcome", None, False, view.outer is None)
             view.written[ref.path] = (write,)
-            if write.store:
+            if store:
                 self.trace.writes.append(write)
                 self.trace.order.append(write)
 
     def read(self, step: Step, refs: Iterable[Ref], view: _View, sure: bool) -> None:
+        stores, depth = self.stores, len(self.stores)
         for ref in refs:
-            key = self.key(ref.path)
-            writes = view.under(key) if key == self.stores else view.at(key)
-            if len(ref.path) > len(key):
-                named = tuple(write for write in writes if write.part == ref.path[len(key)])
+            path = ref.path
+            key = path[: depth + 1] if path[:depth] == stores else path[:1]
+            writes = view.under(key) if key == stores else view.at(key)
+            if len(path) > len(key):
+                named = tuple([write for write in writes if write.part == path[len(key)]])
                 writes = named or writes
             unwritten = not writes or all(write.again for write in writes)
             read = Read(key, self.store(key), step, ref, writes, unwritten, sure)
             self.trace.reads.append(read)
             self.trace.order.append(read)
-
-    def key(self, path: Key) -> Key:
-        depth = len(self.stores)
-        return path[: depth + 1] if depth and path[:depth] == self.stores else path[:1]
 
     def store(self, key: Key) -> str:
         depth = len(self.stores)

@@ -104,7 +104,7 @@ def hints(*parts: str | None) -> str | None:
 def nearest(word: str, choices: list[str], alike: float) -> str | None:
     """The choice most like ``word``, within the bound of what is `sparing`."""
     left = _left.get() or [COMPARED]
-    if left[0] < len(choices) or len(word) > WIDE:
+    if not choices or left[0] < len(choices) or len(word) > WIDE:
         return None
     left[0] -= len(choices)
     near = difflib.get_close_matches(word, [name for name in choices if len(name) <= 2 * WIDE], 1, alike)

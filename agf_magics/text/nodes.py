@@ -6,7 +6,6 @@ text points at the very letter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -38,7 +37,8 @@ class Scalar(NamedTuple):
         """Where letters ``start`` to ``end`` of ``text`` stand in the source, whatever stands between them."""
         source, first, last = self.span
         lead = 1 if self.style in ("'", '"') and self.style else 0
-        if _is_verbatim(source, first + lead, last - lead, self.text):
+        # Whatever YAML does to a text makes it shorter: one that is as long stands there letter by letter.
+        if len(self.text) == last - first - 2 * lead:
             return Span(source, first + lead + start, first + lead + end)
         found = _letters(source, first, last, self.style, self.text)
         if found is None:
@@ -50,33 +50,41 @@ class Scalar(NamedTuple):
 
 # A long text is asked about once per token: what it takes to answer must not grow with the text each time.
 @lru_cache(maxsize=16)
-def _is_verbatim(source: Source, start: int, end: int, text: str) -> bool:
-    return source.text[start:end] == text
-
-
-@lru_cache(maxsize=16)
 def _letters(source: Source, start: int, end: int, style: str, text: str) -> Letters | None:
     return letters(source.text[start:end], style, text)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Items:
+class Items(NamedTuple):
     """A list."""
 
     items: tuple[Node, ...]
-    span: Span
-    """Its first line."""
+    whole: Span
+    """All of it, without tag and anchor."""
+
+    @property
+    def span(self) -> Span:
+        """Its first line."""
+        return _first_line(self.whole)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fields:
+class Fields(NamedTuple):
     """A mapping. Both dicts have the same keys in the order of the text."""
 
     fields: dict[str, Node]
     keys: dict[str, Scalar]
     """Each key with its place."""
-    span: Span
-    """Its first line."""
+    whole: Span
+    """All of it, without tag and anchor."""
+
+    @property
+    def span(self) -> Span:
+        """Its first line."""
+        return _first_line(self.whole)
+
+
+def _first_line(span: Span) -> Span:
+    line = span.text.partition("\n")[0].rstrip()
+    return Span(span.source, span.start, span.start + len(line))
 
 
 Node = Scalar | Items | Fields

@@ -65,11 +65,16 @@ def documents(source: Source, problems: Diagnostics, bounds: Bounds = Bounds()) 
 class _Open:
     """A list or mapping being read."""
 
-    __slots__ = ("aliases", "anchor", "deepest", "fields", "items", "key", "keys", "room", "start")
+    __slots__ = ("anchor", "deepest", "fields", "items", "key", "keys", "start")
 
-    def __init__(self, start: int, anchor: str | None, is_list: bool, room: int, aliases: int, depth: int) -> None:
-        self.start, self.anchor, self.room, self.aliases, self.deepest = start, anchor, room, aliases, depth
-        self.items: list[Node] | None = [] if is_list else None
+    def __init__(self, start: int, is_list: bool, depth: int) -> None:
+        self.start, self.deepest = start, depth
+        self.anchor: tuple[str, int, int] | None = None
+        """Its name, and how much room there was before it and how many aliases."""
+        self.items: list[Node] | None = None
+        if is_list:
+            self.items = []
+            return
         self.fields: dict[str, Node] = {}
         self.keys: dict[str, Scalar] = {}
         self.key: Scalar | None = None
@@ -94,6 +99,19 @@ _FOREIGN = re.compile(
 # What a NamedTuple's own __new__, a function in Python, comes down to: an eighth of loading.
 _new_span: Callable[[tuple[Source, int, int]], Span] = partial(tuple.__new__, Span)
 _new_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(tuple.__new__, Scalar)
+_new_fields: Callable[[tuple[dict[str, Node], dict[str, Scalar], Span]], Fields] = partial(tuple.__new__, Fields)
+
+
+_EVENTS = (
+    yaml.ScalarEvent,
+    yaml.SequenceStartEvent,
+    yaml.SequenceEndEvent,
+    yaml.MappingStartEvent,
+    yaml.MappingEndEvent,
+    yaml.AliasEvent,
+    yaml.DocumentEndEvent,
+    yaml.StreamEndEvent,
+)
 
 
 class _Reading:
@@ -104,7 +122,7 @@ class _Reading:
         self.base = 1 if source.text.startswith("\ufeff") else 0
         self.tamed = source.text
         self.foreign: list[int] = []
-        self.open = [_Open(0, None, True, 0, 0, 0)]  # around the documents
+        self.open = [_Open(0, True, 0)]  # around the documents
         self.anchors: dict[str, _Anchor | None] = {}
         self.room = bounds.nodes
         """How many more nodes there may be, those of aliases counted each time."""
@@ -148,22 +166,22 @@ class _Reading:
         return "·" if len(foreign) == 1 else r"\u005f\u005f"
 
     def _read(self, next_event: Any) -> None:
-        events = yaml.events
-        scalar = events.ScalarEvent
+        scalar, list_start, list_end, start, end, alias, document_end, stream_end = _EVENTS
+        stack = self.open
         while True:
             event = next_event()
             kind = type(event)
             if kind is scalar:
-                self._scalar(event, self.open[-1])
-            elif kind is events.MappingStartEvent or kind is events.SequenceStartEvent:
-                self._begin(event, kind is events.SequenceStartEvent)
-            elif kind is events.MappingEndEvent or kind is events.SequenceEndEvent:
+                self._scalar(event, stack[-1])
+            elif kind is start or kind is list_start:
+                self._begin(event, kind is list_start)
+            elif kind is end or kind is list_end:
                 self._end(event.end_mark.index + self.base)
-            elif kind is events.AliasEvent:
+            elif kind is alias:
                 self._alias(event)
-            elif kind is events.DocumentEndEvent:
+            elif kind is document_end:
                 self.anchors.clear()
-            elif kind is events.StreamEndEvent:
+            elif kind is stream_end:
                 return
             else:
                 assert event is not None, "the stream has an end"
@@ -192,10 +210,10 @@ class _Reading:
         node = _new_scalar((value, text, span, tag, style))
         if event.anchor is not None:
             self.anchors[event.anchor] = _Anchor(node, 1, 0, 0)
-        if top.items is not None:
-            top.items.append(node)
+        if is_key:
+            top.key = self._key(top, node)
         else:
-            self._into(top, node)
+            self._add(top, node)
 
     def _number(self, text: str, span: Span) -> Any:
         try:
@@ -242,32 +260,30 @@ class _Reading:
         self.room -= 1
         if self.room < 0:
             self._too_many(start)
+        opened = _Open(start, is_list, depth)
         if event.tag is not None or event.anchor is not None:
             content = _PROPERTIES.match(self.tamed, start)
-            end = self._line_end(content.end() if content else start, len(self.tamed))
+            line = self.tamed.find("\n", content.end() if content else start)
             where = "a list" if is_list else "a mapping"
-            start = self._properties(event, Span(self.source, start, end), where)[1].start
+            place = Span(self.source, start, len(self.tamed) if line < 0 else line)
+            opened.start = self._properties(event, place, where)[1].start
         if event.anchor is not None:
             self.anchors[event.anchor] = None  # open: an alias to it would contain itself
-        self.open.append(_Open(start, event.anchor, is_list, self.room, self.aliases, depth))
+            opened.anchor = event.anchor, self.room, self.aliases
+        self.open.append(opened)
 
     def _end(self, end: int) -> None:
         done = self.open.pop()
-        span = Span(self.source, done.start, self._line_end(done.start, end))
-        node: Node = Fields(done.fields, done.keys, span) if done.items is None else Items(tuple(done.items), span)
         parent = self.open[-1]
+        whole = _new_span((self.source, done.start, end))
+        node = _new_fields((done.fields, done.keys, whole)) if done.items is None else Items(tuple(done.items), whole)
         if done.deepest > parent.deepest:
             parent.deepest = done.deepest
         if done.anchor is not None:
+            name, room, aliases = done.anchor
             height = done.deepest - len(self.open) + 1
-            self.anchors[done.anchor] = _Anchor(node, done.room - self.room + 1, self.aliases - done.aliases, height)
-        self._add(node)
-
-    def _line_end(self, start: int, end: int) -> int:
-        """The end of what stands on the line of ``start``, at most ``end``."""
-        stop = self.tamed.find("\n", start, end)
-        line = self.tamed[start : end if stop < 0 else stop].rstrip()
-        return start + len(line)
+            self.anchors[name] = _Anchor(node, room - self.room + 1, self.aliases - aliases, height)
+        self._add(parent, node)
 
     def _alias(self, event: Any) -> None:
         span = Span(self.source, event.start_mark.index + self.base, event.end_mark.index + self.base)
@@ -289,27 +305,21 @@ class _Reading:
         if top.deepest > self.bounds.depth:
             message = f"lists and mappings nest deeper than {self.bounds.depth} levels"
             self._refuse("yaml.too-deep", message, span.start, span.end)
-        self._add(anchor.node)
+        self._add(top, anchor.node)
 
-    def _add(self, node: Node) -> None:
-        top = self.open[-1]
+    def _add(self, top: _Open, node: Node) -> None:
+        """The next element of a list; the next key of a mapping, or the value of the last one."""
         if top.items is not None:
             top.items.append(node)
-        else:
-            self._into(top, node)
-
-    def _into(self, top: _Open, node: Node) -> None:
-        """The next key of a mapping, or the value of the last one."""
-        key = top.key
-        if key is None:
+        elif top.key is None:
             top.key = self._key(top, node)
-            return
-        top.key = None
-        if key.text not in top.fields and key.value is not None:
-            top.fields[key.text], top.keys[key.text] = node, key
+        else:
+            key, top.key = top.key, None
+            if key.value is not None and key.text not in top.fields:
+                top.fields[key.text], top.keys[key.text] = node, key
 
     def _key(self, top: _Open, node: Node) -> Scalar:
-        """What `_into` knows it by: without a value when it cannot be one."""
+        """What `_add` knows it by: without a value when it cannot be one."""
         if not isinstance(node, Scalar):
             hint = "quote a text that begins with '{' or '['"
             self.problems.error("yaml.key", f"a key must be text, not {shown(node)}", node.span, hint)

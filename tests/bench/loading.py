@@ -5,9 +5,12 @@ Run it with ``python -m tests.bench.loading``.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import yaml
 
 import agf_magics as agf
+from agf_magics.registry import install
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import documents
@@ -56,6 +59,7 @@ def _registry() -> agf.Registry:
     registry = agf.Registry()
     agf.tool(fetch, registry=registry)
     agf.agent(reviewer, registry=registry)
+    install(registry, folder=Path.cwd, allow_shell=lambda: False)
     return registry
 
 

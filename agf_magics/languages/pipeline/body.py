@@ -60,21 +60,25 @@ class Reader:
 
     def fields(self, kind: Kind, node: Fields, here: Here) -> dict[str, Any]:
         """Every key of ``node`` read as the table says; unknown and missing ones told."""
-        unknown = node.keys.keys() - kind.keys.keys()
-        slips = meant(unknown, kind.keys)
-        for name in unknown:
-            hint = suggest(name, kind.keys, f"the keys of {kind.name}")
-            self.wrong("unknown-key", f"{kind.name} has no key {name!r}", node.keys[name].span, hint)
+        fields, readers = node.fields, self.readers
+        slips = set[str]() if fields.keys() <= kind.keys.keys() else self.unknown(kind, node)
         for name, key in kind.keys.items():
-            value = node.fields.get(name)
-            if value is None:
+            if name not in fields:
                 if key.required and name not in slips:
                     self.wrong("missing-key", f"{kind.name} needs {name!r}", here.span, _example(key))
-            elif not is_null(value):
-                here.given[name] = self.readers[key.takes](self, value, key, here)
+            elif not is_null(value := fields[name]):
+                here.given[name] = readers[key.takes](self, value, key, here)
             elif not key.null or key.required:
                 self.empty(value, node.keys[name], key)
         return here.given
+
+    def unknown(self, kind: Kind, node: Fields) -> set[str]:
+        """Every key that ``kind`` does not have is told; those that they seem to be meant for."""
+        unknown = node.keys.keys() - kind.keys.keys()
+        for name in unknown:
+            hint = suggest(name, kind.keys, f"the keys of {kind.name}")
+            self.wrong("unknown-key", f"{kind.name} has no key {name!r}", node.keys[name].span, hint)
+        return meant(unknown, kind.keys)
 
     def empty(self, node: Node, written: Scalar, key: Key) -> None:
         """The key ``written`` has null for its value, or nothing."""
@@ -205,7 +209,7 @@ VALUES: Mapping[str, Read] = {
 
 
 def is_null(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.value is None
+    return type(node) is Scalar and node.value is None
 
 
 def _expressions(node: Node) -> Iterator[Scalar]:

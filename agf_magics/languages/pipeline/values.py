@@ -106,6 +106,9 @@ class Arguments:
         return tuple(ref for given, _, expr in self.given if given == name for ref in expr.reads())
 
 
+_PIPE = (Ref(("pipe",)),)
+
+
 class Pipe:
     """Hands a step's value to the next one."""
 
@@ -115,7 +118,7 @@ class Pipe:
         return {**frame, "pipe": outcome.value}
 
     def writes(self) -> tuple[Ref, ...]:
-        return (Ref(("pipe",)),)
+        return _PIPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ class Store:
 
     def writes(self) -> tuple[Ref, ...]:
         kept = Ref((*STORES, self.name), self.span)
-        return (kept, Ref(("pipe",))) if self.pipe else (kept,)
+        return (kept, *_PIPE) if self.pipe else (kept,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ class Collected:
         return {"ctx": frame["ctx"], "pipe": results}
 
     def writes(self) -> tuple[Ref, ...]:
-        return (Ref(("pipe",)),)
+        return _PIPE
 
 
 PIPE, COLLECTED, ITEM, ACC = Pipe(), Collected(), Bind("item"), Bind("acc")

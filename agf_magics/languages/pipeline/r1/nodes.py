@@ -7,7 +7,7 @@ or a store is decided once, when it is parsed, so that a bare store name costs n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -181,34 +181,42 @@ class Read(NamedTuple):
     certain: bool
 
 
-def reads(node: Node, certain: bool = True) -> Iterator[Read]:
+def reads(node: Node) -> list[Read]:
     """In the order of the text. What begins with a lambda's parameter is no read."""
+    found: list[Read] = []
+    _reads(node, True, found)
+    return found
+
+
+def _reads(node: Node, certain: bool, found: list[Read]) -> None:
     match node:
         case Path():
             if (path := _in_frame(node)) is not None:
-                yield Read(path, node.at, node.end, certain)
+                found.append(Read(path, node.at, node.end, certain))
+        case Lit():
+            pass
         case And() | Or():
-            yield from reads(node.left, certain)
-            yield from reads(node.right, False)
+            _reads(node.left, certain, found)
+            _reads(node.right, False, found)
         case Each():
-            yield from reads(node.base, certain)
-            yield from reads(node.body, False)
+            _reads(node.base, certain, found)
+            _reads(node.body, False, found)
         case Get():
             base = _in_frame(node.base) if isinstance(node.base, Path) else None
             if base is None or len(base) > 1:  # get(ctx, 'a') reads ctx.a, not every store there is
-                yield from reads(node.base, certain)
+                _reads(node.base, certain, found)
             if base is not None:
-                yield Read((*base, *node.key.split(".")), *node.key_at, False)
+                found.append(Read((*base, *node.key.split(".")), *node.key_at, False))
             if node.default is not None:
-                yield from reads(node.default, certain)
+                _reads(node.default, certain, found)
         case _:
             for child in children(node):
-                yield from reads(child, certain)
+                _reads(child, certain, found)
 
 
 def _in_frame(path: Path) -> tuple[str, ...] | None:
-    names = tuple(name for name in path.read if isinstance(name, str))
-    return names if len(names) == len(path.read) else None
+    # Only its first name can be a lambda's parameter.
+    return None if isinstance(path.read[0], int) else path.read  # type: ignore[return-value]
 
 
 def show(node: Node, power: int = 0) -> str:

@@ -61,13 +61,27 @@ _TOKEN = re.compile(
     )""",
     re.DOTALL | re.VERBOSE,
 )
+_ALONE = re.compile(rf"{_B}([A-Za-z_][A-Za-z0-9_]*(?:{_B}\.{_B}[A-Za-z_][A-Za-z0-9_]*)*){_B}")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _LITERALS = {"true": True, "false": False, "null": None}
 
 
 def parse(text: Text, names: Names = NO_NAMES) -> Node:
     """The expression that ``text`` is; a DefinitionError with one Diagnostic if it is none."""
+    source = text.text
+    if len(source) <= LONGEST_SOURCE and (alone := _ALONE.fullmatch(source)):  # most expressions are one path
+        parts = _parts(alone[1])
+        if parts[0] not in KEYWORDS:
+            return _path(alone[1], alone.start(1), parts, names)
     return _Parser(text, names).whole()
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple("".join(path.split()).split(".")) if "." in path else (path,)
+
+
+def _path(text: str, at: int, parts: tuple[str, ...], names: Names) -> Path:
+    return Path(at, at + len(text), parts, names.read(parts), names.hidden.get(parts[0]))
 
 
 def _tokens(source: str) -> list[Token]:
@@ -176,14 +190,13 @@ class _Parser:
         self.next()
         if self.token[1] == "(" and self.token[0] == SYMBOL:
             return self.call(text, at)
-        parts = tuple(part.strip(" \t\r\n") for part in text.split(".")) if "." in text else (text,)
+        parts = _parts(text)
         if parts[0] in KEYWORDS:
             self.fail("r1.syntax", f"{parts[0]!r} is a word of the language and has no fields", at, at + len(parts[0]))
         level = self.params.get(parts[0])
         if level is not None:
             return Path(at, at + len(text), parts, (level, *parts[1:]))
-        hidden = self.names.hidden.get(parts[0])
-        return Path(at, at + len(text), parts, self.names.read(parts), hidden)
+        return _path(text, at, parts, self.names)
 
     def call(self, name: str, at: int) -> Node:
         if name not in COMBINATORS:
