@@ -79,7 +79,10 @@ class StillRunning(asyncio.CancelledError):
 def called(function: Callable[..., Any], given: Mapping[str, Any], grace: float) -> Result | Waits[Result]:
     """Call ``function`` here and now, and await what it returns, if that can be awaited."""
     result = cross(function, given)
-    return awaited(result[1], grace) if result[0] and is_awaitable(result[1]) else result
+    ok, value = result
+    if type(value) in PLAIN or not ok:  # nearly always a look-up answers
+        return result
+    return awaited(value, grace) if is_awaitable(value) else result
 
 
 def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
@@ -95,9 +98,8 @@ def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
 
 
 def is_awaitable(value: Any) -> bool:
-    kind = type(value)
-    if kind in PLAIN or kind is types.CoroutineType:  # nearly always: one look-up instead of an abstract check
-        return kind is types.CoroutineType
+    if type(value) is types.CoroutineType:  # instead of an abstract check
+        return True
     try:
         return inspect.isawaitable(value)
     except Exception:  # somebody's class that will not be asked

@@ -6,7 +6,8 @@ Every started attempt ends in exactly one of finished, failed, cancelled, left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from ..flow.values import Value
@@ -63,6 +64,11 @@ class StepFinished(NamedTuple):
     at: At
     when: float
     value: Value = None
+
+
+started: Callable[[tuple[At, float, int]], StepStarted] = partial(tuple.__new__, StepStarted)
+finished: Callable[[tuple[At, float, Value]], StepFinished] = partial(tuple.__new__, StepFinished)
+"""Made from all their fields at once, for half of what the class itself takes."""
 
 
 class StepKept(NamedTuple):

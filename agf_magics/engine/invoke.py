@@ -12,7 +12,7 @@ from ..flow.frame import Ended, Frame, Given
 from ..flow.schemas import conform, json_schema
 from ..flow.steps import Flow, Invoke, Name, Repeat
 from ..flow.values import TooDeep, Value, isolate
-from ..registry import Agent, Tool, Transform, reply
+from ..registry import Agent, Policy, Tool, Transform, reply
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import dry
@@ -58,7 +58,7 @@ def _nobody(run: Performer, step: Invoke, callee: None, frame: Frame, scope: Sco
 def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index) -> Value | Waits[Value]:
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
-    given = _given(step, frame, repr(tool.name), tool.accepts if step.offers or step.wants else None)
+    given = _given(step, frame, tool, tool.accepts if step.offers or step.wants else None)
     try:
         given = tool.check(revealed(tool, given, run.models.withheld) if tool.secret else given)
     except StepError as error:
@@ -112,7 +112,7 @@ async def _fired(run: Performer, step: Invoke, tool: Tool, given: dict[str, Valu
 def _transform(
     run: Performer, step: Invoke, transform: Transform, frame: Frame, scope: Scope, index: Index
 ) -> Value | Waits[Value]:
-    given = _given(step, frame, repr(transform.name))
+    given = _given(step, frame, transform)
     if run.dry:
         return dry.result(step, None, scope.linked)
     # It takes one value, whatever its parameter is called.
@@ -124,7 +124,7 @@ def _built(
     run: Performer, step: Invoke, built: Built, frame: Frame, scope: Scope, index: Index
 ) -> Value | Waits[Value]:
     """A vendor's policy that is a function: it may call the agents of the definition."""
-    policy, given = built.policy, _given(step, frame, repr(built.policy.name))
+    policy, given = built.policy, _given(step, frame, built.policy)
     if run.dry:
         return dry.result(step, None, scope.linked)
     offered = {
@@ -283,12 +283,15 @@ def _is_session(flow: Flow) -> bool:
     return any(isinstance(step, Repeat) and step.session for step in flow.body.steps)
 
 
-def _given(step: Invoke, frame: Frame, whose: str, wanted: Mapping[str, Any] | None = None) -> Any:
+def _given(
+    step: Invoke, frame: Frame, callee: Tool | Transform | Policy | str, wanted: Mapping[str, Any] | None = None
+) -> Any:
     """The arguments, copied."""
     try:
         found: Value = isolate(step.args.build(frame, wanted))
     except TooDeep as error:
         span = step.name.span or step.span
+        whose = callee if isinstance(callee, str) else repr(callee.name)
         raise StepError(Diagnostic("step.too-deep", f"arguments of {whose}: {error}", span)) from None
     return found
 

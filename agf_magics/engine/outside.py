@@ -94,8 +94,9 @@ def _outside(
     place = callee.where or ("loop" if callee.is_async else None)
     if place is None:
         place = "kernel" if run.host.waited and not scope.beside else "worker"
-    most = run.budget.limits.step_timeout
-    seconds = _seconds(callee.timeout, step.timeout, most)
+    seconds = most = run.budget.limits.step_timeout
+    if callee.timeout is not None or step.timeout is not None:
+        seconds = min(limit for limit in (callee.timeout, step.timeout, most) if limit is not None)
     narrower = granted.set(grant) if grant is not granted.get() else None
     result: Result | Waits[Result] | None = None
     try:
@@ -131,21 +132,16 @@ def _settled(
     ok, value = result
     if not ok:
         raise failure(callee, what, step, given, value, most)
-    span = step.name.span or step.span
     try:
         return settle(value)
     except TooDeep as error:
+        span = step.name.span or step.span
         message = f"{what} {callee.name!r} returned something that cannot be kept: {error}"
         raise StepError(Diagnostic("step.too-deep", message, span)) from None
     except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
+        span = step.name.span or step.span
         message = f"{what} {callee.name!r} returned something that cannot be kept: {said(error)}"
         raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
-
-
-def _seconds(*limits: float | None) -> float | None:
-    """The shortest of them."""
-    found = [limit for limit in limits if limit is not None]
-    return min(found) if found else None
 
 
 def failure(

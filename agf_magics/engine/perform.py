@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..flow.frame import Ended, Frame, Given, Outcome
+from ..flow.frame import Ended, Frame, Given, Outcome, finished
 from ..flow.steps import Step
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
@@ -130,8 +130,8 @@ class Performer:
         now = clock()
         if now - self.host.turned > TURN:
             return Waits(self._after_a_turn(step, frame, scope, index, attempt))
-        at = (*scope.before, step.id, *index)
-        self.emit(ev.StepStarted(at, now, attempt))
+        at: ev.At = scope.before + (step.id,) + index  # noqa: RUF005 - what is empty costs nothing so
+        self.emit(ev.started((at, now, attempt)))
         try:
             value = self.shapes[type(step)](self, step, frame, scope, index)
             if type(value) is Waits:
@@ -142,7 +142,7 @@ class Performer:
             if rescued is None:
                 raise
             return rescued
-        self.emit(ev.StepFinished(at, clock(), left[0]))
+        self.emit(ev.finished((at, clock(), left[0])))
         return left
 
     async def _to_its_end(self, rest: Awaitable[Value], step: Step, frame: Frame, scope: Scope, at: ev.At) -> Left:
@@ -153,7 +153,7 @@ class Performer:
             if rescued is None:
                 raise
             return rescued
-        self.emit(ev.StepFinished(at, clock(), left[0]))
+        self.emit(ev.finished((at, clock(), left[0])))
         return left
 
     async def _after_a_turn(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int) -> Left:
@@ -189,7 +189,7 @@ def _left(step: Step, frame: Frame, value: Value) -> Left:
         value, given, left = value
         frame = frame if left is None else left
     if step.target is not None:
-        frame = step.target.store(frame, Outcome(value, given))
+        frame = step.target.store(frame, finished((value, given, None, "finished")))
     return value, frame
 
 

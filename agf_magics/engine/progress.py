@@ -61,10 +61,8 @@ class Progress:
         FOLD[type(event)](self, event)
 
     def row(self, at: ev.At) -> Row:
-        # Two dict look-ups serve a plain step and an element of one fan-out; only deeper moments are searched.
-        found = self.rows.get(at)  # type: ignore[arg-type]
-        if found is None and type(at[-1]) is int:
-            found = self.rows.get(at[:-1])  # type: ignore[arg-type]
+        # One dict look-up serves a plain step and an element of one fan-out; only deeper moments are searched.
+        found = self.rows.get(at[:-1] if type(at[-1]) is int else at)  # type: ignore[arg-type]
         if found is None:
             key = tuple(bit for bit in at if type(bit) is str)
             found = self.rows.get(key) or self._unseen[key]
@@ -76,18 +74,20 @@ class Progress:
 
 
 def _started(p: Progress, e: ev.StepStarted) -> None:
-    row = p.row(e.at)
+    at, when, _ = e
+    row = p.rows.get(at) or p.row(at)  # type: ignore[arg-type]  # a key is an At without numbers
     row.started += 1
     if row.when is None:
-        row.when = e.when
+        row.when = when
 
 
 def _finished(p: Progress, e: ev.StepFinished) -> None:
-    row = p.row(e.at)
+    at, when, value = e
+    row = p.rows.get(at) or p.row(at)  # type: ignore[arg-type]
     row.finished += 1
-    row.ended = e.when
+    row.ended = when
     if not row.many:
-        row.value = e.value
+        row.value = value
 
 
 def _kept(p: Progress, e: ev.StepKept) -> None:

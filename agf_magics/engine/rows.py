@@ -6,10 +6,24 @@ together) and what is the whole flow (a plan, a graph) have no row that is shown
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from ..flow.steps import Branches, Dag, Each, Flow, Fold, Repeat, Sequence, Step, Walk, children, outermost
+from ..flow.steps import (
+    Branches,
+    Compute,
+    Dag,
+    Each,
+    Flow,
+    Fold,
+    Invoke,
+    Repeat,
+    Sequence,
+    Step,
+    Walk,
+    children,
+    outermost,
+)
 from ..flow.values import Value
 
 Key = tuple[str, ...]
@@ -20,48 +34,21 @@ class Row:
     """One step of the tree: how often it started and how that ended."""
 
     __slots__ = (
-        "again",
-        "by_need",
-        "cancelled",
-        "depth",
-        "dropped",
-        "earlier",
-        "elements",
-        "ended",
-        "error",
-        "excused",
-        "failed",
-        "fatal",
-        "finished",
-        "key",
-        "label",
-        "left",
-        "many",
-        "rescues",
-        "retried",
-        "skipped",
-        "started",
-        "value",
-        "when",
-        "why",
-        "width",
-        "within",
-        "word",
+        "again", "by_need", "cancelled", "depth", "dropped", "earlier", "elements", "ended", "error", "excused",
+        "failed", "fatal", "finished", "key", "left", "many", "rescues", "retried", "skipped", "started", "step",
+        "value", "when", "why", "width", "within",
     )  # fmt: skip
 
-    def __init__(
-        self, key: Key, depth: int, word: str, label: str, many: bool, again: bool = False, rescues: bool = False
-    ) -> None:
+    def __init__(self, key: Key, depth: int, step: Step, many: bool, again: bool = False) -> None:
         self.key = key
         self.depth = depth
-        self.word = word
-        self.label = label
+        self.step = step
         self.many = many
         """Whether it stands in a fan-out or a fold and may run more than once."""
         self.again = again
         """Whether it may run more than once in a row: an iteration of a loop, a visit of a node, an instance. Its value
         is the last one's."""
-        self.rescues = rescues
+        self.rescues = step.rescue is not None
         """Whether its failure is kept like a value and the run goes on."""
         self.by_need = False
         """Whether it runs when what it reads is there: else it is skipped, and why is worth telling."""
@@ -85,6 +72,14 @@ class Row:
         self.when: float | None = None
         """The first start and (`ended`) the last end, in seconds of the run's clock."""
         self.ended: float | None = None
+
+    @property
+    def word(self) -> str:
+        return self.step.word
+
+    @property
+    def label(self) -> str:
+        return self.step.label
 
     @property
     def id(self) -> str:
@@ -143,16 +138,19 @@ class Tree:
         shown = outermost(flow)
         if shown is not flow.body.steps:  # a plan or a graph: its own events are counted, and nothing else
             (whole,) = flow.body.steps
-            self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole.word, whole.label, many)
+            self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole, many)
             again = True
-        rows = tuple(self._step(step, callees, before, depth, many, again) for step in shown)
-        for row in rows:
-            row.by_need = isinstance(flow.body.steps[0], Dag) and shown is not flow.body.steps
+        rows = tuple([self._step(step, callees, before, depth, many, again) for step in shown])
+        if isinstance(flow.body.steps[0], Dag) and shown is not flow.body.steps:
+            for row in rows:
+                row.by_need = True
         return rows
 
     def _step(self, step: Step, callees: Mapping[str, Any], before: Key, depth: int, many: bool, again: bool) -> Row:
         key = (*before, step.id)
-        row = Row(key, depth, step.word, step.label, many, again and not many, step.rescue is not None)
+        row = Row(key, depth, step, many, again and not many)
+        if type(step) in LEAVES and not _flows(callees.get(step.id)):
+            return self.rows.setdefault(key, row)
         hidden = isinstance(step, Sequence)
         if hidden:
             self.unseen.setdefault(key, row)
@@ -173,9 +171,15 @@ class Tree:
         return row
 
 
-def _flows(callee: Any) -> Iterator[Any]:
+def _flows(callee: Any) -> tuple[Any, ...]:
     """The linked flows that a call may run: what it names, or all it may choose from while it runs."""
+    if callee is None:
+        return ()
     if isinstance(getattr(callee, "flow", None), Flow):
-        yield callee
-    for other in getattr(callee, "callees", {}).values() if callee is not None and not hasattr(callee, "flow") else ():
-        yield from _flows(other)
+        return (callee,)
+    others = getattr(callee, "callees", None)
+    return tuple(found for other in others.values() for found in _flows(other)) if others else ()
+
+
+LEAVES = frozenset({Invoke, Compute})
+"""Steps that have none of their own."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
-from ..flow.frame import GONE, Frame, Outcome, Ran
+from ..flow.frame import GONE, Frame, Outcome, Ran, finished
 from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
 from ..registry import Agent
@@ -43,7 +43,8 @@ async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: In
 
     def one(i: int, attempt: int) -> Left | Waits[Left]:
         where = inside if attempt == 1 else _again(inside, (*of_body, i), attempt)
-        return run.begin(body, store(frame, Outcome(items[i])), where, (*index, i), attempt)
+        inner = store(frame, finished((items[i], None, None, "finished")))
+        return run.begin(body, inner, where, (*index, i), attempt)
 
     earlier = run.journal.earlier if run.journal is not None else None
     first = earlier.failed_elements(of_body) if earlier is not None else []

@@ -33,9 +33,12 @@ def isolate(value: Value) -> Value:
     Called at the boundary to user code only: inside, frames share. Raises TooDeep.
     """
     kind = type(value)
-    if kind is dict and ATOMS.issuperset(map(type, value.values())):
-        return value.copy()  # most arguments are flat
-    return _copied(value, DEEPEST, [LARGEST]) if kind is dict or kind is list else value
+    if kind is not dict:
+        return _copied(value, DEEPEST, [LARGEST]) if kind is list else value
+    for part in value.values():
+        if type(part) not in ATOMS:
+            return _copied(value, DEEPEST, [LARGEST])
+    return value.copy()  # most arguments are flat
 
 
 def _copied(value: Value, room: int, left: list[int]) -> Value:
@@ -68,9 +71,12 @@ def settle(value: Value) -> Value:
     kind = type(value)
     if kind in ATOMS:
         return value
-    if kind is dict and ATOMS.issuperset(map(type, value.values())) and TEXT.issuperset(map(type, value)):
-        return value.copy()  # most results are flat
-    return _settled(value, DEEPEST, [LARGEST])
+    if kind is not dict:
+        return _settled(value, DEEPEST, [LARGEST])
+    for name, part in value.items():
+        if type(part) not in ATOMS or type(name) is not str:
+            return _settled(value, DEEPEST, [LARGEST])
+    return value.copy()  # most results are flat
 
 
 def _settled(value: Value, room: int, left: list[int]) -> Value:
