@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 
 from ..flow.frame import Agenda, Frame, Node, Outcome, Skip
 from ..flow.steps import Dag, Step
 from ..text.diagnostics import StepError
 from . import events as ev
-from .perform import Index, More, Performer, Scope, clock, swallowed
+from .calls import Waits, arrived
+from .perform import Index, Left, More, Performer, Scope, clock, swallowed
 
 
 async def by_need(run: Performer, step: Dag, frame: Frame, scope: Scope, index: Index) -> More:
@@ -74,7 +75,7 @@ class _Drain:
         for i in journal.earlier.order("stored", ats):
             frame = self.entered.pop(nodes[i], None)
             if frame is not None:
-                self.end(nodes[i], await self.outcome(nodes[i], frame))
+                self.end(nodes[i], await arrived(self.begin(nodes[i], frame)))
                 self.ask(self.agenda.feeds(nodes[i]))
 
     def hire(self, group: asyncio.TaskGroup) -> None:
@@ -83,19 +84,20 @@ class _Drain:
             group.create_task(self.worker(group))
 
     async def worker(self, group: asyncio.TaskGroup) -> None:
-        """Run what is ready. Whenever something is left, another worker is there to begin when this one waits: so all
+        """Run what is ready. Whenever this one waits and something is left, another worker is there to begin: so all
         that is ready runs at once, and calls that do not wait cost no task each."""
         self.hired = False
         while self.entered:
             node, frame = self.entered.popitem(last=False)
-            self.hire(group)
-            self.running += 1
-            outcome = await self.outcome(node, frame)
-            self.running -= 1
+            outcome = self.begin(node, frame)
+            if type(outcome) is Waits:
+                self.running += 1
+                self.hire(group)
+                outcome = await outcome.rest
+                self.running -= 1
             self.held[node] = outcome
             self.agenda.come(node)
             self.settle()
-            self.hire(group)
 
     def settle(self) -> None:
         """Store what may be stored, and ask those whom it concerns."""
@@ -123,17 +125,13 @@ class _Drain:
                 del self.waiting[node]
                 self.entered[node] = self.agenda.enter(node, self.frame)
 
-    async def outcome(self, node: Node, frame: Frame) -> Outcome:
-        step = self.steps[node.step]
+    def begin(self, node: Node, frame: Frame) -> Outcome | Waits[Outcome]:
+        step, scope = self.steps[node.step], self.inside if node.instance is None else self.instanced
         try:
-            scope = self.inside if node.instance is None else self.instanced
-            value, _ = await self.performer.step(step, frame, scope, self.at(node))
-            fired = not getattr(step, "awaited", True)
-            return Outcome(value, status="fired" if fired else "finished")
+            left = self.performer.begin(step, frame, scope, self.at(node))
         except StepError as error:
-            if not swallowed(error):
-                raise
-            return Outcome(None, None, error, "failed")
+            return _failed(error)
+        return Waits(_ended(step, left.rest)) if type(left) is Waits else _outcome(step, left)
 
     def skip(self, node: Node, said: Skip) -> None:
         del self.waiting[node]
@@ -151,3 +149,20 @@ class _Drain:
 
     def at(self, node: Node) -> Index:
         return self.index if node.instance is None else (*self.index, node.instance)
+
+
+async def _ended(step: Step, rest: Awaitable[Left]) -> Outcome:
+    try:
+        return _outcome(step, await rest)
+    except StepError as error:
+        return _failed(error)
+
+
+def _outcome(step: Step, left: Left) -> Outcome:
+    return Outcome(left[0], status="finished" if getattr(step, "awaited", True) else "fired")
+
+
+def _failed(error: StepError) -> Outcome:
+    if not swallowed(error):
+        raise error
+    return Outcome(None, None, error, "failed")
