@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import agf_magics as agf
-from agf_magics.define import register
+from agf_magics.define import read, register
+from agf_magics.languages import told
 from agf_magics.launch import prepare
 
 
@@ -100,3 +101,27 @@ def test_a_step_cannot_launch_a_pipeline() -> None:
     agf.tool(lambda name: name, name="run_pipeline", registry=registry)
     with pytest.raises(agf.DefinitionError, match="a step cannot launch a pipeline"):
         agf.run("pipeline: p\nsteps:\n  - tool: {name: run_pipeline, args: {name: p}}\n", registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("pipeline: p\nsteps:\n- tool: {name: use, args: {token: abc, path: !expr ctx.p}}\n", "token"),
+        ("pipeline: p\nsteps:\n- tool: {name: use, args: {token: !expr \"'a' + 'bc'\"}}\n", "token"),
+        ("pipeline: p\nsteps:\n- tool: {name: use, args: {token: !expr ctx.token, path: abc}}\n", None),
+        ("- {_tool: use, token: [abc], _outputPath: †state.x}\n", "token"),
+        ("- {_tool: use, token: †input.token || 'abc', _outputPath: †state.x}\n", None),
+        ("name: g\nstate: {t: str}\nnodes:\n  a: {type: tool, tool: use, variables: {token: abc}}\n"
+         "edges: [{from: START, to: a}, {from: a, to: END}]\n", "token"),
+        ("name: g\nstate: {t: str}\nnodes:\n  a: {type: tool, tool: use, variables: {token: '{state.t}'}}\n"
+         "edges: [{from: START, to: a}, {from: a, to: END}]\n", None),
+    ],
+)  # fmt: skip
+def test_a_secret_that_is_written_out_is_warned_about_at_its_name(text: str, at: str | None) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda token, path="": path, name="use", registry=registry, secret=["token"])
+    found = [d for d in read(text, told(text), strict=False, registry=registry).findings if "secret" in d.code]
+    assert [(d.code, d.severity, d.span and d.span.text) for d in found] == (
+        [("flow.literal-secret", "warning", at)] if at else []
+    )
+    assert "abc" not in "".join(d.message + str(d.hint) for d in found)

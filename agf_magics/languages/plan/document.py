@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ...flow.steps import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, hints, meant, suggest
-from ...text.source import Span
+from ...text.source import Source, Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .calling import is_nothing, read_call
 from .calls import Call, Template
@@ -21,6 +22,10 @@ from .words import INSTANCE, PLAN
 KINDS = frozenset({"state", "input", "data", "output", "error"})
 """Which kinds ``$`` may stand before, beside those that the document's own messages speak of."""
 
+LONGEST = 200
+"""Letters of a text that may be a reference without its †."""
+
+_PATH = re.compile(r"(?<![\w.'\"†-])([A-Za-z_][A-Za-z0-9_-]*)\.[^\s.|&()\[\]'\"†]")
 _BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
 
 
@@ -39,6 +44,8 @@ class Document:
     mode: str = "eager"
     ordered: bool = False
     confirm: Callable[[str], bool] = field(default=lambda tool: False)
+    undaggered: tuple[tuple[str, Span], ...] = ()
+    """Texts that would be references if they began with †, as they would be written, each with its place."""
 
 
 class Reader:
@@ -48,6 +55,7 @@ class Reader:
         self.problems = problems
         self.kinds = KINDS
         self.tools: dict[str, Mapping[str, Value]] = {}
+        self.undaggered: list[tuple[str, Span]] = []
 
     def wrong(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
         self.problems.error(f"plan.{what}", message, span, hint)
@@ -70,7 +78,7 @@ class Reader:
         if "tools" in fields:
             self.tools = self.declared(fields["tools"])
         context = self.name(fields, "context")
-        return Document(
+        found = Document(
             name=self.name(fields, "name"),
             description=self.text(fields, "description"),
             context=context.text if context else None,
@@ -82,6 +90,7 @@ class Reader:
             ordered=self.flag(fields, "ordered"),
             confirm=self.confirm(fields),
         )
+        return replace(found, undaggered=tuple(self.undaggered))
 
     # --- what the context begins with ---
 
@@ -219,6 +228,7 @@ class Reader:
                 node.text.replace(DAGGER * 2, DAGGER, 1) if DAGGER * 2 in node.text else node.text.replace("$$", "$", 1)
             )
         if begins == "text":
+            self.undaggered += [(meant, node.span) for meant in daggered(node.text, self.kinds)]
             return node.text
         try:
             return parse(node, self.kinds)
@@ -274,6 +284,17 @@ class Reader:
             )
             return None
         return read_call(self, index, node)
+
+
+def daggered(text: str, kinds: Collection[str]) -> Iterator[str]:
+    """``state.n || 0`` as it would be with what it lacks, if it is a reference otherwise."""
+    found = _PATH.search(text) if 2 < len(text) <= LONGEST else None
+    if found is None or found[1] not in kinds or text[: found.start()].strip("( "):
+        return
+    meant = _PATH.sub(rf"{DAGGER}\g<0>", text)
+    with suppress(DefinitionError):
+        parse(Source("", meant).span(), kinds)
+        yield meant
 
 
 def _written(calls: Node | None) -> frozenset[str]:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...text.diagnostics import Diagnostic, Severity, suggest
+from ...text.source import Source
 from .calls import Call, expressions
 from .document import Document
 from .needs import Needs, exists
 from .order import Place, above, places
-from .reference import Reference, is_mixed, references
+from .reference import DAGGER, Reference, is_mixed, parse, references
 
 SUGGESTED = 20
 """For how many references that nobody writes it is looked who was meant."""
@@ -22,6 +23,7 @@ def lint(needs: Needs, document: Document) -> Iterator[Diagnostic]:
         yield from _written(turn.call)
         yield from _read(turn.call)
     yield from _unwritten(needs)
+    yield from _undaggered(needs, document)
     if not document.ordered:
         yield from _races(needs)
 
@@ -67,6 +69,22 @@ def _unwritten(needs: Needs) -> Iterator[Diagnostic]:
             hint = near or "an earlier run in its context may have; else the call never runs"
             found = Diagnostic("plan.unwritten", f"no call writes {ref}", ref.span, hint, "note")
             yield replace(found, severity="warning") if near else found
+
+
+def _undaggered(needs: Needs, document: Document) -> Iterator[Diagnostic]:
+    """A text that is the path of something that the plan writes, reads or brings: data.csv alone is a file."""
+    if not document.undaggered:
+        return
+    calls = document.calls
+    read = (ref for call in calls for one in call.expressions for ref in references(one))
+    output = (ref for one in expressions(document.output) for ref in references(one))
+    known = {(one.kind, one.path[0]) for one in (*read, *output) if one.path}
+    known |= {(one.kind, one.path[0]) for call in calls for one in call.destinations if one.path}
+    for text, span in document.undaggered:
+        first = next(references(parse(Source("", text).span())))
+        if (first.kind, first.path[0]) in known or exists(Reference(first.kind, first.path[:1]), needs.log, None):
+            message = f"{text.replace(DAGGER, '')!r} is a text: a reference begins with {DAGGER}"
+            yield Diagnostic("plan.no-dagger", message, span, f"write {text} for what stands there", "warning")
 
 
 def _races(needs: Needs) -> Iterator[Diagnostic]:
