@@ -80,9 +80,7 @@ def called(function: Callable[..., Any], given: Mapping[str, Any], grace: float)
     """Call ``function`` here and now, and await what it returns, if that can be awaited."""
     result = cross(function, given)
     ok, value = result
-    if type(value) in PLAIN or not ok:  # nearly always a look-up answers
-        return result
-    return awaited(value, grace) if is_awaitable(value) else result
+    return awaited(value, grace) if ok and type(value) not in PLAIN and is_awaitable(value) else result
 
 
 def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
@@ -98,8 +96,9 @@ def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
 
 
 def is_awaitable(value: Any) -> bool:
-    if type(value) is types.CoroutineType:  # instead of an abstract check
-        return True
+    kind = type(value)
+    if kind in PLAIN or kind is types.CoroutineType:  # nearly always: one look-up instead of an abstract check
+        return kind is types.CoroutineType
     try:
         return inspect.isawaitable(value)
     except Exception:  # somebody's class that will not be asked

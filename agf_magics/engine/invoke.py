@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..flow.frame import Ended, Frame, Given
-from ..flow.schemas import conform, json_schema
+from ..flow.schemas import Schema, conform, json_schema
 from ..flow.steps import Flow, Invoke, Name, Repeat
 from ..flow.values import TooDeep, Value, isolate
 from ..registry import Agent, Policy, Tool, Transform, reply
@@ -24,7 +24,7 @@ from .limits import LAUNCHES, Grant, LimitReached, Meter, granting
 from .linked import Built, Callee, Choice, Linked, Person, schema_of
 from .loop import later
 from .outside import outside, placed
-from .perform import Index, More, Performer, Scope, clock
+from .perform import Index, More, Performer, Scope, clock, more
 from .requests import request
 from .sessions import Answerer
 from .withheld import revealed
@@ -162,7 +162,9 @@ def _agent(
         run.budget.spawn(step.span)
     for meter in scope.meters:
         meter.open(scope.calls + 1)
-    given = _given(step, frame, "the agent", schema_of(step, scope.linked))
+    given: dict[str, Value] = step.args.build(frame, schema_of(step, scope.linked))
+    if "input" in given:  # the rest is text
+        given = {**given, "input": _copied(given["input"], step, "the agent")}
     if run.dry:
         return dry.result(step, agent, scope.linked)
     if step.permit is not None:
@@ -187,26 +189,25 @@ def _agent_called(
     wanted = json_schema(schema, linked.schemas) if schema else None
     kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
     tools = _offered(linked, grant) if "tools" in agent.takes.parameters else None
-
-    def answered(value: Value) -> Value:
-        answer = reply(value, schema, linked.schemas)
-        return More(answer, kept) if step.keeps else answer
-
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
-        value = then(outside(run, agent, "agent", step, arguments, scope, grant, index), answered)
+        value = outside(run, agent, "agent", step, arguments, scope, grant, index)
+        if type(value) is Waits:
+            return Waits(_answering(value.rest, step, schema, linked, kept))
+        value = reply(value, schema, linked.schemas)
     except StepError as error:
         found = placed(error, step, ())
         raise found from found.__cause__  # it may be the very same, and its cause is what user code raised
-    return Waits(_placing(value.rest, step)) if type(value) is Waits else value
+    return more((value, kept, None)) if step.keeps else value
 
 
-async def _placing(rest: Awaitable[Value], step: Invoke) -> Value:
+async def _answering(rest: Awaitable[Value], step: Invoke, schema: Schema | None, linked: Linked, kept: Value) -> Value:
     try:
-        return await rest
+        value = reply(await rest, schema, linked.schemas)
     except StepError as error:
         found = placed(error, step, ())
         raise found from found.__cause__
+    return more((value, kept, None)) if step.keeps else value
 
 
 async def _called(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
@@ -287,13 +288,16 @@ def _given(
     step: Invoke, frame: Frame, callee: Tool | Transform | Policy | str, wanted: Mapping[str, Any] | None = None
 ) -> Any:
     """The arguments, copied."""
+    return _copied(step.args.build(frame, wanted), step, callee)
+
+
+def _copied(value: Value, step: Invoke, callee: Tool | Transform | Policy | str) -> Value:
     try:
-        found: Value = isolate(step.args.build(frame, wanted))
+        return isolate(value)
     except TooDeep as error:
         span = step.name.span or step.span
         whose = callee if isinstance(callee, str) else repr(callee.name)
         raise StepError(Diagnostic("step.too-deep", f"arguments of {whose}: {error}", span)) from None
-    return found
 
 
 async def _forgotten(

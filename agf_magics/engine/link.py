@@ -175,9 +175,10 @@ class _Linker:
 
     def arguments(self, step: Invoke, tool: Tool) -> None:
         """A call names the arguments its tool has, and those it cannot do without."""
-        if step.pick is not None or step.args.names is None:  # who chooses it gives its arguments too
+        names, takes = step.args.names, tool.arguments
+        if step.pick is not None or names is None:  # who chooses it gives its arguments too
             return
-        given, takes = dict(step.args.names), tool.arguments
+        given = dict(names)
         for name, span in given.items():
             if name not in takes.parameters and not takes.more:
                 near = suggest(name, takes.parameters)

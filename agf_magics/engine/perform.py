@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..flow.frame import Ended, Frame, Given, Outcome, finished
@@ -69,6 +70,9 @@ class More(NamedTuple):
     """What its call was given."""
     frame: Frame | None = None
     """What its own steps left, for the steps after it."""
+
+
+more: Callable[[tuple[Value, Value, Frame | None]], More] = partial(tuple.__new__, More)
 
 
 Shape = Callable[["Performer", Any, Frame, Scope, Index], Value | Waits[Value]]

@@ -45,18 +45,18 @@ def _copied(value: Value, room: int, left: list[int]) -> Value:
     kind = type(value)
     if kind is not dict and kind is not list:
         return value
-    _charge(value, room, left)
+    left[0] -= len(value)
+    if left[0] < 0 or not room:
+        raise _too_deep(room)
     if kind is dict:
         return {k: (v if type(v) in ATOMS else _copied(v, room - 1, left)) for k, v in value.items()}
     return [v if type(v) in ATOMS else _copied(v, room - 1, left) for v in value]
 
 
-def _charge(value: Any, room: int, left: list[int]) -> None:
-    left[0] -= len(value)
+def _too_deep(room: int) -> TooDeep:
     if not room:
-        raise TooDeep(f"it nests deeper than {DEEPEST} levels, or contains itself")
-    if left[0] < 0:
-        raise TooDeep(f"it has more than {LARGEST:,} parts")
+        return TooDeep(f"it nests deeper than {DEEPEST} levels, or contains itself")
+    return TooDeep(f"it has more than {LARGEST:,} parts")
 
 
 def settle(value: Value) -> Value:
@@ -82,7 +82,9 @@ def settle(value: Value) -> Value:
 def _settled(value: Value, room: int, left: list[int]) -> Value:
     kind = type(value)
     if isinstance(value, (dict, list, tuple)):
-        _charge(value, room, left)
+        left[0] -= len(value)
+        if left[0] < 0 or not room:
+            raise _too_deep(room)
         if isinstance(value, dict):
             if not all(isinstance(k, str) for k in value):
                 return value

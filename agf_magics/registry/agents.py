@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, overload
 
 from ..flow.schemas import Schema, conform
@@ -57,6 +56,20 @@ class Agent:
     timeout: float | None = None
     """Seconds."""
     is_async: bool = False
+    only: str | None = field(init=False)
+    """Its one parameter, where that says nothing of itself."""
+    handed: tuple[str, ...] = field(init=False)
+    """Which of what a caller has it takes by name."""
+    fields: tuple[str, ...] = field(init=False)
+    """Its other parameters: fields of the input."""
+
+    def __post_init__(self) -> None:  # read once: it is called far more often than it is made
+        parameters = self.takes.parameters
+        alone = [name for name, one in parameters.items() if name not in HANDED and one.annotation is one.empty]
+        found = alone[0] if alone and len(parameters) == 1 and not self.takes.more else None
+        object.__setattr__(self, "only", found)
+        object.__setattr__(self, "handed", tuple(name for name in HANDED if name in parameters))
+        object.__setattr__(self, "fields", tuple(name for name in parameters if name not in HANDED))
 
     @property
     def gives(self) -> Mapping[str, Any] | None:
@@ -80,19 +93,19 @@ class Agent:
         nothing of itself: the prompt in a pipeline. A StepError ``agent.arguments`` says everything that is missing or
         does not fit.
         """
-        handed = {"prompt": prompt, "input": input, "schema": schema, "tools": tools or {}, "identity": identity}
-        names = self.takes.parameters
-        if prompt is None and ("prompt" in names or alone == "prompt"):  # not before it is asked for: it may be long
+        if prompt is None and ("prompt" in self.handed or alone == "prompt"):  # not unasked: it may be long
             own = input.get("prompt") if isinstance(input, dict) else None
-            handed["prompt"] = own if isinstance(own, str) else asked(input)
-        if (only := self._only()) is not None:
-            return {only: handed[alone]}
+            prompt = own if isinstance(own, str) else asked(input)
+        if self.only is not None:
+            return {self.only: prompt if alone == "prompt" else input}
+        given: dict[str, Value] = {}
+        if self.handed:
+            has = {"prompt": prompt, "input": input, "schema": schema, "tools": tools or {}, "identity": identity}
+            given = {name: has[name] for name in self.handed}
         fields = input if isinstance(input, dict) else {}
-        given = {name: handed[name] for name in HANDED if name in names}
-        if self.takes.more:
-            given.update((name, value) for name, value in fields.items() if name not in HANDED)
-        else:
-            given.update((name, fields[name]) for name in names if name in fields and name not in HANDED)
+        for name in fields if self.takes.more else self.fields:
+            if name in fields and name not in HANDED:
+                given[name] = fields[name]
         try:
             return self.takes.validate(given)
         except Exception as error:  # pydantic's, or whatever a validator of somebody's class raises
@@ -102,20 +115,12 @@ class Agent:
     @property
     def accepts(self) -> Mapping[str, Any] | None:
         """JSON Schema of the input object that it takes; None where its parameters do not say."""
-        fields = {name for name in self.takes.parameters if name not in HANDED}
-        if self._only() is not None or "input" in self.takes.parameters or not fields:
+        if self.only is not None or "input" in self.handed or not self.fields:
             return None
         schema = self.takes.schema
-        shown = {name: field for name, field in schema.get("properties", {}).items() if name in fields}
-        needed = [name for name in schema.get("required", ()) if name in fields]
+        shown = {name: told for name, told in schema.get("properties", {}).items() if name in self.fields}
+        needed = [name for name in schema.get("required", ()) if name in self.fields]
         return {**schema, "properties": shown, "required": needed}
-
-    def _only(self) -> str | None:
-        parameters = self.takes.parameters
-        if len(parameters) != 1 or self.takes.more:
-            return None
-        ((name, parameter),) = parameters.items()
-        return name if name not in HANDED and parameter.annotation is inspect.Parameter.empty else None
 
     def _refuse(self, wrong: Exception, given: Mapping[str, Value], fields: Mapping[str, Value]) -> NoReturn:
         found = self.takes.explain("agent.arguments", f"agent {self.name!r}", wrong, given)
