@@ -29,7 +29,7 @@ import nbformat
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
 
-SECONDS = 60
+SECONDS = 120
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
 FLAGS = [
     "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--disable-background-networking",
@@ -169,6 +169,15 @@ class Notebook:
     def output(self, index: int) -> Locator:
         return self.cell(index).locator(".jp-Cell-outputArea")
 
+    def says(self, index: int, *texts: str) -> None:
+        """Waits until these stand in the output of a cell: it is painted a little later than it arrives."""
+        for text in texts:
+            self.wait(f"{OUTPUT}?.innerText.includes(it[1])", [index, text])
+
+    def shows_picture(self, index: int) -> None:
+        """Waits until the first picture in the output of a cell is there to be seen."""
+        self.wait(f"(img => img?.complete && img.naturalWidth > 100)({OUTPUT}?.querySelector('img'))", [index])
+
     def select(self, index: int) -> None:
         self.page.evaluate("it => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = it }", index)
 
@@ -193,8 +202,10 @@ class Notebook:
         return [Token(text, look) for text, look in pieces]
 
     def look(self, index: int, text: str) -> str:
-        """How the first piece that is exactly this text is shown; empty when no piece is."""
-        return next((token.look for token in self.tokens(index) if token.text == text), "")
+        """How the first piece that is exactly this text is shown, once it has a colour: long texts get theirs later."""
+        found = f"({PIECES})(it[0]).find(piece => piece[0] === it[1])?.[1]"
+        self.wait(found, [index, text])
+        return str(self.page.evaluate(f"it => {found}", [index, text]))
 
     def becomes(self, index: int, text: str, look: str) -> None:
         """Waits until the first piece that is exactly this text is shown so."""
@@ -252,6 +263,8 @@ Open = Callable[..., Notebook]
 ``file=`` opens one that is there."""
 
 PANEL = "window.jupyterapp?.shell.currentWidget"
+
+OUTPUT = "document.querySelectorAll('.jp-Notebook .jp-Cell')[it[0]]?.querySelector('.jp-Cell-outputArea')"
 
 COMMAND = """([name, given]) => {
   const going = window.agfCommands ??= new Set();

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tests.browser.harness import Lab, Open
-from tests.browser.test_runs import SETUP, open_gate, pictures, shows_picture
+from tests.browser.test_runs import SETUP, open_gate, pictures
 
 pytestmark = pytest.mark.browser
 
@@ -99,14 +99,14 @@ def test_a_cell_of_each_language_is_drawn_run_and_saved(opened: Open, language: 
     cell, gives = CELLS[language]
     page = opened(SETUP, TOOLS, cell)
     page.run_all()
-    assert shows_picture(page, 2)
-    assert gives in page.output(2).inner_text()
+    page.shows_picture(2)
+    page.says(2, gives)
     pictures(page, f"language-{language}", 2)
     saved = page.save()
     assert "widgets" not in saved.metadata
     page.reload()
-    assert shows_picture(page, 2)
-    assert gives in page.output(2).inner_text()
+    page.shows_picture(2)
+    page.says(2, gives)
     assert not [error for error in page.errors if "agf" in error]
 
 
@@ -117,11 +117,11 @@ def test_a_graph_is_watched_while_it_goes_on(opened: Open, lab: Lab, request: py
     page.run(0)
     page.run(1, wait=False)
     page.output(1).locator("button:has-text('Cancel')").wait_for()
-    assert "running" in page.output(1).inner_text()
+    page.says(1, "running")
     pictures(page, "graph-running", 1)
     open_gate(gate)
     page.finished()
-    assert "open" in page.output(1).inner_text()
+    page.says(1, "open")
     pictures(page, "graph-ran", 1)
 
 
@@ -153,9 +153,9 @@ def test_a_run_in_the_background_asks_by_buttons(opened: Open) -> None:
     pictures(page, "asked", 3)
     yes.click()
     page.run(4)
-    assert "on pears" in page.output(4).inner_text()
+    page.says(4, "on pears")
     page.output(3).locator("text=→ yes").wait_for()
-    assert page.output(3).locator("button").count() == 0
+    page.output(3).locator("button").first.wait_for(state="detached")
     pictures(page, "answered", 3)
 
 
@@ -170,7 +170,7 @@ def test_the_buttons_are_heard_while_a_cell_waits_for_the_run(opened: Open) -> N
     page.cell(4).locator("text=[*]").wait_for()
     yes.click()
     page.finished()
-    assert "on pears" in page.output(4).inner_text()
+    page.says(4, "on pears")
 
 
 def test_a_cell_that_waits_asks_in_its_own_field(opened: Open) -> None:
@@ -184,7 +184,7 @@ def test_a_cell_that_waits_asks_in_its_own_field(opened: Open) -> None:
     field.fill("yes")
     field.press("Enter")
     page.finished()
-    assert "on pears" in page.output(3).inner_text()
+    page.says(3, "on pears")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from traitlets.config import Config
 from agf_magics.registry import Registry, default
 from agf_magics.text.diagnostics import AgfError
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which a kernel that says nothing is taken for dead. Nothing waits that long but a failure."""
 
 

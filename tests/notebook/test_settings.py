@@ -124,6 +124,7 @@ def footprint(ip: Any) -> dict[str, Any]:
 
 def test_unloading_leaves_nothing_behind(shell: Shell) -> None:
     manager = shell.ip.extension_manager
+    shell.good("%config AgfMagics")  # IPython loads its own magics when one of them is first used
     manager.unload_extension("agf_magics")
     before = footprint(shell.ip)
     manager.load_extension("agf_magics")
