@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from .engine.linked import Linked
 from .files import files
 from .flow.rules import check
 from .flow.schemas import Schema
-from .flow.steps import Flow
+from .flow.steps import Definition, Flow
 from .flow.values import TooDeep, Value, settle, type_name
 from .languages import LANGUAGES, Language, told
 from .registry import Registry, default
@@ -32,24 +32,35 @@ class Defined(NamedTuple):
 
 
 def load(
-    text: str | Path | Source, language: str | None = None, *, strict: bool = False, registry: Registry | None = None
+    text: str | Path | Source,
+    language: str | None = None,
+    *,
+    strict: bool = False,
+    registry: Registry | None = None,
+    latent: Collection[str] = (),
 ) -> Flow:
     """The checked flow of a definition's text, not registered.
 
     ``language``: None is what the text itself says, else ``pipeline``. Raises DefinitionError with everything that is
-    wrong. ``strict``: warnings refuse too; names are then looked up in ``registry``.
+    wrong. ``strict``: warnings refuse too; names are then looked up in ``registry``. ``latent``: of a plan, the tools
+    that nobody does and whose calls have their answers, beside those that it declares itself.
     """
     file, text = file_name(text), source_of(text)
     language = language or told(text.text)
-    loaded = read(text, language, strict=strict, registry=registry or default())
+    loaded = read(text, language, strict=strict, registry=registry or default(), latent=latent)
     return _there(loaded.flow, file or language, text)
 
 
 def define(
-    text: str | Path | Source, language: str | None = None, *, strict: bool = False, registry: Registry | None = None
+    text: str | Path | Source,
+    language: str | None = None,
+    *,
+    strict: bool = False,
+    registry: Registry | None = None,
+    latent: Collection[str] = (),
 ) -> Flow | None:
     """`load`, and register the flow and its schemas under their names. None: the text declares schemas alone."""
-    return register(text, language, strict=strict, registry=registry).flow
+    return register(text, language, strict=strict, registry=registry, latent=latent).flow
 
 
 def register(
@@ -60,12 +71,13 @@ def register(
     strict: bool = False,
     registry: Registry | None = None,
     origin: str | None = None,
+    latent: Collection[str] = (),
 ) -> Defined:
     """`define`, telling all of it. ``name`` replaces the document's, and a file's own name stands in for one;
     ``origin`` is where the text stands (a cell's id): a name that another origin defined is replaced with a note
     (decision A2)."""
     registry, file, text = registry or default(), file_name(text), source_of(text)
-    loaded = read(text, language or told(text.text), strict=strict, registry=registry)
+    loaded = read(text, language or told(text.text), strict=strict, registry=registry, latent=latent)
     notes: list[Diagnostic] = []
     flow = loaded.flow
     name = name or (file if flow is not None and not flow.name else None)
@@ -82,20 +94,24 @@ def register(
     return Defined(flow, loaded.schemas, (*loaded.findings, *notes))
 
 
-def read(text: str | Path | Source, language: str, *, strict: bool, registry: Registry) -> Defined:
+def read(
+    text: str | Path | Source, language: str, *, strict: bool, registry: Registry, latent: Collection[str] = ()
+) -> Defined:
     """Load, check and link, registering nothing; everything that is wrong is raised at once."""
-    flow, schemas, problems = _checked(source_of(text), language)
+    flow, schemas, problems = _checked(source_of(text), language, latent)
     if flow is not None:
         problems.extend(_milder(d) for d in linked(flow, registry)[1])
     problems.refuse(strict)
     return Defined(flow, schemas, tuple(problems))
 
 
-def _checked(source: Source, language: str) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
+def _checked(
+    source: Source, language: str, latent: Collection[str] = ()
+) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
     """Load and check."""
     problems = Diagnostics()
     with sparing():
-        definition = language_of(language).load(source, problems, current.settings.bounds)
+        definition = loaded(source, language, problems, latent)
         flow = definition.flow
         if flow is not None:
             flow, found = check(flow)
@@ -105,6 +121,21 @@ def _checked(source: Source, language: str) -> tuple[Flow | None, Mapping[str, S
         # What the text decides belongs to the flow; what the registry decides changes with the next cell.
         flow = replace(flow, warnings=tuple(problems))
     return flow, definition.schemas, problems
+
+
+def loaded(source: Source, language: str, problems: Diagnostics, latent: Collection[str] = ()) -> Definition:
+    """What a text defines in its language. Raises DefinitionError for a ``latent`` that says nothing."""
+    known = language_of(language)
+    if not latent:
+        return known.load(source, problems, current.settings.bounds)
+    if isinstance(latent, str) or not all(isinstance(name, str) and name.strip() for name in latent):
+        raise DefinitionError(
+            Diagnostic("define.latent", "latent is a list of names of tools", hint="latent=['think']")
+        )
+    if known.latent is None:
+        message, hint = f"a {language} has no latent tools", "they are for plans"
+        raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
+    return known.latent(source, problems, current.settings.bounds, latent)
 
 
 def before_a_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .define import all_findings, language_of, load
+from .define import all_findings, load, loaded
 from .engine.earlier import Earlier
 from .engine.events import Event, Question, Warned
 from .engine.gate import kernel_bound
@@ -234,7 +234,7 @@ def load_text(text: Text) -> Flow | None:
 
 def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
     problems = Diagnostics()
-    definition = language_of(text.language).load(text.source, problems, current.settings.bounds)
+    definition = loaded(text.source, text.language, problems, text.latent)
     flow = definition.flow
     if flow is not None:
         for way in text.chosen:

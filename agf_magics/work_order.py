@@ -41,6 +41,7 @@ class Text(NamedTuple):
     """Whether a vendor's builder made it: it has no text of its own."""
     chosen: tuple[str, ...] = ()
     """In which of its ways it ran: see `Flow.ways`."""
+    latent: tuple[str, ...] = ()
 
 
 class Order(NamedTuple):
@@ -170,7 +171,8 @@ def read(text: str, run_id: str, trust: bool | None = None) -> Order:
 
         flows = tuple(
             Text(one["name"], one["language"], source(one["source"]), one["file"],
-                 {step: tuple(calls) for step, calls in one["calls"].items()}, one["made"], tuple(one["chosen"]))
+                 {step: tuple(calls) for step, calls in one["calls"].items()}, one["made"], tuple(one["chosen"]),
+                 tuple(one.get("latent", ())))
             for one in found["flows"]
         )  # fmt: skip
         input, why = _unpacked(found["input"], run_id, "input", trust)
@@ -208,6 +210,7 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "calls": calls,
         "made": flow.body.id == "built",
         "chosen": flow.chosen,
+        **({"latent": flow.latent} if flow.latent else {}),
     }
 
 

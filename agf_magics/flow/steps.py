@@ -316,6 +316,8 @@ class Flow:
     """Other ways in which it can run, each as another flow, by the option that chooses it (``--ordered``)."""
     chosen: tuple[str, ...] = ()
     """Which of them it is: what its text does not say."""
+    latent: tuple[str, ...] = ()
+    """The tools that were declared latent when it was defined, and not by its text (plans)."""
 
 
 class Definition(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +31,8 @@ class Language(NamedTuple):
     """Its keys as a table, where it has one."""
     schema: Mapping[str, Any] | None = None
     """The JSON Schema of what a cell may hold, where there is no such table."""
+    latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
+    """`load`, told the names of tools that nobody does, whose calls have their answers; None: it has none."""
 
 
 def _pipeline() -> Language:
@@ -48,7 +50,7 @@ def _policy() -> Language:
 def _plan() -> Language:
     from . import plan
 
-    return Language("plan", plan.load, {"reference": plan.Reading}, schema=plan.SCHEMA)
+    return Language("plan", plan.load, {"reference": plan.Reading}, schema=plan.SCHEMA, latent=plan.load)
 
 
 def _graph() -> Language:

@@ -165,6 +165,7 @@ calls:
 - {_tool: double, number: †state.length, _outputPath: †state.twice}
 output: †state""",
     Option("--context", "the named context it reads and adds to; else that of its own name", "context", "NAME"),
+    Option("--latent", "a tool that nobody does: its calls have their answers as _output", "new", "TOOL", many=True),
     Option("--ordered", "results that overlap are kept in the order of the calls, not of their ends"),
     Option("--keep-going", "calls that fail are warned about; the run fails by none of them"),
 )

@@ -227,7 +227,8 @@ class PipelineMagics(Magics):
     ) -> Flow | None:
         """``language``: None is what the text itself says."""
         strict, quiet = "--strict" in said, "--quiet" in said
-        defined = register(source, language, name=name, strict=strict, registry=self.registry, origin=origin)
+        defined = register(source, language, name=name, strict=strict, registry=self.registry, origin=origin,
+                           latent=[word.text for word in said.words("--latent")])  # fmt: skip
         if not quiet:
             print(_summary(defined))
             if findings := before_a_run(defined, self.registry) if "--run" in said else defined.findings:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.engine.events import FiredEnded, StepFailed, StepFinished, StepSkipped, StepStarted
+from agf_magics.flow.steps import outermost
+from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
 
@@ -257,6 +259,38 @@ def test_a_latent_call_writes_its_answer_at_once_or_leaves_no_trace(registry: ag
     )
     assert done.stores == {"state": {"t": 4, "u": 5}}
     assert len(agf.context("p", registry=registry)) == 2
+
+
+THOUGHT = "_tool: think, about: †input.x, _output: [1, 2], _outputPath: †state.t"
+
+
+def test_a_tool_may_be_latent_by_a_message_or_by_what_was_said_when_the_plan_was_defined(
+    registry: agf.Registry, tmp_path: Path
+) -> None:
+    told = "[{type: tool, tool: {think: {properties: {about: {type: string}}}}}]"
+    assert run(plan(THOUGHT, messages=told), registry, input={"x": 1}).stores["state"] == {"t": [1, 2]}
+    text = plan(THOUGHT, "_tool: boom, _outputPath: †state.b", name="q")
+    flow = agf.define(text, "plan", registry=registry, latent=["think"])
+    assert flow is not None
+    assert [step.word for step in outermost(flow)] == ["latent", "tool"]
+    with kept.journal_in(tmp_path):
+        failed = agf.run("q", {"x": 1}, registry=registry, raises=False)
+        agf.tool(lambda: 3, name="boom", registry=registry)
+        assert agf.resume(failed.run_id, registry=registry).stores["state"] == {"t": [1, 2], "b": 3}
+
+
+def test_a_latent_tool_needs_its_answer_and_only_plans_have_any(registry: agf.Registry) -> None:
+    for text, language, latent, code, at in (
+        ("- {_tool: think, _outputPath: †state.t}\n", "plan", ["think"], "plan.no-activity", "think"),
+        ("- {_tool: thinks, _output: 1, _outputPath: †state.t}\n", "plan", ["think"], "plan.no-activity", "_output"),
+        ("steps: []", "pipeline", ["think"], "define.latent", ""),
+        ("- {_tool: a}", "plan", "think", "define.latent", ""),
+        ("- {_tool: a}", "plan", [" "], "define.latent", ""),
+    ):
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.load(text, language, registry=registry, latent=latent)
+        found = caught.value.diagnostic
+        assert (found.code, found.span.text if found.span else "") == (code, at)
 
 
 def test_what_is_fired_is_not_waited_for_and_leaves_nothing(registry: agf.Registry) -> None:

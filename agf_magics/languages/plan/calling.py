@@ -91,10 +91,11 @@ class _Calling:
     def latent(self, tool: Name, activity: str | None, schema: Mapping[str, Value] | None) -> bool:
         """Whether nobody does it: its answer stands in the call (decision C3: never without a word)."""
         answer = self.node.keys.get("_output")
-        if activity == "" and answer is None:
-            span = self.node.keys["_activity"].span
+        nobody = activity == "" or (activity is None and tool.text in self.reader.latent)
+        if nobody and answer is None:
+            span = self.node.keys["_activity"].span if activity == "" else tool.span
             self.wrong("no-activity", f"nobody does {tool.text!r}: a latent call needs its answer", span, "_output: …")
-        if activity == "" or (answer is not None and schema is not None and activity is None):
+        if nobody or (answer is not None and schema is not None and activity is None):
             return True
         if answer is not None:
             hint = f"_outputPath says where a result goes; a latent tool is declared: tools: {{{tool.text}: {{}}}}"

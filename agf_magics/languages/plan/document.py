@@ -51,8 +51,10 @@ class Document:
 class Reader:
     """One loading."""
 
-    def __init__(self, problems: Diagnostics) -> None:
+    def __init__(self, problems: Diagnostics, latent: Collection[str] = ()) -> None:
         self.problems = problems
+        self.latent = frozenset(latent)
+        """Tools that nobody does, said where the document was defined."""
         self.kinds = KINDS
         self.tools: dict[str, Mapping[str, Value]] = {}
         self.undaggered: list[tuple[str, Span]] = []
@@ -75,8 +77,11 @@ class Reader:
         self.kinds = (
             KINDS | {kind for message in messages if (kind := kind_of(message))} | _written(fields.get("calls"))
         )
+        for message in messages:  # a tool message declares tools, the last one of a name
+            if message.get("type") == "tool" and isinstance(message.get("tool"), dict):
+                self.tools.update({name: one for name, one in message["tool"].items() if isinstance(one, dict)})
         if "tools" in fields:
-            self.tools = self.declared(fields["tools"])
+            self.tools.update(self.declared(fields["tools"]))
         context = self.name(fields, "context")
         found = Document(
             name=self.name(fields, "name"),

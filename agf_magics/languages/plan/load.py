@@ -6,7 +6,7 @@ earlier run wrote) is a warning here, and refuses the run that would need it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,8 +27,9 @@ from .reference import Reference
 _BOUNDS = Bounds()
 
 
-def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
-    """The plan that ``source`` defines; what is wrong goes to ``problems``."""
+def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS, latent: Collection[str] = ()) -> Definition:
+    """The plan that ``source`` defines; what is wrong goes to ``problems``. ``latent``: tools that nobody does, beside
+    those that the document declares."""
     before = len(problems.errors)
     nodes = documents(source, problems, bounds)
     if len(problems.errors) > before:
@@ -38,7 +39,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
             "plan.no-plan", "there is no plan here", source.span(0, 0), "begin with a list of calls: - _tool: …"
         )
         return Definition(None)
-    reader = Reader(problems)
+    reader = Reader(problems, latent)
     for node in nodes[1:]:
         reader.wrong("two-plans", "one plan per cell", node.span, "define the other one in a cell or file of its own")
     first = nodes[0]
@@ -54,7 +55,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
         document = Document()
     if len(problems.errors) > before:
         return Definition(None)
-    return Definition(flow_of(source, document, problems))
+    return Definition(replace(flow_of(source, document, problems), latent=tuple(latent)))
 
 
 def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
