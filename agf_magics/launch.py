@@ -169,8 +169,8 @@ def find(flow: Flow | str | Path, registry: Registry) -> Flow:
     if isinstance(flow, str) and "\n" not in flow and ":" not in flow:
         if flow in registry.flows:
             return registry.flows[flow]
-        hint = suggest(flow, registry.flows, "registered pipelines") or "define one first: %%pipeline"
-        raise DefinitionError(Diagnostic("flow.unknown-flow", f"no pipeline {flow!r} is registered", hint=hint))
+        hint = suggest(flow, registry.flows, "registered flows") or "define one first: %%pipeline"
+        raise DefinitionError(Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint))
     return load(flow, registry=registry)
 
 

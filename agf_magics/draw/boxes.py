@@ -132,18 +132,23 @@ def how(step: Step) -> str:
     match step:
         case Each():
             bits.append(f"{step.limit} at once")
-            bits += [f"the first {step.most:,}"] if step.most is not None else []
+            bits += [_bound(step, step.most)] if step.most is not None else []
         case Fold() if step.most is not None:
             bits.append(f"at most {step.most:,}")
         case Repeat():
             bits += [f"until {condition(step.until)}"] if step.until is not None else []
             bits.append(f"at most {step.limit:,} times" if step.until is not None or step.session else
                         f"{step.limit:,} times")  # fmt: skip
-    if isinstance(step, (Each, Branches)) and (step.retries or step.on_error == "continue"):
+    if isinstance(step, (Each, Branches)) and (step.retries or (step.on_error == "continue" and step.gather is None)):
         bits.append(f"on error: {f'retry({step.retries})' if step.retries else step.on_error}")
     if step.rescue is not None:
         bits.append("a failure is kept")
     return " · ".join(bits)
+
+
+def _bound(step: Each, most: int) -> str:
+    refuses = step.cut is not None and step.cut(1).severity == "error"
+    return f"{'at most' if refuses else 'the first'} {most:,}"
 
 
 def condition(expr: Expr) -> str:

@@ -31,6 +31,8 @@ def scene(flow: Flow) -> Scene:
     given = dict.fromkeys(
         name.split(" → ")[0] for (source, _), names in wanted.items() if source == INPUT for name in names
     )
+    if len(given) > 1:  # who reads all of it names none of its fields
+        given.pop("".join(flow.stores[-1:]), None)
     if given:
         name = look.fitted(line(", ".join(given), 60), POINTS_NAME, LONGEST)
         parts = (Box(id=INPUT, word="input", kicker="→ input", name=name), *parts)

@@ -240,8 +240,8 @@ class _Linker:
         if flow is None and name == self.linking[-1].name and name in around:
             flow = self.linking[-1]  # it calls itself, and nobody has registered it yet
         if flow is None:
-            hint = hints(suggest(name, self.registry.flows, "registered pipelines"), "define it before you run")
-            self.found.error("flow.unknown-flow", f"no pipeline {name!r} is registered", step.name.span, hint)
+            hint = hints(suggest(name, self.registry.flows, "registered flows"), "define it before you run")
+            self.found.error("flow.unknown-flow", f"no flow {name!r} is registered", step.name.span, hint)
             return None
         return self.open(step, flow, around)
 

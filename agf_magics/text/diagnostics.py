@@ -8,6 +8,7 @@ step's while it ran; any other exception is a bug of ours.
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -202,10 +203,15 @@ class StepError(AgfError):
     partial: Any = None
     """What had been kept by then: the outputs of the parts that did come to their end."""
 
+    @property
+    def moment(self) -> str:
+        """Which element or iteration it was, and in which flow: ``in steps[1].do#3``. Empty where the place in the text
+        says it, and where several failed, each of which says it itself."""
+        several = len(self.diagnostics) > 1
+        return f"in {_safe(self.where)}" if self.where and not several and re.search("[#/]", self.where) else ""
+
     def __str__(self) -> str:
-        # A step that ran once is told by its place; which element it was is not.
-        told = super().__str__()
-        return f"{told}\n  in {_safe(self.where)}" if self.where and ("#" in self.where or "/" in self.where) else told
+        return "\n  ".join(filter(None, (super().__str__(), self.moment)))
 
 
 def _excerpt(span: Span) -> list[str]:

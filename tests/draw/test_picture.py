@@ -62,6 +62,29 @@ def test_the_head_of_a_frame_says_how_it_runs() -> None:
     assert (boxes["steps[1]"].kicker, boxes["steps[1].collect"].kicker) == ("⟳ for_each", "ƒ transform · collect")
 
 
+def test_the_input_is_named_by_its_fields_and_not_by_who_reads_all_of_it() -> None:
+    policy = """id: agf.conditional
+config:
+  routes: [{when: {args_match: {parent.input.kind: x}}, agent: a, input_mapping: {topic: parent.input.topic}}]
+  default_agent: b
+"""
+    boxes = {box.id: box for box in scene(load(policy)).boxes}
+    assert boxes[INPUT].name == "kind, topic"
+    boxes = {box.id: box for box in scene(load("id: agf.sequential\nconfig: {steps: [{agent: a}]}")).boxes}
+    assert boxes[INPUT].name == "input"
+
+
+def test_a_map_says_how_many_it_takes_and_whether_it_takes_the_first_ones() -> None:
+    graph = """
+state: {{xs: list}}
+nodes: {{a: {{type: map, over: [1], as: x, node: {{type: llm, prompt: "say {{x}}"}}, collect: ys, max_items: 9{}}}}}
+edges: [{{from: START, to: a}}]
+"""
+    for written, note in (("", "8 at once · at most 9"), (", on_overflow: truncate", "8 at once · the first 9")):
+        boxes = {box.id: box for box in scene(load(graph.format(written))).boxes}
+        assert boxes["nodes.a"].note == note
+
+
 def test_control_goes_from_step_to_step_and_fans_out_under_its_labels() -> None:
     drawn = arrows(scene(load(DIGEST)), "control")
     assert ("steps[1]", "steps[1].do", "each") in drawn

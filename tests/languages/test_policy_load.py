@@ -352,7 +352,7 @@ def test_what_is_opaque_passes_where_no_interface_asks_for_json() -> None:
     closed = loaded(document(sequential("{agent: a}"), interface="{input: {}, output: {type: object}}"))
     with pytest.raises(StepError) as caught:
         closed.end({"parent": {"input": {}}, "output()": {"x": [opaque]}})
-    assert caught.value.diagnostic.message == "the output is not JSON: it is or holds an opaque object"
+    assert caught.value.diagnostic.message == "the output is not JSON: x[0] is an opaque object"
 
 
 def test_what_is_kept_is_the_outputs_by_alias() -> None:

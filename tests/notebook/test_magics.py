@@ -210,9 +210,17 @@ def test_a_failing_tool_shows_our_step_and_its_own_frames(ready: Shell) -> None:
     assert "agf_magics" not in shown.out
 
 
+def test_a_failure_among_many_says_which_element_it_was(shell: Shell) -> None:
+    shell.good("@tool\ndef half(n: int) -> int:\n    assert n % 2 == 0\n    return n // 2")
+    each = "for_each: {over: ctx.ns, on_error: abort, do: {tool: {name: half, args: {n: !expr item}}}, "
+    cell = f"pipeline: p\nsteps:\n- {each}collect: {{transform: {{value: pipe}}}}}}"
+    shown = shell.run(f"%%pipeline --run --set 'ns=[2, 4, 5]'\n{cell}")
+    assert "\n  in steps[0].do#2\n" in shown.out
+
+
 def test_an_error_outside_a_magic_is_short_as_well(ready: Shell) -> None:
     shown = ready.run("import agf_magics\nagf_magics.run('longst')")
-    assert shown.out.startswith("DefinitionError: no pipeline 'longst' is registered")
+    assert shown.out.startswith("DefinitionError: no flow 'longst' is registered")
     assert "Traceback" not in shown.out
 
 

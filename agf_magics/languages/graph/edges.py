@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from ...flow.frame import Expr, Frame, Ref
@@ -46,8 +46,9 @@ class Place(NamedTuple):
 class Edges:
     """Reads the edges of one graph."""
 
-    def __init__(self, reader: Reader, nodes: Collection[str]) -> None:
-        self.reader = reader
+    def __init__(self, reader: Reader, nodes: Collection[str], answers: Mapping[str, Mapping[str, str]]) -> None:
+        """``answers``: of each router what it is answered where it leads to a node."""
+        self.reader, self.answers = reader, answers
         self.sources, self.goals = dict.fromkeys((START, *nodes)), dict.fromkeys((*nodes, END))
         self.found: list[Edge] = []
         self.routed: set[str] = set()
@@ -105,10 +106,12 @@ class Edges:
         """To the one that ``_route`` names; to the first where it names none of them."""
         self.routed.add(source.name)
         first, *others = targets
+        answers = self.answers.get(source.name, {})
         for target in others:
-            when = RouteIs(target.name, target.span)
-            self.found.append(Edge(source.name, target.name, when, span=target.span, label=target.name))
-        self.found.append(Edge(source.name, first.name, otherwise=True, span=first.span, label=first.name))
+            when, label = RouteIs(target.name, target.span), shorten(answers.get(target.name, target.name))
+            self.found.append(Edge(source.name, target.name, when, span=target.span, label=label))
+        label = shorten(answers.get(first.name, first.name))
+        self.found.append(Edge(source.name, first.name, otherwise=True, span=first.span, label=label))
 
     def conditional(self, source: Place, targets: list[Place], node: Node) -> None:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):

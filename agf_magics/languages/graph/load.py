@@ -63,7 +63,7 @@ class _Loading:
         given = self.reader.fields(GRAPH, document, self.begins)
         declared = self.declared(given.get("state"))
         built = self.nodes(given)
-        read = Edges(self.reader, tuple(self.spans))
+        read = Edges(self.reader, tuple(self.spans), {name: each.answers for name, each in built.items()})
         edges = read.read(given["edges"]) if isinstance(given.get("edges"), Items) else ()
         self.entered(given, edges)
         self.targets(given, built)

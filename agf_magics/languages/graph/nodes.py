@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...flow.frame import Expr, Frame, Ref
@@ -49,6 +50,8 @@ class Built(NamedTuple):
     """Whether in a map its `Write` makes what is collected, not its step alone."""
     routes: tuple[Name, ...] = ()
     """The nodes that a router names."""
+    answers: Mapping[str, str] = MappingProxyType({})
+    """Of a router: what it is answered where it leads to each of them."""
 
 
 class Here(NamedTuple):
@@ -191,8 +194,13 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
             return {**(value if isinstance(value, dict) else {"value": value}), "_route": chosen.text}
         return {**inner(state, value), "_route": chosen.text}
 
-    named = () if here.inside else (*routes.values(), default)
-    return built._replace(write=write, collects=here.inside, routes=named)
+    if here.inside:
+        return built._replace(write=write, collects=True)
+    answers: dict[str, str] = {}
+    for word, name in routes.items():
+        answers[name.text] = f"{answers[name.text]}, {word}" if name.text in answers else word
+    answers.setdefault(default.text, "otherwise")
+    return built._replace(write=write, routes=(*routes.values(), default), answers=answers)
 
 
 def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:

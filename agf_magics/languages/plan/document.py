@@ -83,17 +83,18 @@ class Reader:
         if "tools" in fields:
             self.tools.update(self.declared(fields["tools"]))
         context = self.name(fields, "context")
+        calls = self.calls(node)
         found = Document(
             name=self.name(fields, "name"),
             description=self.text(fields, "description"),
             context=context.text if context else None,
-            calls=self.calls(node),
+            calls=calls,
             messages=messages,
             output=self.template(fields["output"]) if "output" in fields else None,
             has_output="output" in node.fields,
             mode=self.mode(fields),
             ordered=self.flag(fields, "ordered"),
-            confirm=self.confirm(fields),
+            confirm=self.confirm(fields, calls),
         )
         return replace(found, undaggered=tuple(self.undaggered))
 
@@ -204,10 +205,15 @@ class Reader:
             self.mistyped("mode", node)
         return node.text if isinstance(node, Scalar) else "eager"
 
-    def confirm(self, fields: Mapping[str, Node]) -> Callable[[str], bool]:
+    def confirm(self, fields: Mapping[str, Node], calls: tuple[Call, ...]) -> Callable[[str], bool]:
         node = fields.get("confirm")
         if isinstance(node, Items) and all(isinstance(n, Scalar) and type(n.value) is str for n in node.items):
-            named = {str(n.value) for n in node.items if isinstance(n, Scalar)}
+            named = {str(n.value): n.span for n in node.items if isinstance(n, Scalar)}
+            called = [call.tool.text for call in calls]
+            for name in named.keys() - set(called):  # a slip here, and a call is made that should not have been
+                hint = suggest(name, dict.fromkeys(called), "the tools of calls")
+                message = f"no call has the tool {name!r}: nobody is asked"
+                self.problems.warn("plan.confirms-nothing", message, named[name], hint)
             return lambda tool: tool in named
         every = isinstance(node, Scalar) and node.value is True
         if node is not None and not (isinstance(node, Scalar) and type(node.value) is bool):

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
 
 from ...flow.frame import GONE, Ended, Frame, Given, Outcome, Ran, Ref
-from ...flow.misfits import told
-from ...flow.schemas import Misfit, judge
-from ...flow.values import Value, is_json, type_name
+from ...flow.misfits import place, told
+from ...flow.schemas import Misfit, judge, shown_value
+from ...flow.values import Value, is_json
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from .delivery import Delivery
@@ -142,7 +142,8 @@ class Interface:
         if not self.schema:
             return
         if not is_json(value):  # what is opaque travels, but where an interface asks for JSON it is none (decision A1)
-            self._refuse(f"is not JSON: it is or holds {type_name(_odd(value))}")
+            path, odd = _odd(value)
+            self._refuse(f"is not JSON: {place(path) or 'it'} is {shown_value(odd)}")
         if self._judge is None:  # made when it is first needed: that costs an import
             self._judge = judge(self.schema)
         if misfits := self._judge(value):
@@ -181,7 +182,11 @@ def kept(frame: Frame) -> dict[str, Value]:
     return {**outputs, **frame.get(SIDE, {})}
 
 
-def _odd(value: Value) -> Value:
-    """What of a value is not JSON."""
-    inside = value.values() if type(value) is dict else value if type(value) is list else ()
-    return next((_odd(part) for part in inside if not is_json(part)), value)
+def _odd(value: Value) -> tuple[tuple[str | int, ...], Value]:
+    """What of a value is not JSON, and where it is."""
+    inside = value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
+    for name, part in inside:
+        if not is_json(part) and isinstance(name, (str, int)):
+            path, odd = _odd(part)
+            return (name, *path), odd
+    return (), value
