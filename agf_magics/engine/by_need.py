@@ -112,15 +112,14 @@ class _Drain:
 
     def ask(self, nodes: Iterable[Node]) -> None:
         """Enter what is ready among ``nodes``; what will never be is skipped, and those it feeds are asked in turn."""
-        asked = OrderedDict.fromkeys(nodes)
-        while asked:
-            node, _ = asked.popitem(last=False)
+        asked = list(nodes)
+        for node in asked:
             if node not in self.waiting:
                 continue
             said = self.agenda.ready(node, self.frame, self.ended)
             if isinstance(said, Skip):
                 self.skip(node, said)
-                asked.update(OrderedDict.fromkeys(self.agenda.feeds(node)))
+                asked += self.agenda.feeds(node)
             elif said == "go":
                 del self.waiting[node]
                 self.entered[node] = self.agenda.enter(node, self.frame)

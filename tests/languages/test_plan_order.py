@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.frame import Given, Outcome
+from agf_magics.flow.frame import Ended, Given, Outcome
 from agf_magics.flow.steps import Dag, Name
 from agf_magics.languages.plan.calls import Call
 from agf_magics.languages.plan.destinations import Destination, overlap
+from agf_magics.languages.plan.log import Log
 from agf_magics.languages.plan.needs import Turn
 from agf_magics.languages.plan.order import Order
+from agf_magics.registry import Context
 from tests.counting import instructions, work
 
 PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
@@ -115,3 +117,26 @@ def test_thousands_of_calls_that_write_one_place_are_looked_at_once_each(reads: 
     act(3)
     small, large = (instructions(lambda count=count: act(count), "languages/plan") for count in (100, 400))
     assert large < 4 * small * 1.5
+
+
+def test_a_run_that_begins_and_ends_in_a_large_context_costs_what_its_calls_cost() -> None:
+    flow = agf.load("context: c\ncalls:\n- {_tool: same, n: †state.x0, _outputPath: †state.y}", "plan")
+    (dag,) = flow.body.steps
+    assert isinstance(dag, Dag)
+
+    def cost(messages: int) -> int:
+        log = Log({"type": "data", "kind": "state", "data": {f"x{i}": {"n": i}}} for i in range(messages))
+
+        def act() -> None:
+            frame = flow.start(Given(context=Context("c", log)))
+            (node,) = dag.open(frame).nodes
+            frame = dag.open(frame).store(node, frame, Outcome(1))
+            nonlocal ended
+            ended = flow.end(dag.open(frame).close(frame, {}))
+
+        return work(act)
+
+    ended = Ended(None, {})
+    cost(1)  # what is made once is made
+    assert cost(10) == cost(1_000)
+    assert len(ended.stores["state"]) == 1_001

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...flow.frame import Frame, Node, Outcome, Ready, Skip
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
-from .calls import Call, Template, fill, reader
+from .calls import Call, Template, fill
 from .ends import error_message, fault, results
 from .log import Log
 from .messages import Told, said
@@ -189,7 +189,7 @@ class PlanAgenda:
         if not self.plan.has_output or self.plan.lazy:
             return frame
         try:
-            output = fill(self.plan.output, reader(frame["log"], None))
+            output = fill(self.plan.output, frame["log"], None)
         except StepError as error:
             found = error.diagnostic
             note = Diagnostic(

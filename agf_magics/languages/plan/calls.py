@@ -8,14 +8,13 @@ from typing import Any
 
 from ...flow.frame import Frame, Ref
 from ...flow.steps import Name
-from ...flow.values import Value
-from ...text.diagnostics import StepError
+from ...flow.values import ATOMS, Value
 from ...text.source import Span
 from .destinations import Alternatives, Destination
 from .log import Log
 from .messages import rendered, said
-from .reading import not_found
-from .reference import MISSING, Both, Either, Expression, Literal, Reference, evaluate, references
+from .reading import found
+from .reference import Both, Either, Expression, Literal, Reference, references
 
 Template = Any
 """A JSON value in which expressions may stand."""
@@ -76,27 +75,16 @@ def expressions(template: Template) -> Iterator[Expression]:
             yield from expressions(inner)
 
 
-def fill(template: Template, read: Callable[[Expression], Value]) -> Value:
-    """The value with each expression replaced by what ``read`` gives for it."""
-    if isinstance(template, Reference | Literal | Either | Both):
-        return read(template)
-    if isinstance(template, dict):
-        return {key: fill(inner, read) for key, inner in template.items()}
-    if isinstance(template, list):
-        return [fill(inner, read) for inner in template]
-    return template
-
-
-def reader(log: Log, instance: str | None) -> Callable[[Expression], Value]:
-    """How an expression is read from ``log``; raises StepError where nothing is found."""
-
-    def read(expression: Expression) -> Value:
-        value = evaluate(expression, lambda reference: log.read(reference, instance))
-        if value is MISSING:
-            raise StepError(not_found(expression, log, instance))
-        return value
-
-    return read
+def fill(template: Template, log: Log, instance: str | None) -> Value:
+    """The value with each expression replaced by what it is in ``log``; raises StepError where nothing is found."""
+    kind = type(template)
+    if kind in ATOMS:
+        return template
+    if kind is dict:
+        return {key: fill(inner, log, instance) for key, inner in template.items()}
+    if kind is list:
+        return [fill(inner, log, instance) for inner in template]
+    return found(template, log, instance)
 
 
 ASKED = ("_call", "_tool", "_context")
@@ -115,10 +103,10 @@ class Arguments:
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
         call, log, instance = self.call, frame["log"], frame["instance"]
-        read = reader(log, instance)
-        given = {name: fill(template, read) for name, _, template in call.given}
-        for name in ASKED if wanted else ():
-            if name in wanted.get("properties", {}) and name not in given:  # type: ignore[union-attr]
+        given = {name: fill(template, log, instance) for name, _, template in call.given}
+        takes = wanted.get("properties", ()) if wanted else ()
+        for name in ASKED:
+            if name in takes and name not in given:
                 given[name] = self._asked(name, log, instance)
         return given
 
@@ -141,12 +129,12 @@ class Arguments:
 
 def context_of(messages: Sequence[Mapping[str, Value]], kinds: Sequence[str], instance: str | None) -> list[Value]:
     """The messages of ``kinds`` that everybody, or ``instance``, is told; nobody's name on them."""
-    found = []
+    told = []
     for message in messages if kinds else ():
         one = said(message)
         if one is not None and one.kind in kinds and one.instance in (None, instance):
-            found.append(rendered(message, ("_instance",)))
-    return found
+            told.append(rendered(message, ("_instance",)))
+    return told
 
 
 class Answer:

@@ -22,7 +22,7 @@ from .document import Document, Reader
 from .lints import lint
 from .log import Log
 from .needs import Needs, Turn
-from .reference import Reference
+from .reading import Stores
 
 _BOUNDS = Bounds()
 
@@ -204,10 +204,4 @@ def _went_on(frame: Frame) -> Ended:
 
 def stores(frame: Frame) -> Mapping[str, Value]:
     """What everybody reads by the kinds' names."""
-    found = {}
-    for kind in frame["log"].kinds:
-        try:
-            found[kind] = isolate(frame["log"].read(Reference(kind)))
-        except (StepError, TooDeep):
-            continue  # it cannot be read as a whole; a part of it may be
-    return found
+    return Stores(frame["log"])

@@ -158,7 +158,8 @@ class Log(Sequence[Mapping[str, Value]]):
         numbers, covered = self._collected(kind, path, instance)
         if covered and len(numbers) == 1 and not reference.counts:  # nearly always: the call that wrote it did so once
             only = writings[numbers[0]]
-            return walk(only.value, path[len(only.path) :])
+            rest = path[len(only.path) :]
+            return walk(only.value, rest) if rest else only.value
         whole = self._whole(kind, path, instance)
         if whole != path:
             numbers, _ = self._collected(kind, whole, instance)
@@ -188,14 +189,15 @@ class Log(Sequence[Mapping[str, Value]]):
         them covers it."""
         layers = self._index.layers
         own: list[int] = []
-        if instance is not None and (layer := layers.get((kind, instance))):
-            own, stopped = layer.newest(path, self._writes, below)
-            if stopped:
+        if instance is not None and (layer := layers.get((kind, instance))) is not None:
+            own, covered = layer.newest(path, self._writes, below)
+            if covered:
                 return own, True
-        if layer := layers.get((kind, None)):
-            shared, stopped = layer.newest(path, self._writes, below)
-            return (shared + own if own else shared), stopped
-        return own, False
+        layer = layers.get((kind, None))
+        if layer is None:
+            return own, False
+        shared, covered = layer.newest(path, self._writes, below)
+        return (shared + own if own else shared), covered
 
 
 def _lists(writing: Writing, path: tuple[str, ...]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...flow.frame import Frame, Ref
@@ -10,7 +10,7 @@ from ...flow.values import TooDeep, Value, isolate, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Source, Text
 from .log import Log
-from .reference import MISSING, Expression, evaluate, parse, references
+from .reference import MISSING, Expression, Reference, evaluate, parse, references
 
 
 def resolve(messages: Sequence[Mapping[str, Value]] | Log, reference: str, instance: str | None = None) -> Value:
@@ -32,7 +32,8 @@ def resolve(messages: Sequence[Mapping[str, Value]] | Log, reference: str, insta
 
 def found(expression: Expression, log: Log, instance: str | None) -> Value:
     """The value of ``expression``; raises StepError where there is none."""
-    value = evaluate(expression, lambda reference: log.read(reference, instance))
+    read = log.read if instance is None else lambda reference: log.read(reference, instance)
+    value = evaluate(expression, read)
     if value is MISSING:
         raise StepError(not_found(expression, log, instance))
     return value
@@ -58,6 +59,38 @@ def as_log(messages: Any) -> Log:
             told = f"message {at} is {type_name(message)}, not a mapping of names to values"
             raise StepError(Diagnostic("plan.messages", told, hint='one is {"type": "data", "data": {...}}'))
     return Log(messages)
+
+
+class Stores(Mapping[str, Value]):
+    """What everybody reads by the kinds' names, put together when somebody looks: many runs may end in one large
+    context, and nobody look."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._made: dict[str, Value] | None = None
+
+    def _all(self) -> dict[str, Value]:
+        if self._made is None:
+            made = {}
+            for kind in self._log.kinds:
+                try:
+                    made[kind] = isolate(self._log.read(Reference(kind)))
+                except (StepError, TooDeep):
+                    continue  # it cannot be read as a whole; a part of it may be
+            self._made = made
+        return self._made
+
+    def __getitem__(self, kind: str) -> Value:
+        return self._all()[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
 
 
 class Reading:
