@@ -11,7 +11,7 @@ from contextvars import Token
 from typing import Any, Protocol
 
 from ..flow.steps import Invoke
-from ..flow.values import TooDeep, Value, settle
+from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..registry import Tool, Where, shown_text
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
@@ -47,50 +47,12 @@ def outside(
     scope: Scope,
     grant: Grant,
     index: Index,
+    keeps: bool = True,
 ) -> Value | Waits[Value]:
-    """Cross into user code and come back with a settled value; where the run is kept, what an earlier session of it
-    came back with."""
-    if run.journal is None:
-        return _outside(run, callee, what, step, given, scope, grant)
-    return Waits(_kept(run, run.journal, callee, what, step, given, scope, grant, (*scope.before, step.id, *index)))
-
-
-async def _kept(
-    run: Performer,
-    journal: Journal,
-    callee: Outer,
-    what: str,
-    step: Invoke,
-    given: dict[str, Value],
-    scope: Scope,
-    grant: Grant,
-    at: ev.At,
-) -> Value:
-    kept = journal.kept(at, scope.tries)
-    if kept is not None:
-        run.emit(ev.StepKept(at, clock(), journal.run_id))
-        if kept.error is not None:
-            raise error_from(kept.error, (scope.linked.flow.source,))
-        return value_of(kept)
-    digest = journal.digests.of(step, callee, given, scope.linked.tools, grant)
-    call = journal.calling(step, callee, at, scope.tries, given, digest)
-    taken = journal.reuse.take(digest) if journal.reuse is not None else None
-    if journal.reuse is not None and taken is not None:
-        run.emit(ev.StepKept(at, clock(), journal.reuse.run_id))
-        await journal.returned(call, value_of(taken))
-        return value_of(taken)
-    try:
-        value = await arrived(_outside(run, callee, what, step, given, scope, grant))
-    except StepError as error:
-        await journal.raised(call, error)
-        raise
-    await journal.returned(call, value, (id(scope.linked.flow), step.id) in journal.secret.steps)
-    return value
-
-
-def _outside(
-    run: Performer, callee: Outer, what: str, step: Invoke, given: dict[str, Value], scope: Scope, grant: Grant
-) -> Value | Waits[Value]:
+    """Cross into user code and come back with a settled value; where the run is kept, and this call with it
+    (``keeps``), what an earlier session of it came back with."""
+    if run.journal is not None and keeps:
+        return Waits(_kept(run, run.journal, callee, what, step, given, scope, grant, index))
     place = callee.where or ("loop" if callee.is_async else None)
     if place is None:
         place = "kernel" if run.host.waited and not scope.beside else "worker"
@@ -106,7 +68,43 @@ def _outside(
             granted.reset(narrower)
     if type(result) is Waits:
         return Waits(_come_back(result.rest, narrower, callee, what, step, given, most))
-    return _settled(result, callee, what, step, given, most)
+    ok, value = result
+    if not ok:
+        raise failure(callee, what, step, given, value, most)
+    return value if type(value) in ATOMS else _settled(value, callee, what, step)
+
+
+async def _kept(
+    run: Performer,
+    journal: Journal,
+    callee: Outer,
+    what: str,
+    step: Invoke,
+    given: dict[str, Value],
+    scope: Scope,
+    grant: Grant,
+    index: Index,
+) -> Value:
+    at = (*scope.before, step.id, *index)
+    kept = journal.kept(at, scope.tries)
+    if kept is not None:
+        run.emit(ev.StepKept(at, clock(), journal.run_id))
+        if kept.error is not None:
+            raise error_from(kept.error, (scope.linked.flow.source,))
+        return value_of(kept)
+    call = journal.calling(step, callee, at, scope.tries, given, scope.linked.tools, grant)
+    taken = journal.reuse.take(call.digest) if journal.reuse is not None else None
+    if journal.reuse is not None and taken is not None:
+        run.emit(ev.StepKept(at, clock(), journal.reuse.run_id))
+        await journal.returned(call, value_of(taken))
+        return value_of(taken)
+    try:
+        value = await arrived(outside(run, callee, what, step, given, scope, grant, index, keeps=False))
+    except StepError as error:
+        await journal.raised(call, error)
+        raise
+    await journal.returned(call, value, (id(scope.linked.flow), step.id) in journal.secret.steps)
+    return value
 
 
 async def _come_back(
@@ -119,19 +117,16 @@ async def _come_back(
     most: float | None,
 ) -> Value:
     try:
-        result = await rest
+        ok, value = await rest
     finally:
         if narrower is not None:
             granted.reset(narrower)
-    return _settled(result, callee, what, step, given, most)
-
-
-def _settled(
-    result: Result, callee: Outer, what: str, step: Invoke, given: dict[str, Value], most: float | None
-) -> Value:
-    ok, value = result
     if not ok:
         raise failure(callee, what, step, given, value, most)
+    return _settled(value, callee, what, step)
+
+
+def _settled(value: Value, callee: Outer, what: str, step: Invoke) -> Value:
     try:
         return settle(value)
     except TooDeep as error:

@@ -113,8 +113,10 @@ class Performer:
         """Run an opened flow's steps in order."""
         flow = scope.linked.flow
         frame = flow.start(given)
+        outermost = _is_outermost(scope)
         for step in flow.body.steps:
-            self.reach(scope, frame)
+            if outermost:
+                self.reached = frame
             left = self.begin(step, frame, scope, ())
             _, frame = await left.rest if type(left) is Waits else left
         self.reach(scope, frame)
@@ -122,7 +124,7 @@ class Performer:
 
     def reach(self, scope: Scope, frame: Frame) -> None:
         """Note what the outermost flow has come to: what is kept of a run that ends early (decision A17)."""
-        if not scope.before and not scope.beside and not scope.depth:
+        if _is_outermost(scope):
             self.reached = frame
 
     async def step(self, step: Step, frame: Frame, scope: Scope, index: Index) -> Left:
@@ -184,6 +186,10 @@ class Performer:
         if step.target is not None:
             frame = step.target.store(frame, Outcome(value, None, error, "failed"))  # type: ignore[arg-type]
         return value, frame
+
+
+def _is_outermost(scope: Scope) -> bool:
+    return not scope.before and not scope.beside and not scope.depth
 
 
 def _left(step: Step, frame: Frame, value: Value) -> Left:

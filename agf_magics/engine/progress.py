@@ -58,7 +58,21 @@ class Progress:
         ):  # a loop that was left wakes up later
             return
         self.changes += 1
-        FOLD[type(event)](self, event)
+        if type(event) is ev.StepStarted:  # these two come for every step and element, and are folded here
+            at, when, _ = event
+            row = self.rows.get(at) or self.row(at)  # type: ignore[arg-type]  # a key is an At without numbers
+            row.started += 1
+            if row.when is None:
+                row.when = when
+        elif type(event) is ev.StepFinished:
+            at, when, value = event
+            row = self.rows.get(at) or self.row(at)  # type: ignore[arg-type]
+            row.finished += 1
+            row.ended = when
+            if not row.many:
+                row.value = value
+        else:
+            FOLD[type(event)](self, event)
 
     def row(self, at: ev.At) -> Row:
         # One dict look-up serves a plain step and an element of one fan-out; only deeper moments are searched.
@@ -71,23 +85,6 @@ class Progress:
     @property
     def seconds(self) -> float | None:
         return None if self.when is None or self.ended is None else self.ended - self.when
-
-
-def _started(p: Progress, e: ev.StepStarted) -> None:
-    at, when, _ = e
-    row = p.rows.get(at) or p.row(at)  # type: ignore[arg-type]  # a key is an At without numbers
-    row.started += 1
-    if row.when is None:
-        row.when = when
-
-
-def _finished(p: Progress, e: ev.StepFinished) -> None:
-    at, when, value = e
-    row = p.rows.get(at) or p.row(at)  # type: ignore[arg-type]
-    row.finished += 1
-    row.ended = when
-    if not row.many:
-        row.value = value
 
 
 def _kept(p: Progress, e: ev.StepKept) -> None:
@@ -209,8 +206,6 @@ def _is_in(key: Key, step: str) -> bool:
 
 
 FOLD: dict[type, Callable[[Progress, Any], None]] = {
-    ev.StepStarted: _started,
-    ev.StepFinished: _finished,
     ev.StepKept: _kept,
     ev.StepFailed: _failed,
     ev.StepCancelled: _cancelled,
