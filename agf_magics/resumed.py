@@ -246,20 +246,29 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
 
 
 def _answering(answer: Value, otherwise: Asker | None) -> Asker:
-    """Gives ``answer`` to the first question, which is the one that the run waits for; then asks whoever is there. To
-    an approval a text says what it would say if it were typed."""
+    """Gives ``answer`` to the first question, which is the one that the run waits for; then asks whoever is there. An
+    approval, and one of several choices, is what it would be if it were typed."""
     left = [answer]
 
     def ask(question: Question) -> Any:
         if left:
-            said = left.pop()
-            found = understood(question, said) if question.approval and isinstance(said, str) else said
-            if found is None or (question.approval and not isinstance(found, bool | dict)):
-                message, hint = f"{answer!r} answers no approval: {question.text}", "--answer yes, or --answer no"
-                raise StepError(Diagnostic("run.answer", message, hint=hint))
-            return found
+            return _meant(question, left.pop())
         if otherwise is None:
             raise EOFError
         return otherwise(question)
 
     return ask
+
+
+def _meant(question: Question, answer: Value) -> Value:
+    """Raises StepError where the question cannot have this answer."""
+    typed = str(answer) if isinstance(answer, int) and not isinstance(answer, bool) else answer
+    asks = question.approval or bool(question.choices)
+    found = understood(question, typed) if asks and isinstance(typed, str) else answer
+    one_of_these = isinstance(found, bool | dict) if question.approval else not asks or found in question.choices
+    if found is None or not one_of_these:
+        what, cure = "answers no approval", "--answer yes, or --answer no"
+        if question.choices:
+            what, cure = "is none of the choices", f"--answer with one of {', '.join(map(repr, question.choices[:10]))}"
+        raise StepError(Diagnostic("run.answer", f"{answer!r} {what}: {question.text}", hint=cure))
+    return found

@@ -198,6 +198,10 @@ def _key(name: str | None) -> str:
     return "" if name is None else f'<span style="opacity:0.7">{html(name)}:</span> '
 
 
+SHORT = 24
+"""Letters of a cell that stays on one line."""
+
+
 def table_html(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], caption: str = "") -> str:
     """A table of plain texts."""
     head = "".join(f'<th scope="col" style="{LEFT}">{html(column)}</th>' for column in columns)
@@ -208,7 +212,9 @@ def table_html(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], capt
 
 
 def _td(cell: str) -> str:
-    return f'<td style="{LEFT}">{html(cell)}</td>'
+    # Else a browser breaks "480 ms" in two, and lets one long word push the columns behind it out of sight.
+    wrap = "white-space:nowrap" if len(cell) <= SHORT else "overflow-wrap:anywhere"
+    return f'<td style="{LEFT};{wrap}">{html(cell)}</td>'
 
 
 def _text(what: Shown) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
@@ -38,7 +39,7 @@ class Nobody(Exception):
 
 Asker = Callable[[Question], Any]
 """Puts a question to a person and gives the answer: a bool for an approval, else a text. Called as
-``asker(question=…)``; may be async."""
+``asker(question)``, whatever it calls its parameter; may be async."""
 
 
 class Host:
@@ -99,7 +100,7 @@ class Host:
         async with self._asking:
             asker = self.asker
             place: Place = "loop" if asyncio.iscoroutinefunction(asker) else "kernel" if self.waited else "worker"
-            ok, answer = await self.call(place, asker, {"question": question})
+            ok, answer = await self.call(place, partial(asker, question), {})
         if not ok and isinstance(answer, EOFError):
             return False, Nobody("nobody is there to answer")
         return ok, answer

@@ -196,4 +196,18 @@ def said(error: BaseException, shown: Callable[[str], str] = str, most: int = 50
     except BaseException as worse:
         text = f"(its text cannot be had: {type(worse).__name__})"
     text = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+    if isinstance(error, BaseExceptionGroup):  # a TaskGroup's own text says only how many
+        text = f"{text}: {'; '.join(said(one, shown, most // 2) for one in _leaves(error))}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _leaves(group: BaseExceptionGroup[BaseException], most: int = 3) -> list[BaseException]:
+    """The first that a group is made of, groups in it opened: by a list, it may nest as deep as it likes."""
+    left, found = list[BaseException](reversed(group.exceptions[:most])), list[BaseException]()
+    while left and len(found) < most:
+        one = left.pop()
+        if isinstance(one, BaseExceptionGroup):
+            left += reversed(one.exceptions[:most])
+        else:
+            found.append(one)
+    return found

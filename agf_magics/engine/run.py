@@ -81,10 +81,9 @@ async def run(
     except asyncio.CancelledError:
         _end(performer, "cancelled", None, _kept(performer, linked))
         raise
-    except TimeoutError as error:
+    except TimeoutError:
         assert deadline.expired(), "only the run's own deadline raises TimeoutError here"
-        failure = _too_long(linked, limits)
-        failure.__cause__ = error
+        failure = _too_long(linked, limits)  # without a cause: its frames would be ours
     except BaseException as error:
         failure = error
     finally:

@@ -83,7 +83,8 @@ def forget(said: Said) -> None:
     if pruned is not None:
         days = number(pruned) if pruned.text != "--prune" else None
         count, size = kept_runs.prune(days)
-        print(f"forgot {counted(count, 'run')}; the journal takes {size / 1e6:,.1f} MB")
+        takes = f"{size / 1e6:,.1f} MB" if size >= 1_000_000 else f"{size / 1e3:,.0f} kB"
+        print(f"forgot {counted(count, 'run')}; the journal takes {takes}")
 
 
 def shown(said: Said, word: Word) -> Any:

@@ -6,6 +6,7 @@ raised, the frames from the tool inwards are shown too: whoever wrote it needs t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -80,8 +81,17 @@ def render(shell: Any, error: AgfError) -> list[str]:
     if isinstance(error, StepError) and cause is not None:
         frames = _theirs(cause.__traceback__)
         if frames is not None:
-            lines += ["", *shell.InteractiveTB.structured_traceback(type(cause), cause, frames, tb_offset=0)]
+            shown = shell.InteractiveTB.structured_traceback(type(cause), cause, frames, tb_offset=0)
+            lines += ["", *(_COLOUR_OR_NOT.sub(_safe, one) for one in shown)]
     return lines
+
+
+_COLOUR_OR_NOT = re.compile(r"(\x1b\[[0-9;]*m)|\x1b|[^\n\t\x1b -~]+")
+
+
+def _safe(found: re.Match[str]) -> str:
+    """A colour of IPython's as it is; what else is not plain text, as it is shown everywhere."""
+    return found[1] or plain(found[0], 20_000)
 
 
 def told(findings: tuple[Diagnostic, ...]) -> str:

@@ -189,6 +189,13 @@ class AgfError(Exception):
         more = len(self.diagnostics) - SHOWN
         return "\n".join([*shown, *([f"... and {more:,} more"] if more > 0 else [])])
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {_safe(str(self).partition(chr(10))[0])}>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """At the end of a cell it is told as where it is raised; in a list of them in a line."""
+        printer.text(str(self) if len(printer.stack) == 1 else repr(self))
+
 
 class DefinitionError(AgfError):
     """A definition is wrong; ``diagnostics`` has everything that is, sorted by place."""

@@ -87,3 +87,39 @@ def test_a_run_that_has_only_just_begun_is_going_on(registry: agf.Registry) -> N
     free.set()
     job.wait()
     assert going.wait().status == "error"
+
+
+ASKS = """\
+name: asks
+state: {said: str}
+nodes:
+  ask: {type: interrupt, message: "Which?", choices: [red, green], resume_key: said}
+edges: [{from: START, to: ask}, {from: ask, to: END}]
+"""
+
+
+@pytest.mark.parametrize(("answer", "said"), [("green", "green"), ("2", "green"), (2, "green"), ("RED", "red")])
+def test_a_choice_is_given_as_it_is_typed(registry: agf.Registry, answer: Any, said: str) -> None:
+    agf.define(ASKS, "graph", registry=registry)
+    agf.start("asks", registry=registry).wait()
+    assert agf.resume("asks", registry=registry, answer=answer).output["said"] == said
+
+
+@pytest.mark.parametrize("answer", ["blue", 3, True, ["red"]])
+def test_what_is_none_of_the_choices_is_refused_and_asked_again(registry: agf.Registry, answer: Any) -> None:
+    agf.define(ASKS, "graph", registry=registry)
+    agf.start("asks", registry=registry).wait()
+    refused = agf.resume("asks", registry=registry, answer=answer, raises=False)
+    assert refused.error is not None
+    assert (refused.error.code, refused.output) == ("run.answer", None)
+    assert agf.resume("asks", registry=registry, answer="red").output["said"] == "red"
+
+
+def test_who_is_asked_calls_the_question_as_he_likes(registry: agf.Registry) -> None:
+    agf.define(ASKS, "graph", registry=registry)
+    assert agf.run("asks", registry=registry, ask=lambda q: q.choices[1]).output["said"] == "green"
+
+    async def later(put: Any) -> str:
+        return str(put.choices[0])
+
+    assert agf.run("asks", registry=registry, ask=later).output["said"] == "red"

@@ -53,6 +53,7 @@ async def blocks():
 tools(
     leaves=raises(SystemExit(3)), interrupts=raises(KeyboardInterrupt()), cancels=raises(asyncio.CancelledError()),
     mutes=raises(Mute()), groups=raises(ExceptionGroup('g', [ValueError(1)])), texts=raises(agf.StepError('mine')),
+    breaks=raises(ExceptionGroup('g', [ExceptionGroup('h', [ValueError(1), OSError('no line')])])),
     marks=raises(ValueError('<script>\\x1b[31m\\x00\\u202e')),
     shy=Shy, removes_itself=removes_itself, threads=threads, blocks=blocks, moves=moves,
     nests=lambda: agf.run('calm').output, fails_within=lambda: agf.run('wrong'),
@@ -108,6 +109,12 @@ def test_whatever_a_tool_raises_is_a_short_error_with_a_caret(kernel: Kernel, na
     told = short(run(kernel, f"tool: {{name: {name}}}"))
     assert told.startswith(f"StepError: tool '{name}' failed: ")
     assert f"   4 | - tool: {{name: {name}}}\n     |                {'^' * len(name)}" in told
+    assert not {"\u202e", "\x00"} & set(told)
+
+
+def test_what_a_group_of_failures_is_made_of_is_told(kernel: Kernel) -> None:
+    told = short(run(kernel, "tool: {name: breaks}"))
+    assert "failed: ExceptionGroup: g (1 sub-exception): ValueError: 1; OSError: no line [step.tool-failed]" in told
 
 
 def test_a_run_that_fails_inside_a_tool_fails_that_tools_step(kernel: Kernel) -> None:

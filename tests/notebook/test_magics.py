@@ -196,7 +196,9 @@ def test_a_dry_run_calls_nothing(ready: Shell) -> None:
 def test_a_run_may_take_so_long_and_no_longer(shell: Shell) -> None:
     shell.good("import asyncio\n@tool\nasync def forever() -> None: await asyncio.Event().wait()")
     shell.good("%%pipeline\npipeline: p\nsteps: [{tool: {name: forever}}]")
-    assert code(shell.run("%run_pipeline p --timeout 0.05")) == "limit.timeout"
+    shown = shell.run("%run_pipeline p --timeout 0.05")
+    assert code(shown) == "limit.timeout"
+    assert "Traceback" not in shown.out
 
 
 def test_a_failing_tool_shows_our_step_and_its_own_frames(ready: Shell) -> None:
@@ -216,6 +218,15 @@ def test_a_failure_among_many_says_which_element_it_was(shell: Shell) -> None:
     cell = f"pipeline: p\nsteps:\n- {each}collect: {{transform: {{value: pipe}}}}}}"
     shown = shell.run(f"%%pipeline --run --set 'ns=[2, 4, 5]'\n{cell}")
     assert "\n  in steps[0].do#2\n" in shown.out
+
+
+def test_an_error_at_the_end_of_a_cell_is_told_as_where_it_is_raised(ready: Shell) -> None:
+    ready.good("%%pipeline\n" + BOOM)
+    shown = ready.good("import agf_magics\nerror = agf_magics.run('boom', raises=False).error\nerror")
+    assert "tool 'explode' failed: KeyError: 'pear' [step.tool-failed]\n  --> " in shown.out
+    assert (
+        ready.good("repr([error])").value == "[<StepError: tool 'explode' failed: KeyError: 'pear' [step.tool-failed]>]"
+    )
 
 
 def test_an_error_outside_a_magic_is_short_as_well(ready: Shell) -> None:
