@@ -21,7 +21,7 @@ from .engine.linked import Linked
 from .engine.perform import clock
 from .engine.progress import Progress, Row
 from .engine.records import Record
-from .engine.store import Trouble
+from .engine.troubles import Trouble
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import Value

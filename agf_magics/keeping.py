@@ -9,7 +9,8 @@ from .engine.events import Warned
 from .engine.journal import Journal, lost
 from .engine.limits import granted, inside
 from .engine.perform import clock
-from .engine.store import Store, Trouble
+from .engine.store import ROOM, Store
+from .engine.troubles import Trouble
 from .handle import Run
 from .pruning import prune
 from .settings import current
@@ -44,7 +45,7 @@ def keep(run: Run) -> None:
     if store is None:
         return
     settings, linked = current.settings, run.linked
-    run.journal = Journal(store, secrets.randbits(62), run.run_id, settings.journal_value)
+    run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, settings.journal_value)
     context = run.context
     said = (context.name, list(context.log or ())) if context is not None else ("", None)
     run.work = written(linked, run.input, said, run.limits, granted.get(), run.run_id, settings.journal_value)

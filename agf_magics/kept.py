@@ -6,7 +6,8 @@ from .engine.history import Told, listed, records, told
 from .engine.journal import CURES
 from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
 from .engine.records import Record
-from .engine.store import Store, Trouble
+from .engine.store import Store
+from .engine.troubles import Trouble
 from .flow.values import type_name
 from .handle import live
 from .keeping import journal_file

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from . import pruning
 from .engine import history
 from .engine.history import Listed
-from .engine.store import Trouble
+from .engine.troubles import Trouble
 from .handle import Run, live
 from .keeping import journal_file
 from .kept import CUT, find, journal, refused, unusable

@@ -17,7 +17,8 @@ from .engine.linked import Linked
 from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
 from .engine.progress import FAILURES_KEPT, Progress, Row
 from .engine.records import Record, error_from, is_within
-from .engine.store import Store, Trouble
+from .engine.store import Store
+from .engine.troubles import Trouble
 from .flow.steps import Flow
 from .flow.values import Value
 from .kept import refused, unusable

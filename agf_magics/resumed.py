@@ -20,7 +20,8 @@ from .engine.limits import Limits, granted, refuse_inside
 from .engine.link import link
 from .engine.perform import clock
 from .engine.pickles import Unreadable
-from .engine.store import Store, Trouble
+from .engine.store import Store
+from .engine.troubles import Trouble
 from .files import files
 from .flow.frame import Given
 from .flow.rules import check

@@ -13,7 +13,8 @@ from .engine.history import Listed, listed, records
 from .engine.pickles import Unreadable
 from .engine.records import Record
 from .engine.reuse import Reuse
-from .engine.store import Store, Trouble
+from .engine.store import Store
+from .engine.troubles import Trouble
 from .handle import Run
 from .kept import find, journal, refused, unpickled, unusable
 

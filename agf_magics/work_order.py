@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -251,6 +252,7 @@ def _unpacked(found: Mapping[str, Any], run_id: str, what: str, trust: bool | No
     return unpack("pickle", data), ""
 
 
+@cache
 def _version() -> str:
     try:
         return version("agf-magics")

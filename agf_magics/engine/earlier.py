@@ -14,20 +14,20 @@ class Earlier:
 
     def __init__(self, records: Iterable[Record], ended: bool) -> None:
         """``ended``: the run came to an end, and what made it fail is to be tried again."""
-        self.seq = 0
+        self.line = 0
         self.outcomes: dict[tuple[ev.At, str], Record] = {}
         self.answers: dict[tuple[ev.At, str], Record] = {}
         self.marks: dict[tuple[str, ev.At, str], int] = {}
         """Where in the journal each stands."""
         for record in records:
-            self.seq = max(self.seq, record.seq)
+            self.line = max(self.line, record.line)
             if record.what in ("finished", "failed"):
                 self.outcomes[record.at, record.tries] = record
             elif record.what == "answered":
                 if record.form != "again":
                     self.answers[record.at, record.tries] = record
             else:
-                self.marks[record.what, record.at, record.tries] = record.seq
+                self.marks[record.what, record.at, record.tries] = record.line
         self.outcomes = {key: one for key, one in self.outcomes.items() if not _again(one)}
         if ended:
             handled = {at for what, at, _ in self.marks if what in ("dropped", "rescued")}

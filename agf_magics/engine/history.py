@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from .pickles import encode
 from .records import COLUMNS, Record, read_records
-from .store import Store, Trouble, crc
+from .store import ROOM, Store, crc
+from .troubles import Trouble
 
 ENDED = ("ok", "error", "cancelled")
 
 LISTED = "num, run, name, language, status, started, ended, owner, taken"
+OF_RUN = "line>? AND line<?"
 CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1 WHERE num=? AND owner=? AND status=?"""
 
 
@@ -78,7 +80,7 @@ def records(store: Store, num: int) -> Iterator[Record]:
     """What was kept of a run, in its order. Raises Trouble."""
     store.flush()
     with store.reading() as connection, closing(connection.cursor()) as cursor:
-        cursor.execute(f"SELECT run, {COLUMNS}, crc FROM records WHERE run=? ORDER BY seq", (num,))
+        cursor.execute(f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
         yield from read_records(cursor)
 
 
@@ -91,8 +93,8 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
         for start in range(0, len(wanted), 500):
             some = wanted[start : start + 500]
             these = ",".join("?" * len(some))
-            sql = f"SELECT run, {COLUMNS}, crc FROM records WHERE run=? AND kind!='' AND at IN ({these}) ORDER BY seq"
-            for record in read_records(connection.execute(sql, (num, *some))):
+            sql = f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} AND kind!='' AND at IN ({these}) ORDER BY line"
+            for record in read_records(connection.execute(sql, (num, num + ROOM, *some))):
                 found[encode(record.at)] = record
     yield from found.values()
 
@@ -114,7 +116,7 @@ def forget(store: Store, nums: list[int]) -> None:
         connection.execute("PRAGMA secure_delete=ON")
         connection.execute("BEGIN IMMEDIATE")
         for num in nums:
-            connection.execute("DELETE FROM records WHERE run=?", (num,))
+            connection.execute(f"DELETE FROM records WHERE {OF_RUN}", (num, num + ROOM))
             connection.execute("DELETE FROM runs WHERE num=?", (num,))
         connection.execute("COMMIT")
 
@@ -138,9 +140,9 @@ def size(path: Path) -> int:
 
 def sizes(store: Store) -> dict[int, int]:
     """About how many bytes each run takes. Raises Trouble."""
-    sql = """SELECT r.num, length(r.work) + coalesce(length(r.output), 0) + coalesce(length(r.stores), 0) + coalesce(
+    sql = f"""SELECT r.num, length(r.work) + coalesce(length(r.output), 0) + coalesce(length(r.stores), 0) + coalesce(
         (SELECT sum(80 + length(at) + coalesce(length(given), 0) + coalesce(length(value), 0)) FROM records
-         WHERE run = r.num), 0) FROM runs r"""
+         WHERE line > r.num AND line < r.num + {ROOM}), 0) FROM runs r"""
     with store.reading() as connection:
         return dict(connection.execute(sql).fetchall())
 

@@ -8,7 +8,7 @@ when a run is taken up: they give the same, from the same outcomes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..flow.steps import Invoke
@@ -17,11 +17,13 @@ from ..registry import MASK, Tool, shown_arguments
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .earlier import Earlier
+from .limits import ANYTHING, Grant
 from .pickles import Packed, encode, pack, sign, to_show, user_key
 from .records import Record, error_json, row_crc
 from .reuse import Digests, Reuse
 from .secret import Secrets
-from .store import ADD, Store, Trouble, crc
+from .store import ADD, ROOM, Store, crc
+from .troubles import Trouble
 
 BEGIN = "INSERT INTO runs (num, run, name, language, status, started, owner, work, crc) VALUES (?,?,?,?,?,?,?,?,?)"
 END = """UPDATE runs SET status=?, ended=?, form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?
@@ -38,7 +40,7 @@ class Begun(NamedTuple):
     started: float
     given: str | None
     whole: bool
-    digest: str | None = None
+    digest: bytes | None = None
 
 
 class Journal:
@@ -63,7 +65,7 @@ class Journal:
         self.secret = Secrets()
         self.summary: Callable[[], Any] = lambda: None
         """Gives what is to be kept of the tree at its end, as JSON."""
-        self._seq = earlier.seq if earlier is not None else 0
+        self._line = max(num, earlier.line if earlier is not None else 0)
         self._said: set[str] = set()
 
     async def begin(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
@@ -73,12 +75,12 @@ class Journal:
             return
         row = (self.num, self.run_id, name, language, "running", time.time(), self.store.owner.name, work,
                crc(self.run_id, work))  # fmt: skip
-        await self._write(BEGIN, lambda: row)
+        await self._write(BEGIN, row)
 
     def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         """Keep how it ended; nobody waits for it. Tried where nothing could be kept, too: what was full may have room
         again, and a run without an end looks interrupted."""
-        self.store.write_later(END, self._ending(status, output, stores, error), self._break)
+        self.store.writer.later(END, self._ending(status, output, stores, error), self._break)
 
     # --- calls ---
 
@@ -87,36 +89,49 @@ class Journal:
         return self.earlier.outcomes.pop((at, tries), None) if self.earlier is not None else None
 
     def calling(
-        self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any, digest: str | None = None
+        self,
+        step: Invoke,
+        callee: object,
+        at: ev.At,
+        tries: str,
+        given: Any,
+        tools: Mapping[str, Tool] | None = None,
+        grant: Grant = ANYTHING,
     ) -> Begun:
-        """A call that is about to be made; ``given`` is written down now, because user code may change it."""
-        hides = isinstance(callee, Tool) and bool(callee.secret)
-        if isinstance(callee, Tool) and hides:
-            for name in callee.secret:
+        """A call that is about to be made; ``given`` is written down now, because user code may change it. ``tools``
+        and ``grant``: what it may use, where a later run may take its outcome over."""
+        hidden = callee.secret if isinstance(callee, Tool) else ()
+        shown = given
+        if isinstance(callee, Tool) and hidden:
+            for name in hidden:
                 self.secret.learn(given.get(name))
-            given = shown_arguments(callee, given)
-        text, whole = to_show(given, self.most)
-        text, whole = self.secret.masked(text), whole and not hides
-        return Begun(at, tries, step.kind, getattr(callee, "name", step.name.text), time.time(), text, whole, digest)
+            shown = shown_arguments(callee, given)
+        text, whole = to_show(shown, self.most)
+        whole = whole and not hidden
+        digest = None
+        if tools is not None:
+            digest = self.digests.of(step, callee, given, text if whole else None, tools, grant)
+        name = getattr(callee, "name", step.name.text)
+        return Begun(at, tries, step.kind, name, time.time(), self.secret.masked(text), whole, digest)
 
-    async def returned(self, call: Begun, value: Value, secret: bool = False) -> None:
+    def returned(self, call: Begun, value: Value, secret: bool = False) -> Awaitable[None]:
         """Keep what a call gave, and go on when that is durable."""
         packed = self.secret.packed(pack(value, self.most), secret)
         if packed.form == "again":
             self._unkept(call, packed)
-        await self._keep("finished", call, packed, None)
+        return self._keep("finished", call, packed, None)
 
-    async def raised(self, call: Begun, error: StepError) -> None:
+    def raised(self, call: Begun, error: StepError) -> Awaitable[None]:
         """Keep that it failed."""
-        await self._keep("failed", call, Packed("json", None), self.secret.masked(error_json(error)))
+        return self._keep("failed", call, Packed("json", None), self.secret.masked(error_json(error)))
 
     def answered(self, at: ev.At, tries: str) -> Record | None:
         """What a person answered here, in an earlier session."""
         return self.earlier.answers.pop((at, tries), None) if self.earlier is not None else None
 
-    async def keep_answer(self, call: Begun, value: Value, secret: bool = False) -> None:
+    def keep_answer(self, call: Begun, value: Value, secret: bool = False) -> Awaitable[None]:
         """Keep what a person answered: nobody is asked twice, but for what is ``secret``."""
-        await self._keep("answered", call, self.secret.packed(pack(value, self.most), secret), None)
+        return self._keep("answered", call, self.secret.packed(pack(value, self.most), secret), None)
 
     async def once(self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any) -> bool:
         """Whether a call that nobody waits for may be started: never twice. Durable before it starts."""
@@ -129,25 +144,28 @@ class Journal:
         """Keep that something happened; nobody waits for it."""
         if self.broken is not None or (self.earlier is not None and (what, at, tries) in self.earlier.marks):
             return
-        self._seq += 1
-        row = (self.num, self._seq, what, encode(at), tries, "", "", None, None, None, 0, *[None] * 6)
-        self.store.write_later(ADD, lambda: (*row, row_crc(row)), self._break)
+        row = (self._next(), what, encode(at), tries, "", "", None, None, None, 0, *[None] * 6)
+        self.store.writer.later(ADD, (*row, row_crc(row)), self._break)
 
     async def _keep(self, what: str, call: Begun, packed: Packed, error: str | None) -> None:
-        self._seq += 1
-        seq, ended = self._seq, time.time()
+        ended = time.time()
         if packed.form == "pickle" and self._signing() is None:
             packed = Packed("again", None, packed.shown, "this user has no key to sign it with")
             self._unkept(call, packed)
 
-        def row() -> tuple[Any, ...]:
-            at, value = encode(call.at), packed.data
-            signature = self._signature(at, call.tries, value) if packed.form == "pickle" else None
-            parts = (self.num, seq, what, at, call.tries, call.kind, call.name, call.started, ended, call.given,
-                     int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip
-            return (*parts, row_crc(parts))
+        at, value = encode(call.at), packed.data
+        signature = self._signature(at, call.tries, value) if packed.form == "pickle" else None
+        parts = (self._next(), what, at, call.tries, call.kind, call.name, call.started, ended, call.given,
+                 int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip
+        await self._write(ADD, (*parts, row_crc(parts)))
 
-        await self._write(ADD, row)
+    def _next(self) -> int:
+        """The number of the next line."""
+        self._line += 1
+        if self._line >= self.num + ROOM:
+            self._break(Trouble("journal.full", f"{ROOM:,} lines of one run are kept, and no more can be"))
+            self.tell()
+        return self._line
 
     def _signing(self) -> bytes | None:
         self._key = self._key or user_key()
@@ -180,7 +198,7 @@ class Journal:
         if self.broken is not None:
             return
         try:
-            await self.store.write(statement, row)
+            await self.store.writer.write(statement, row)
         except Trouble as trouble:
             self._break(trouble)
             if tell:

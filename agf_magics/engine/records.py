@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
 from . import events as ev
 from .pickles import encode, unpack, weigh
-from .store import Trouble, crc
+from .troubles import Trouble
 
 MOST_SAID = 10_000
 """Letters of an exception's arguments that are kept."""
@@ -21,13 +22,17 @@ MOST_SAID = 10_000
 SPLIT = "\x1f"
 """Between the attempts around a call."""
 
-COLUMNS = "seq, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign, digest"
+VALUE = 11
+"""Where a value stands in a line."""
+
+COLUMNS = "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign, digest"
 
 
 class Record(NamedTuple):
     """A line of the journal, as it lies there."""
 
-    seq: int
+    line: int
+    """Its number in the file; the later, the larger."""
     what: str
     """finished, failed: what became of a call. Marks: fired, answered, dropped, rescued, retried, ended, started,
     stored."""
@@ -49,7 +54,7 @@ class Record(NamedTuple):
     shown: str | None = None
     error: str | None = None
     sign: bytes | None = None
-    digest: str | None = None
+    digest: bytes | None = None
     """What call it was, for a later run that makes an equal one: see `reuse`."""
     unpickled: tuple[Value] | None = None
     """The value of a pickle, where it was read for a run that is taken up."""
@@ -100,13 +105,13 @@ def is_within(inner: ev.At, outer: ev.At) -> bool:
 
 
 def read_records(store_rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
-    """The records of rows ``num, <COLUMNS>, crc``. Raises Trouble for a damaged one."""
+    """The records of rows ``<COLUMNS>, crc``. Raises Trouble for a damaged one."""
     for row in store_rows:
         *parts, checked = row
         if row_crc(tuple(parts)) != checked:
-            raise Trouble("journal.damaged", f"line {row[1]} is not what was written")
-        _, seq, what, at, tries, *rest = parts
-        record = Record(seq, what, tuple(json.loads(at)), tries, *rest)
+            raise Trouble("journal.damaged", f"line {row[0]} is not what was written")
+        line, what, at, tries, *rest = parts
+        record = Record(line, what, tuple(json.loads(at)), tries, *rest)
         yield record._replace(whole=bool(record.whole))
 
 
@@ -118,7 +123,11 @@ def value_of(record: Record) -> Value:
 
 
 def row_crc(row: tuple[Any, ...]) -> int:
-    return crc(*(part if isinstance(part, (str, bytes)) else repr(part) for part in row))
+    """What tells a damaged line from a whole one."""
+    value = row[VALUE]
+    if type(value) is bytes:  # which may be large, and is four times as long as text
+        row = (*row[:VALUE], zlib.crc32(value), *row[VALUE + 1 :])
+    return zlib.crc32(ascii(row).encode())
 
 
 def error_json(error: BaseException) -> str:

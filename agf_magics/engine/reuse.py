@@ -27,35 +27,46 @@ class Digests:
         self._called: dict[int, tuple[object, str | None]] = {}
 
     def of(
-        self, step: Invoke, callee: object, given: Mapping[str, Value], tools: Mapping[str, Tool], grant: Grant
-    ) -> str | None:
-        """A digest of this very call; None where there is no telling what it is."""
+        self,
+        step: Invoke,
+        callee: object,
+        given: Mapping[str, Value],
+        text: str | None,
+        tools: Mapping[str, Tool],
+        grant: Grant,
+    ) -> bytes | None:
+        """A digest of this very call, ``text`` being its arguments as JSON where that says all of them; None where
+        there is no telling what it is."""
         what = self.called(callee)
         if what is None:
             return None
-        shown: dict[str, Value] = dict(given)
-        if isinstance(callee, Agent) and "tools" in shown:  # it may call them: then what they do is what it does
-            offered = {name: self.called(tool) for name, tool in tools.items() if grant.allows(name)}
-            if None in offered.values():
+        if text is None:
+            shown: dict[str, Value] = dict(given)
+            if isinstance(callee, Agent) and "tools" in shown:  # it may call them: then what they do is what it does
+                offered = {name: self.called(tool) for name, tool in tools.items() if grant.allows(name)}
+                if None in offered.values():
+                    return None
+                shown["tools"] = offered
+            held = content(shown)
+            if held is None:
                 return None
-            shown["tools"] = offered
-        held = content(shown)
-        if held is None:
-            return None
-        parts = (step.kind, what, held, step.gives.text if step.gives is not None else "")
-        told = hashlib.sha256("\0".join(parts).encode())
+        else:
+            held = f"json {text}"
+        gives = step.gives.text if step.gives is not None else ""
+        told = hashlib.sha256(f"{step.kind}\0{what}\0{gives}\0{held}".encode())
         if isinstance(callee, Tool) and callee.secret:  # else a short secret could be guessed from it
             told.update(user_key() or b"")
-        return told.hexdigest()
+        return told.digest()
 
     def called(self, callee: object) -> str | None:
         """A digest of what is called; that of a request to a model is its own and is not looked for again."""
-        if not isinstance(callee, Tool | Agent | Transform | Policy):
-            return _called(callee)
         known = self._called.get(id(callee))
-        if known is None:
-            known = self._called[id(callee)] = callee, _called(callee)
-        return known[1]
+        if known is not None:
+            return known[1]
+        found = _called(callee)
+        if isinstance(callee, Tool | Agent | Transform | Policy):
+            self._called[id(callee)] = callee, found
+        return found
 
 
 def _called(callee: object) -> str | None:
@@ -75,12 +86,12 @@ class Reuse:
 
     def __init__(self, run_id: str, records: Iterable[Record]) -> None:
         self.run_id = run_id
-        self._left: dict[str, deque[Record]] = {}
+        self._left: dict[bytes, deque[Record]] = {}
         for record in records:
             if record.what == "finished" and record.digest and record.form != "again":
                 self._left.setdefault(record.digest, deque()).append(record)
 
-    def take(self, digest: str | None) -> Record | None:
+    def take(self, digest: bytes | None) -> Record | None:
         """The next outcome of a call that is equal to this one."""
-        left = self._left.get(digest or "")
+        left = self._left.get(digest or b"")
         return left.popleft() if left else None

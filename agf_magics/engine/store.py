@@ -1,31 +1,27 @@
-"""The file that runs are kept in: SQLite, one writer thread a process, any number of processes.
+"""The file that runs are kept in: SQLite, one writer a process, any number of processes.
 
-The writer commits whatever has queued, so that sixteen calls that end together are one commit, and each goes on when
-its own line is durable: it outlives the process, however that ends (WAL, synchronous=NORMAL; a power cut may take the
-last moments and damages nothing). What is read is read by connections of their own and never waits for a writer.
+A line that is committed outlives the process, however that ends (WAL, synchronous=NORMAL; a power cut may take the last
+moments and damages nothing). What is read is read by connections of their own and never waits for a writer.
 """
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import os
 import sqlite3
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from .owners import Owner, alive
+from .troubles import Trouble, troubles
+from .writer import BUSY, Writer
 
 FORMAT = 1
 """Grows when a file of an older version cannot be read any more."""
-
-BUSY = 20.0
-"""Seconds that another process may hold the file while it commits."""
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -34,34 +30,16 @@ CREATE TABLE IF NOT EXISTS runs (
     work TEXT NOT NULL, crc INTEGER NOT NULL, form TEXT, output BLOB, shown TEXT, stores TEXT, error TEXT, sign BLOB,
     tree TEXT);
 CREATE TABLE IF NOT EXISTS records (
-    run INTEGER NOT NULL, seq INTEGER NOT NULL, what TEXT NOT NULL, at TEXT NOT NULL, tries TEXT NOT NULL,
+    line INTEGER PRIMARY KEY, what TEXT NOT NULL, at TEXT NOT NULL, tries TEXT NOT NULL,
     kind TEXT NOT NULL, name TEXT NOT NULL, started REAL, ended REAL, given TEXT, whole INTEGER NOT NULL,
-    form TEXT, value BLOB, shown TEXT, error TEXT, sign BLOB, digest TEXT, crc INTEGER NOT NULL,
-    PRIMARY KEY (run, seq)) WITHOUT ROWID;
+    form TEXT, value BLOB, shown TEXT, error TEXT, sign BLOB, digest BLOB, crc INTEGER NOT NULL);
 """
 
-ADD = f"INSERT INTO records VALUES ({', '.join('?' * 18)})"
+ROOM = 1 << 26
+"""Numbers of lines that a run has for itself, from its own number on: so a line has one number and needs no index, and
+lines that are added one after another fill their pages."""
 
-
-class Trouble(Exception):
-    """The file cannot be used; ``code`` is the diagnostic's."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class Wish(NamedTuple):
-    """Something to be written, and who waits for it."""
-
-    statement: str
-    row: Sequence[Any] | Callable[[], Sequence[Any]]
-    """A callable is called by the writer: what can be made off the loop is made there."""
-    waits: asyncio.Future[None] | None = None
-    failed: Callable[[Trouble], None] | None = None
-    """Told, on the writer's thread, when nobody waits."""
-    done: Callable[[], object] | None = None
-    """Called, on the writer's thread, when it was written or could not be."""
+ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
 
 
 class Store:
@@ -76,16 +54,14 @@ class Store:
         self.pid = os.getpid()
         with troubles(path):
             _make_folder(path.parent)
-            self._writing = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
             try:
-                _prepare(self._writing, path)
+                _prepare(connection, path)
                 self.owner = Owner(self.owners)
             except BaseException:
-                self._writing.close()
+                connection.close()
                 raise
-        self._wishes: SimpleQueue[Wish | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name="agf-journal", daemon=True)
-        self._thread.start()
+        self.writer = Writer(path, connection)
 
     @classmethod
     def at(cls, path: Path) -> Store:
@@ -119,30 +95,12 @@ class Store:
         return owner == self.owner.name or alive(self.owners, owner)
 
     def close(self) -> None:
-        self._wishes.put(None)
-        self._thread.join(10)
+        self.writer.close()
         self.owner.leave()
-
-    # --- writing ---
-
-    async def write(self, statement: str, row: Sequence[Any] | Callable[[], Sequence[Any]]) -> None:
-        """Go on when it is durable. Raises Trouble."""
-        done = asyncio.get_running_loop().create_future()
-        self._wishes.put(Wish(statement, row, done))
-        await done
-
-    def write_later(
-        self, statement: str, row: Sequence[Any] | Callable[[], Sequence[Any]], failed: Callable[[Trouble], None]
-    ) -> None:
-        """Durable before anything that is written after it."""
-        self._wishes.put(Wish(statement, row, None, failed))
 
     def flush(self) -> None:
         """Wait until everything that was to be written is."""
-        if threading.current_thread() is not self._thread:
-            written = threading.Event()
-            self._wishes.put(Wish("SELECT 1", (), done=written.set))
-            written.wait(BUSY)
+        self.writer.flush()
 
     def write_now(self, statement: str, row: Sequence[Any]) -> int:
         """From a thread that is no loop's, on a connection of its own; how many rows it changed. Raises Trouble."""
@@ -151,52 +109,6 @@ class Store:
             changed = connection.execute(statement, row).rowcount
             connection.execute("COMMIT")
         return changed
-
-    def _serve(self) -> None:
-        wishes = self._wishes
-        while True:
-            wish = wishes.get()
-            batch: list[Wish] = []
-            while wish is not None:
-                batch.append(wish)
-                try:
-                    wish = wishes.get_nowait()
-                except Empty:
-                    break
-            if batch:
-                self._commit(batch)
-                batch.clear()
-            if wish is None:
-                self._writing.close()
-                return
-
-    def _commit(self, batch: list[Wish]) -> None:
-        trouble = self._try(batch)
-        if trouble is None:
-            _tell(batch, None)
-            return
-        if len(batch) > 1:  # one of them may be at fault: a value of more than a gigabyte
-            for wish in batch:
-                _tell([wish], self._try([wish]))
-        else:
-            _tell(batch, trouble)
-
-    def _try(self, batch: list[Wish]) -> Trouble | None:
-        execute = self._writing.execute
-        try:
-            with troubles(self.path):
-                execute("BEGIN IMMEDIATE")
-                for wish in batch:
-                    row = wish.row
-                    execute(wish.statement, row() if callable(row) else row)
-                execute("COMMIT")
-        except Exception as error:  # whatever it is: who waits must be told, and the next ones be served
-            with contextlib.suppress(sqlite3.Error):
-                execute("ROLLBACK")
-            return error if isinstance(error, Trouble) else Trouble("journal.unwritable", f"{self.path}: {error!r}")
-        return None
-
-    # --- reading ---
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -219,38 +131,9 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def crc(*parts: str | bytes | None) -> int:
+def crc(*texts: str) -> int:
     """What tells a damaged row from a whole one."""
-    found = 0
-    for part in parts:
-        found = zlib.crc32(part if isinstance(part, bytes) else (part or "\0").encode("utf-8", "surrogatepass"), found)
-    return found
-
-
-@contextlib.contextmanager
-def troubles(path: Path) -> Iterator[None]:
-    """Whatever is wrong with the file as a Trouble."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", "") or ""
-        raise _trouble(path, name, str(error)) from None
-    except OSError as error:
-        code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
-        raise Trouble(code, f"{path}: {error.strerror or error}") from None
-    except ValueError as error:  # a text that is no UTF-8, a JSON that is none
-        raise Trouble("journal.damaged", f"{path}: {error}") from None
-    except MemoryError:
-        raise Trouble("journal.full", f"{path}: out of memory") from None
-
-
-def _trouble(path: Path, name: str, text: str) -> Trouble:
-    for start, code in (("SQLITE_FULL", "journal.full"), ("SQLITE_IOERR", "journal.full"),
-                        ("SQLITE_CORRUPT", "journal.damaged"), ("SQLITE_NOTADB", "journal.damaged")):  # fmt: skip
-        if name.startswith(start):
-            return Trouble(code, f"{path}: {text}")
-    damaged = "no such table" in text or "no such column" in text
-    return Trouble("journal.damaged" if damaged else "journal.unwritable", f"{path}: {text}")
+    return zlib.crc32("".join(texts).encode("utf-8", "surrogatepass"))
 
 
 def _make_folder(folder: Path) -> None:
@@ -282,31 +165,6 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > FORMAT:
         raise Trouble("journal.newer", f"{path} was written by a newer version of agf-magics")
-
-
-def _tell(batch: list[Wish], trouble: Trouble | None) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for wish in batch:
-        if wish.waits is not None:
-            by_loop.setdefault(wish.waits.get_loop(), []).append(wish.waits)
-        elif trouble is not None and wish.failed is not None:
-            wish.failed(trouble)
-    for loop, waiting in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # a loop that was closed waits for nothing
-            loop.call_soon_threadsafe(_wake, waiting, trouble)
-    for wish in batch:
-        if wish.done is not None:
-            wish.done()
-
-
-def _wake(waiting: list[asyncio.Future[None]], trouble: Trouble | None) -> None:
-    for done in waiting:
-        if done.done():
-            continue
-        if trouble is None:
-            done.set_result(None)
-        else:
-            done.set_exception(trouble)
 
 
 atexit.register(Store.close_all)

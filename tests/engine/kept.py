@@ -31,7 +31,7 @@ def lines(path: Path) -> list[Any]:
     """What is kept of the only run in the file: what, at, tries."""
     flush(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        return connection.execute("SELECT what, at, tries FROM records ORDER BY seq").fetchall()
+        return connection.execute("SELECT what, at, tries FROM records ORDER BY line").fetchall()
 
 
 def flush(path: Path) -> None:
@@ -46,7 +46,7 @@ def cut(path: Path, after: int, to: Path) -> Path:
     with contextlib.closing(sqlite3.connect(path)) as old, contextlib.closing(sqlite3.connect(made)) as new:
         new.execute("PRAGMA synchronous=OFF")
         old.backup(new)
-        new.execute("DELETE FROM records WHERE seq NOT IN (SELECT seq FROM records ORDER BY seq LIMIT ?)", (after,))
+        new.execute("DELETE FROM records WHERE line NOT IN (SELECT line FROM records ORDER BY line LIMIT ?)", (after,))
         new.execute("UPDATE runs SET status='running', owner='dead', ended=NULL, output=NULL, stores=NULL, error=NULL")
         new.commit()
     return made

@@ -178,7 +178,7 @@ class Folder:
     def kept(self) -> list[str]:
         """What was given to the calls whose end is in the journal."""
         with closing(sqlite3.connect(self.path / "runs.sqlite")) as connection:
-            rows = connection.execute("SELECT at, tries FROM records WHERE what='finished' ORDER BY seq").fetchall()
+            rows = connection.execute("SELECT at, tries FROM records WHERE what='finished' ORDER BY line").fetchall()
         return [f"{at} {tries}" for at, tries in rows]
 
     @property

@@ -1,0 +1,51 @@
+"""What can be wrong with the journal's file, in one kind of exception."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class Trouble(Exception):
+    """The file cannot be used; ``code`` is the diagnostic's."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextlib.contextmanager
+def troubles(path: Path) -> Iterator[None]:
+    """Whatever is wrong with the file as a Trouble."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, ValueError, MemoryError) as error:
+        raise trouble_of(path, error) from None
+
+
+def trouble_of(path: Path, error: Exception) -> Trouble:
+    """What an exception says of the file."""
+    match error:
+        case Trouble():
+            return error
+        case sqlite3.Error():
+            code = _code(getattr(error, "sqlite_errorname", "") or "", str(error))
+            return Trouble(code, f"{path}: {error}")
+        case OSError():
+            code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
+            return Trouble(code, f"{path}: {error.strerror or error}")
+        case ValueError():  # a text that is no UTF-8, a JSON that is none
+            return Trouble("journal.damaged", f"{path}: {error}")
+        case MemoryError():
+            return Trouble("journal.full", f"{path}: out of memory")
+    return Trouble("journal.unwritable", f"{path}: {error!r}")
+
+
+def _code(name: str, text: str) -> str:
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+        return "journal.full"
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or "no such table" in text or "no such column" in text:
+        return "journal.damaged"
+    return "journal.unwritable"

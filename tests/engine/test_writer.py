@@ -1,0 +1,168 @@
+"""How lines reach the file: whoever is told that a line is durable can read it, whoever else writes meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.engine.store import ADD, Store
+from agf_magics.engine.troubles import Trouble
+from agf_magics.engine.writer import LOG, SLOW
+from tests.engine import kept
+
+LONGEST = 60.0
+"""Seconds after which what is waited for will not come."""
+
+
+def line(number: int, value: Any = "x") -> tuple[Any, ...]:
+    return (number, "finished", "[]", "", "tool", "t", 1.0, 2.0, None, 0, "json", value, None, None, None, None, 0)
+
+
+def told_and_read(store: Store, numbers: range) -> None:
+    """On a loop of this thread: eight tasks write, and look for each line when they are told of it."""
+    with closing(sqlite3.connect(store.path)) as reading:
+
+        async def write(some: range) -> None:
+            for number in some:
+                await store.writer.write(ADD, line(number))
+                assert reading.execute("SELECT 1 FROM records WHERE line=?", (number,)).fetchone() == (1,)
+
+        async def main() -> None:
+            await asyncio.gather(*(write(numbers[start::8]) for start in range(8)))
+
+        asyncio.run(main())
+
+
+def test_whoever_is_told_of_a_line_reads_it_on_whatever_thread_its_loop_is(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store, wrong = Store.at(path), list[BaseException]()
+
+        def there(numbers: range) -> None:
+            try:
+                told_and_read(store, numbers)
+            except BaseException as error:
+                wrong.append(error)
+
+        beside = [threading.Thread(target=there, args=(range(n * 1_000, n * 1_000 + 160),)) for n in range(1, 4)]
+        for thread in beside:
+            thread.start()
+        there(range(160))  # this is the main thread, whose lines another one commits
+        for thread in beside:
+            thread.join()
+        assert wrong == []
+        with closing(sqlite3.connect(path)) as reading:
+            assert reading.execute("SELECT count(*) FROM records").fetchone() == (640,)
+
+
+BOTH = """\
+pipeline: main
+steps:
+- parallel:
+    branches:
+      one: {tool: {name: quick}}
+      other: {tool: {name: looks}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def test_a_line_is_written_also_while_a_call_blocks_its_loop(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    with kept.journal_in(tmp_path) as path:
+
+        @agf.tool(registry=registry)
+        async def quick() -> str:
+            return "done"
+
+        @agf.tool(where="loop", registry=registry)
+        def looks() -> str:
+            """Blocks the loop until the other one's line is there."""
+            until = time.monotonic() + LONGEST
+            with closing(sqlite3.connect(path)) as reading:
+                while time.monotonic() < until:
+                    if reading.execute("SELECT 1 FROM records WHERE name='quick'").fetchone():
+                        return "seen"
+            return "not seen"
+
+        assert agf.run(agf.load(BOTH, registry=registry), registry=registry).output["other"] == "seen"
+
+
+def test_a_loop_goes_on_while_another_process_holds_the_file(tmp_path: Path) -> None:
+    registry, turns = agf.Registry(), list[int]()
+    with kept.journal_in(tmp_path) as path:
+
+        @agf.tool(registry=registry)
+        async def quick() -> str:
+            return "done"
+
+        @agf.tool(registry=registry)
+        async def looks() -> str:
+            with closing(sqlite3.connect(path, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                for turn in range(500):
+                    await asyncio.sleep(0)
+                    turns.append(turn)
+                assert other.execute("SELECT 1 FROM records WHERE name='quick'").fetchone() is None
+            return "seen"
+
+        text = BOTH.replace("one: {tool: {name: quick}}", "b: {tool: {name: looks}}").replace("other:", "a:")
+        text = text.replace("a: {tool: {name: looks}}", "c: {tool: {name: quick}}")
+        run = agf.run(agf.load(text, registry=registry), registry=registry)
+        assert (run.output, run.warnings, len(turns)) == ({"b": "seen", "c": "done"}, (), 500)
+        assert [one for one, *_ in kept.lines(path)].count("finished") == 2
+
+
+def test_the_log_begins_anew_when_it_is_long(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store, log = Store.at(path), Path(f"{path}-wal")
+
+        async def write(number: int, value: str) -> None:
+            await store.writer.write(ADD, line(number, value))
+
+        for number in range(5):
+            asyncio.run(write(number, "x" * (LOG // 4)))
+        store.flush()
+        store.flush()  # the thread has looked after the log by then
+        asyncio.run(write(9, "y"))
+        assert log.stat().st_size < LOG / 2
+        with closing(sqlite3.connect(path)) as reading:
+            assert reading.execute("SELECT count(*) FROM records").fetchone() == (6,)
+
+
+def test_a_line_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store = Store.at(path)
+
+        async def main() -> list[Any]:
+            wishes = [store.writer.write(ADD, line(number, value)) for number, value in ((1, "a"), (2, []), (3, "c"))]
+            return await asyncio.gather(*wishes, return_exceptions=True)
+
+        first, second, third = asyncio.run(main())
+        assert (first, third) == (None, None)
+        assert isinstance(second, Trouble)
+        with closing(sqlite3.connect(path)) as reading:
+            assert reading.execute("SELECT line FROM records ORDER BY line").fetchall() == [(1,), (3,)]
+
+
+@pytest.mark.parametrize("seconds", [0.0, SLOW * 100])
+def test_a_run_is_kept_alike_on_a_fast_disk_and_on_a_slow_one(seconds: float, tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda n: n + 1, name="inc", where="loop", registry=registry)
+    text = """\
+pipeline: main
+steps:
+- for_each: {over: ctx.xs, max_parallel: 4, on_error: abort, do: {tool: {name: inc, args: {n: !expr item}}},
+             collect: {transform: {value: pipe}}}
+"""
+    with kept.journal_in(tmp_path) as path:
+        Store.at(path).writer._mean = seconds
+        run = agf.run(agf.load(text, registry=registry), {"xs": list(range(200))}, registry=registry)
+        assert (run.output, run.warnings) == (list(range(1, 201)), ())
+        assert len(kept.lines(path)) == 200
