@@ -7,17 +7,16 @@ In a notebook: ``%load_ext agf_magics``. In Python: `define`, `load`, `run`, `ar
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import draw as _draw  # noqa: F401  # now: imported later, the package would hide the function of its name
-from .contexts import NamedContext, context
 from .define import define, evaluate, load
 from .engine.limits import Limits
 from .engine.threads import here
 from .flow.steps import Flow
 from .kept_runs import Runs, runs
-from .languages.plan import Message, branch
 from .launch import Run, RunCancelled, arun, find, run, start
 from .launches import (
     launch_tools,
@@ -35,7 +34,25 @@ from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from .ticks import ticks
 
 if TYPE_CHECKING:
+    from .contexts import NamedContext, context
     from .draw.diagram import Diagram
+    from .languages.plan import Message, branch
+else:
+    _LATE = {
+        **dict.fromkeys(("NamedContext", "context"), ".contexts"),
+        **dict.fromkeys(("Message", "branch"), ".languages.plan"),
+    }
+
+    def __getattr__(name: str) -> Any:
+        """What is about plans is imported when it is first asked for: most notebooks have none."""
+        if name not in _LATE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(_LATE[name], __name__), name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATE})
+
 
 __version__ = "0.1.0"
 

@@ -1,6 +1,6 @@
 """The notebook: magics, the live view, completion, settings. The only place for IPython and ipywidgets.
 
-    cursor -> by_schema, names -> body -> complete    Tab
+    cursor -> by_schema, names -> body -> complete -> tab    Tab
     options -> given -> commands -> magics            lines and what they do
     config, rendering, view, watching, ask            settings, errors, runs as they are seen, questions
     moments -> slider                                 what a plan's context was at every moment
@@ -28,11 +28,11 @@ def load(shell: Any) -> None:
     from ..registry import default
     from . import rendering
     from .background import BackgroundMagics
-    from .complete import Known, matcher
     from .config import AgfMagics
-    from .history import HistoryMagics, kept_ids, told_on_load
+    from .history import HistoryMagics, told_on_load
     from .languages import LanguageMagics
     from .magics import PipelineMagics
+    from .tab import known, matcher
     from .view import Widget
 
     unload(shell)
@@ -48,8 +48,7 @@ def load(shell: Any) -> None:
         for each in (magics, *others):
             undo.callback(shell.configurables.remove, each)  # where Magics puts every one of its kind
             _register(undo, shell, each)
-        tab = matcher(lambda: Known(magics.registry, shell.user_ns, magics.frame, kept_ids))
-        _put(undo, shell.Completer.custom_matchers, tab)
+        _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(magics, shell)))
         _put(undo, shell.input_transformers_cleanup, magics.with_body, first=True)
         _ask(undo, shell)
         rendering.install(undo, shell, lambda: config.traceback == "full")

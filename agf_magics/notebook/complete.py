@@ -1,4 +1,4 @@
-"""Tab: one matcher for the lines and the bodies of our magics, silent everywhere else.
+"""Tab: what completes the lines and the bodies of our magics, silent everywhere else.
 
 The answer always names the fragment it replaces (IPython's own idea of a token ends at a dash) and is the only one
 there: in a YAML body an empty answer is better than Python's names.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult
 
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
@@ -28,8 +28,6 @@ FILES = (".yaml", ".yml", ".json", ".svg", ".dot")
 MOST_FILES = 200
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
 """What a text surely or maybe reads of its input, in whatever language it is written."""
-
-Matcher = Callable[[CompletionContext], SimpleMatcherResult]
 
 
 class Silence(list[SimpleCompletion]):
@@ -79,18 +77,13 @@ def _in_body(language: Language, above: str, below: str, inputs: list[str], know
     return by_schema(above, below, inputs, language.schema, NAMES[language.name], known.registry)
 
 
-def matcher(known: Callable[[], Known]) -> Matcher:
-    """The matcher for ``shell.Completer.custom_matchers``."""
-
-    def agf_magics(context: CompletionContext) -> SimpleMatcherResult:
-        found = complete(context.full_text, context.cursor_line, len(context.text_until_cursor), known())
-        if found is None:
-            return SimpleMatcherResult(completions=[], suppress=False)
-        choices = Silence(SimpleCompletion(text=choice.text, type=choice.type) for choice in found.choices)
-        return SimpleMatcherResult(completions=choices, suppress=True, matched_fragment=found.fragment, ordered=True)
-
-    marked: Matcher = context_matcher(priority=200)(agf_magics)
-    return marked
+def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
+    """What IPython is told."""
+    found = complete(context.full_text, context.cursor_line, len(context.text_until_cursor), known)
+    if found is None:
+        return SimpleMatcherResult(completions=[], suppress=False)
+    choices = Silence(SimpleCompletion(text=choice.text, type=choice.type) for choice in found.choices)
+    return SimpleMatcherResult(completions=choices, suppress=True, matched_fragment=found.fragment, ordered=True)
 
 
 def _in_line(command: Command, rest: str, body: str, known: Known) -> Offer:

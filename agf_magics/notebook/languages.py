@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class
 
-from ..define import source_of
 from ..flow.steps import Flow
-from ..languages.plan import Log, Reading, as_log
-from ..languages.plan.lines import lines, messages
-from ..registry import Context
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
-from . import commands, slider
+from . import commands
 from .beside import Beside
-from .given import count, near_file
-from .magics import takes, unwritable, wrong
-from .options import Said, Word
-from .output import show
-from .view import is_watched
+from .magics import takes, wrong
+from .options import Said
 
 
 @magics_class
@@ -55,72 +46,6 @@ class LanguageMagics(Beside):
     @line_magic
     @takes(commands.CONTEXT)
     def context(self, said: Said) -> Any:
-        name, reference = _operands(said)
-        source, target = said.word("--load"), said.word("--save")
-        if source is not None:
-            self._load(self._name(name, source), source)
-        context = self._context(name, said)
-        if "--clear" in said:
-            self.notebook.registry.contexts.renew(context.name)
-            print(f"context {context.name}: empty")
-            return None
-        log, at = _log(context), said.word("--at")
-        log = log.until(count(at)) if at is not None else log
-        if target is not None:
-            _save(log, target)
-        elif reference is not None:
-            return Reading(reference).evaluate({"messages": log})
-        else:
-            show(slider.bundle(context.name, log, alive=is_watched(self.notebook.ipython) and at is None))
-        return None
+        from .contexts import context  # it knows plans, and most notebooks have none
 
-    def _context(self, name: Word | None, said: Said) -> Context:
-        contexts = self.notebook.registry.contexts
-        if name is None:
-            last = self.notebook.last
-            of_last = last.context if last is not None else None
-            found = of_last or next(iter(contexts.values()), None)
-            if found is None:
-                span, hint = said.source.span(), "a plan that runs has one; %context NAME --load FILE makes one"
-                raise DefinitionError(Diagnostic("magic.unknown-context", "there is no context yet", span, hint))
-            return found
-        if name.text not in contexts:
-            hint = suggest(name.text, contexts, "contexts") or "a plan that runs has one of its name"
-            raise wrong("unknown-context", f"there is no context {name.text!r}", name, hint)
-        return contexts[name.text]
-
-    def _name(self, name: Word | None, source: Word) -> str:
-        if name is None:
-            raise wrong("missing", "--load needs the NAME of a context", source, "%context NAME --load FILE")
-        return name.text
-
-    def _load(self, name: str, word: Word) -> None:
-        try:
-            source = source_of(Path(word.text))
-        except DefinitionError as error:
-            raise wrong("file", error.diagnostic.message, word, near_file(word.text)) from None
-        log = Log(messages(source), loses=True)
-        self.notebook.registry.contexts.renew(name, log)
-        print(f"context {name}: {len(log)} messages")
-
-
-def _operands(said: Said) -> tuple[Word | None, Word | None]:
-    """The name and the reference, of which either may be left out."""
-    name, reference = said.word("NAME"), said.word("REFERENCE")
-    if name is not None and reference is None and name.text.lstrip("( ")[:1] in ("†", "$"):
-        return None, name
-    return name, reference
-
-
-def _log(context: Context) -> Log:
-    return as_log(context.log if context.log is not None else ())
-
-
-def _save(log: Log, word: Word) -> None:
-    path = Path(word.text)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{line}\n" for line in lines(log)), encoding="utf-8")
-    except OSError as error:
-        raise unwritable(word, error) from None
-    print(f"wrote {path}")
+        return context(self.notebook, said)

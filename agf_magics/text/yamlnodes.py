@@ -1,4 +1,4 @@
-"""YAML whose every node and key has its place. The only module that knows yaml.
+"""YAML whose every node and key has its place.
 
 Built from the events of the C parser, not from its composer: half the time, no recursion in C (100,000 nested lists end
 the process there), and the bounds are held while reading. What is read is YAML 1.2's core schema (decision A7): ``on``,
@@ -12,9 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
-
-import yaml
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from .diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
 from .nodes import EXPR, shorten
@@ -29,15 +27,8 @@ from .yamlerrors import explain
 from .yamlplaces import reread
 from .yamlvalues import CONSTANTS, NotFinite, number
 
-try:
-    from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]
-except ImportError:  # no C extension here: the same events, ten times slower
-
-    class _Parser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):  # type: ignore[no-redef]
-        def __init__(self, text: str) -> None:
-            yaml.reader.Reader.__init__(self, text)
-            yaml.scanner.Scanner.__init__(self)
-            yaml.parser.Parser.__init__(self)
+if TYPE_CHECKING:
+    from .yamlparser import Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +80,8 @@ class _Anchor(NamedTuple):
 
 _PROPERTIES = re.compile(r"(?:[&!][^ \t\r\n]*(?:[ \t\r\n]+#[^\r\n]*)*[ \t\r\n]*)+")
 _TAG = re.compile(r"![^\s,\[\]{}]*")
-_UNREADABLE = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+# No pattern yet: making it takes as long as importing a module, and only what is not printable is looked through.
+_UNREADABLE = "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 # Line ends of YAML 1.1 that are letters in 1.2, and JSON's way to escape what is beyond U+FFFF: libyaml knows neither.
 _FOREIGN = re.compile(
     r"[\x85\u2028\u2029]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[^\x85\u2028\u2029])"
@@ -100,18 +92,6 @@ _FOREIGN = re.compile(
 _new_span: Callable[[tuple[Source, int, int]], Span] = partial(tuple.__new__, Span)
 _new_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(tuple.__new__, Scalar)
 _new_fields: Callable[[tuple[dict[str, Node], dict[str, Scalar], Span]], Fields] = partial(tuple.__new__, Fields)
-
-
-_EVENTS = (
-    yaml.ScalarEvent,
-    yaml.SequenceStartEvent,
-    yaml.SequenceEndEvent,
-    yaml.MappingStartEvent,
-    yaml.MappingEndEvent,
-    yaml.AliasEvent,
-    yaml.DocumentEndEvent,
-    yaml.StreamEndEvent,
-)
 
 
 class _Reading:
@@ -129,13 +109,15 @@ class _Reading:
         self.aliases = 0
 
     def documents(self) -> tuple[Node, ...]:
+        from . import yamlparser as yaml  # slow to import, and most of what imports this file reads no text yet
+
         text = self._readable()
         try:
-            self._read(_Parser(text).get_event)
-        except yaml.MarkedYAMLError as error:
+            self._read(yaml.Parser(text).get_event, yaml.EVENTS)
+        except yaml.Misplaced as error:
             at, since = (mark.index + self.base if mark else 0 for mark in (error.problem_mark, error.context_mark))
             raise DefinitionError(explain(self.source, str(error.problem), at, str(error.context), since)) from None
-        except (yaml.YAMLError, ValueError) as error:  # what the parser in Python says of an escape beyond U+10FFFF
+        except (yaml.Wrong, ValueError) as error:  # what the parser in Python says of an escape beyond U+10FFFF
             self._refuse("yaml.syntax", f"this is not valid YAML: {error}", 0, 0)
         return tuple(node for node in self.open[0].items or () if not (isinstance(node, Scalar) and node.value is None))
 
@@ -146,7 +128,7 @@ class _Reading:
             message = f"the text has {len(text):,} characters, {self.bounds.text:,} are allowed"
             self._refuse("yaml.too-large", message, 0, 0)
         # Nearly every text is printable but for its line ends, and Python knows that ten times faster than a pattern.
-        bad = None if text.replace("\n", "").isprintable() else _UNREADABLE.search(text, self.base)
+        bad = None if text.replace("\n", "").isprintable() else re.compile(_UNREADABLE).search(text, self.base)
         if bad:
             code = ord(bad[0])
             escape = f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
@@ -165,8 +147,8 @@ class _Reading:
         self.foreign.append(match.start())
         return "·" if len(foreign) == 1 else r"\u005f\u005f"
 
-    def _read(self, next_event: Any) -> None:
-        scalar, list_start, list_end, start, end, alias, document_end, stream_end = _EVENTS
+    def _read(self, next_event: Any, events: Kinds) -> None:
+        scalar, list_start, list_end, start, end, alias, document_end, stream_end = events
         stack = self.open
         while True:
             event = next_event()

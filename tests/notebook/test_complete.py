@@ -16,8 +16,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from agf_magics.flow.rules import check
 from agf_magics.languages import LANGUAGES
-from agf_magics.notebook.complete import Known, complete, matcher
+from agf_magics.notebook.complete import Known, complete
 from agf_magics.notebook.cursor import Reading
+from agf_magics.notebook.tab import matcher
 from agf_magics.registry import Registry, agent, tool
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source

@@ -1,0 +1,33 @@
+"""Tab, as IPython knows it: one matcher. What answers knows the languages, and is imported when somebody presses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.completer import CompletionContext, SimpleMatcherResult, context_matcher
+
+if TYPE_CHECKING:
+    from .complete import Known
+
+Matcher = Callable[[CompletionContext], SimpleMatcherResult]
+
+
+def matcher(known: Callable[[], Known]) -> Matcher:
+    """The matcher for ``shell.Completer.custom_matchers``."""
+
+    def agf_magics(context: CompletionContext) -> SimpleMatcherResult:
+        from .complete import answer
+
+        return answer(context, known())
+
+    marked: Matcher = context_matcher(priority=200)(agf_magics)
+    return marked
+
+
+def known(magics: Any, shell: Any) -> Known:
+    """What this notebook knows just now."""
+    from .complete import Known
+    from .history import kept_ids
+
+    return Known(magics.registry, shell.user_ns, magics.frame, kept_ids)
