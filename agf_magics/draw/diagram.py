@@ -14,6 +14,8 @@ from .plain import html
 from .scene import scene
 from .svg import described, paint
 
+SMALLEST = 0.65
+"""Of its own size: smaller, its words cannot be read."""
 MOST_BOXES = 1_000
 """Two seconds to place them; nobody sees anything in more."""
 
@@ -36,11 +38,15 @@ class Diagram:
 
     def svg(self) -> str:
         """NoPicture if there is no graphviz."""
+        return self._painted()[0]
+
+    def _painted(self) -> tuple[str, float]:
+        """The picture, and how wide it is."""
         if len(self._boxes) > MOST_BOXES:
             raise NoPicture(f"no picture: {len(self._boxes):,} steps are too many for one")
         # Placed without its states: a run that goes on is painted anew and never placed anew.
         placed = layout(scene_dot(self._scene, {}))
-        return paint(self._scene, placed, states(self._progress) if self._progress else {})
+        return paint(self._scene, placed, states(self._progress) if self._progress else {}), placed.width
 
     def outline(self) -> str:
         return outline(self._flow, self._progress)
@@ -72,18 +78,20 @@ class Diagram:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         try:
-            picture = self.svg()
+            picture, width = self._painted()
         except NoPicture as why:
             said = self.outline()
             page = f"<pre>{html(said)}</pre><p><em>{html(why.diagnostic.message)}</em></p>"
             return {"text/html": page, "text/plain": f"{said}\n({why.diagnostic.message})"}
-        figure = _figure(picture, described(self._scene))
+        figure = _figure(picture, described(self._scene), width)
         return {"text/html": figure, "image/svg+xml": picture, "text/plain": self.outline()}
 
 
-def _figure(picture: str, told: str) -> str:
+def _figure(picture: str, told: str, width: float) -> str:
+    """As wide as the page at most, but never so small that it cannot be read: then it is scrolled."""
     data = base64.b64encode(picture.encode()).decode()
+    style = f"max-width:100%;min-width:{SMALLEST * width:.0f}px;height:auto"
     return (
-        f'<figure style="margin:0"><img alt="{html(told)}" style="max-width:100%;height:auto" '
+        f'<figure style="margin:0;overflow-x:auto"><img alt="{html(told)}" style="{style}" '
         f'src="data:image/svg+xml;base64,{data}"></figure>'
     )

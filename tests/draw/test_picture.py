@@ -254,7 +254,11 @@ def test_the_bundle_has_a_picture_for_every_host() -> None:
     assert data is not None
     assert base64.b64decode(data[1]).decode() == bundle["image/svg+xml"]
     assert 'alt="review_and_report: agent Review {ctx.doc}., then transform' in bundle["text/html"]
-    assert "max-width:100%" in bundle["text/html"]
+    width = float(re.search(r'width="(\d+)"', bundle["image/svg+xml"])[1])  # type: ignore[index]
+    style = re.search(r"max-width:100%;min-width:(\d+)px", bundle["text/html"])
+    assert style is not None
+    assert 0.5 * width < float(style[1]) < width, "wider than the page it is scrolled, not made unreadable"
+    assert "overflow-x:auto" in bundle["text/html"]
 
 
 def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:

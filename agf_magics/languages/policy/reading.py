@@ -5,6 +5,7 @@ What has the wrong shape is the document's schema's to tell; a reader here passe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,8 @@ class Policy:
     def known(self, path: Path, ran: Collection[str], into: tuple[str, str] | None = None) -> None:
         """Tell what is wrong with whom a path reads (AGF-8, AGF-9), and what its schema does not have (AGF-10)."""
         problem = source_problem(path, self.aliases(), ran)
+        if problem is not None and problem.code == "policy.unknown-alias" and self.unread():
+            return  # it may be the alias of a step that says `agnt: writer`: that slip is told, and this follows from it
         if problem is not None and self.id.text == "agf.loop" and path.source in self.aliases():
             # AMB-1: the seed's order of steps has no exception for a loop; say where feedback can be had.
             hint = "a round does not see the one before; a fold of a pipeline carries a value from round to round"
@@ -119,6 +122,11 @@ class Policy:
             return self.space.agents
         return [alias for entry in (*self.items("steps"), *self.items("agents")) if (alias := alias_of(entry))]
 
+    def unread(self) -> bool:
+        """Whether the steps say who there is, and one of them does not."""
+        steps = (*self.items("steps"), *self.items("agents"))
+        return not self.space.declared and any(alias_of(entry) is None for entry in steps)
+
     def condition(self, node: Node, ran: Collection[str]) -> Condition:
         found = condition(node, "condition", self.problems)
         for path in found.paths:
@@ -133,16 +141,17 @@ class Policy:
         return choice
 
     def once(self, why: str, key: str, otherwise: Span) -> None:
-        """Tell of every alias that stands a second time."""
-        seen: set[str] = set()
+        """Tell of every alias that stands a second time, once."""
+        seen: Counter[str] = Counter()
         for entry in self.items(key):
             alias = entry.fields.get("agent")
-            if isinstance(alias, Scalar) and alias.text in seen:
+            if not isinstance(alias, Scalar):
+                continue
+            seen[alias.text] += 1
+            if seen[alias.text] == 2:
                 hint = "declare a second alias with the same source"
-                message = f"{alias.text!r} runs twice, and {why}"
+                message = f"{alias.text!r} runs more than once, and {why}"
                 self.problems.error("policy.duplicate-alias", message, alias.span, hint)
-            elif isinstance(alias, Scalar):
-                seen.add(alias.text)
 
 
 def _fields(path: Path) -> tuple[tuple[str, Span], ...]:
