@@ -58,6 +58,10 @@ class PlanAgenda:
         self.turns, self.nodes, self.numbers = self.needs.turns, self.needs.nodes, self.needs.numbers
         self.awaited = self.needs.awaited.copy()
         """How many each need still waits for, by its slot."""
+        self.pending = self.needs.pending.copy()
+        """How many ends may still concern each turn."""
+        self.given: dict[int, dict[str, Value]] = {}
+        """What a turn that is ready is given, where that is known already."""
         self.fates: dict[int, Fate] = {}
         self.changed: dict[int, Call] = {}
         """Calls in whose place a person put other arguments, or a result: as they were made."""
@@ -81,13 +85,20 @@ class PlanAgenda:
         number = self.numbers[node]
         if self.plan.lazy:
             return self.skip(number, Fate("lazy", "the plan is lazy: nothing is called"))
-        needs, log = self.needs.needs[number], frame["log"]
+        turn, log = self.turns[number], frame["log"]
+        if not self.pending[number]:  # nobody writes any more what it reads: if it can be filled it is ready
+            try:
+                self.given[number] = turn.call.filled(log, turn.instance)
+                return "go"
+            except StepError:
+                pass  # who is missing, and what is there and cannot be read, is told apart below
+        needs = self.needs.needs[number]
 
         def look(reference: Reference) -> Verdict:
             return self.look(number, reference, needs[reference], log)
 
         answer: Ready = "go"
-        for one in self.turns[number].call.expressions:
+        for one in turn.call.expressions:
             found = verdict(one, look)
             if found == "never":
                 return self.skip(number, self.why(number, one, look))
@@ -126,7 +137,8 @@ class PlanAgenda:
 
     def enter(self, node: Node, frame: Frame) -> Frame:
         number = self.numbers[node]
-        return {**frame, "instance": self.turns[number].instance, "turn": number}
+        given = self.given.pop(number, None)
+        return {**frame, "instance": self.turns[number].instance, "turn": number, "given": given}
 
     def take(self, number: int, said: Mapping[str, Value]) -> None:
         """What a person put in the place of a call."""
@@ -151,6 +163,8 @@ class PlanAgenda:
         self.order.stored(number)
         for slot in self.needs.awaiting[number]:
             self.awaited[slot] -= 1
+        for _, reader in self.needs.feeds[number]:
+            self.pending[reader] -= 1
         try:
             return kept(frame, self.messages(number, turn, outcome))
         except StepError as error:  # what the tool returned cannot be kept

@@ -58,6 +58,10 @@ class Call:
         everywhere = dict.fromkeys(one for each in self.alternatives for one in each)
         object.__setattr__(self, "destinations", tuple(everywhere))
 
+    def filled(self, log: Log, instance: str | None) -> dict[str, Value]:
+        """Its arguments by what ``log`` says; raises StepError where nothing is found."""
+        return {name: fill(template, log, instance) for name, _, template in self.given}
+
     def kept(self, instance: str | None) -> dict[str, Value]:
         """It as the messages of a run have it."""
         return {**self.authored, "_instance": instance} if instance is not None else dict(self.authored)
@@ -102,8 +106,9 @@ class Arguments:
         return tuple((name, span) for name, span, _ in self.call.given)
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
-        call, log, instance = self.call, frame["log"], frame["instance"]
-        given = {name: fill(template, log, instance) for name, _, template in call.given}
+        log, instance = frame["log"], frame["instance"]
+        known = frame["given"]
+        given = self.call.filled(log, instance) if known is None else dict(known)
         takes = wanted.get("properties", ()) if wanted else ()
         for name in ASKED:
             if name in takes and name not in given:

@@ -65,6 +65,8 @@ class Needs:
         """The slots of the needs that wait for each one."""
         self.feeds: list[list[tuple[int, int]]] = [[] for _ in turns]
         """The needs that the end of each one may concern: the slot and the number of the reader, who come in order."""
+        self.pending = [0] * len(turns)
+        """How many ends may concern each one."""
         for number, turn in enumerate(turns):
             read = dict.fromkeys(ref for one in turn.call.expressions for ref in references(one))
             self.needs.append({ref: self.need(number, ref) for ref in read})
@@ -74,6 +76,7 @@ class Needs:
                     self.awaiting[writer].append(slot)
                 for writer in (*awaited, *others):
                     self.feeds[writer].append((slot, number))
+                    self.pending[number] += 1
 
     def fits(self, log: Log) -> bool:
         """Whether they are the same in ``log``."""

@@ -53,8 +53,11 @@ class Paths:
                 stop = max(stop, covering[-1])
             elif at := bisect_left(covering, limit):
                 stop = max(stop, covering[at - 1])
+        below = below and bool(place.below)
+        if len(holding) == 1 and holding[0].numbers[-1] == stop and not below:  # nearly always
+            return [stop], True
         found = [number for each in holding if each.numbers[-1] >= stop for number in each.between(stop, limit)]
-        if below and place.below:
+        if below:
             for each in place.inside(stop):
                 found += each.between(stop, limit)
         if len(found) > 1:
@@ -72,8 +75,6 @@ class Paths:
     def between(self, first: int, limit: int) -> list[int]:
         """Its own numbers from ``first`` on, under ``limit``."""
         numbers = self.numbers
-        if numbers[-1:] == [first] and first < limit:
-            return [first]
         return numbers[bisect_left(numbers, first) : bisect_left(numbers, limit)]
 
     def inside(self, after: int) -> Iterator[Paths]:
