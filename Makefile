@@ -9,6 +9,7 @@ ARGS   ?=
 
 PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
+EXTRAS    := test lab,diagrams lab,diagrams,docs browser
 EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/static/*.js)
 
 .DEFAULT_GOAL := help
@@ -18,7 +19,9 @@ EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/s
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV)/.has-test $(VENV)/.has-lab,diagrams,docs browser-tools  ## all that the other targets need
+install: $(VENV)/.has-docs,browser  ## all that the other targets need, at once
+	@touch $(EXTRAS:%=$(VENV)/.has-%)
+	@$(MAKE) --no-print-directory browser-tools
 
 demo: $(VENV)/.has-lab,diagrams  ## run notebooks/quickstart.ipynb with a real kernel; print its result and where its page is
 	@$(PY) notebooks/execute.py --into build/demo notebooks/quickstart.ipynb
