@@ -15,13 +15,14 @@ import functools
 import hashlib
 import json
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
 from ..flow.values import is_json
+from .origins import is_ours, version_of
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -29,11 +30,6 @@ MOST = 100_000
 """Parts that are looked at; a bigger function or value has no digest."""
 
 LARGEST_FILE = 10_000_000
-
-_INSTALLED = tuple(
-    Path(path).resolve()
-    for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
 
 
 class Untold(Exception):
@@ -147,10 +143,57 @@ def _function(told: _Telling, function: types.FunctionType) -> None:
     _code(told, function.__code__)
     told.tell(function.__defaults__)
     told.tell(function.__kwdefaults__)
-    for name in _names(function.__code__):
+    if function.__dict__:
+        told.tell(function.__dict__)
+    modules = []
+    words = _words(function.__code__)
+    names = list(_names(function.__code__))
+    if "import_module" in words or not _READS_ANYTHING.isdisjoint(names):
+        raise Untold
+    for name in names:
         if name in function.__globals__:
+            found = function.__globals__[name]
             told.add("global", name)
-            told.tell(function.__globals__[name])
+            told.tell(found)
+            modules += [found] if isinstance(found, types.ModuleType) else []
+    modules += _imports(told, function)
+    _attributes(told, modules, words)
+
+
+def _imports(told: _Telling, function: types.FunctionType) -> Iterator[types.ModuleType]:
+    """The modules that a function imports in its body."""
+    for code in _codes(function.__code__):
+        found = list(dis.get_instructions(code))
+        for at, one in enumerate(found):
+            if one.opname != "IMPORT_NAME":
+                continue
+            level = found[at - 2].argval
+            name = (
+                resolve_name("." * level + one.argval, function.__globals__.get("__package__")) if level else one.argval
+            )
+            told.add("import", name)
+            module = sys.modules.get(name)
+            if module is not None:
+                told.tell(module)
+                yield module
+            elif not _installed(told, name, ""):
+                raise Untold
+
+
+def _attributes(told: _Telling, modules: list[types.ModuleType], words: frozenset[str]) -> None:
+    """What of the notebook's own modules a function may name, as it is now: a file may have been edited since it was
+    loaded, and a module may be changed by anybody."""
+    known = set[int]()
+    while modules:
+        module = modules.pop()
+        if id(module) in known or not is_ours(module.__name__):
+            continue
+        known.add(id(module))
+        for word in sorted(words & vars(module).keys()):
+            found = vars(module)[word]
+            told.add("attribute", word)
+            told.tell(found)
+            modules += [found] if isinstance(found, types.ModuleType) else []
 
 
 def _code(told: _Telling, code: types.CodeType) -> None:
@@ -166,12 +209,24 @@ def _code(told: _Telling, code: types.CodeType) -> None:
             told.tell(constant)
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    """What a function looks up in its globals, its inner functions too; an attribute's name is none of them."""
-    yield from dict.fromkeys(found.argval for found in dis.get_instructions(code) if found.opname in _LOOK_UPS)
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A function's code, and that of its inner functions."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            yield from _codes(constant)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """What a function looks up in its globals, its inner functions too; an attribute's name is none of them."""
+    for one in _codes(code):
+        yield from dict.fromkeys(found.argval for found in dis.get_instructions(one) if found.opname in _LOOK_UPS)
+
+
+def _words(code: types.CodeType) -> frozenset[str]:
+    """Every name that stands in it: attributes, and texts that may be handed to ``getattr``."""
+    words = (word for one in _codes(code) for word in (*one.co_names, *one.co_consts))
+    return frozenset(word for word in words if isinstance(word, str))
 
 
 def _method(told: _Telling, method: types.MethodType) -> None:
@@ -182,7 +237,7 @@ def _builtin(told: _Telling, function: Any) -> None:
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or ""
     if owner is None or isinstance(owner, types.ModuleType):
-        told.add("builtin", f"{module}.{function.__qualname__} {_version(module)}")
+        told.add("builtin", f"{module}.{function.__qualname__} {version_of(module)}")
     else:
         told.all("builtin method", (function.__qualname__, owner))
 
@@ -232,7 +287,7 @@ def _object(told: _Telling, thing: Any) -> None:
         told.add("bytes", thing.tobytes())
     elif package == "pandas" and kind.__name__ in ("DataFrame", "Series", "Index"):
         _table(told, thing)
-    elif hasattr(kind, "__getstate__") and _is_ours(kind.__module__) and "__reduce__" not in vars(kind):
+    elif hasattr(kind, "__getstate__") and is_ours(kind.__module__) and "__reduce__" not in vars(kind):
         told.add("instance")
         told.tell(kind)
         told.tell(thing.__getstate__())
@@ -246,49 +301,23 @@ def _table(told: _Telling, table: Any) -> None:
         told.tell([str(name) for name in table.columns])
         told.tell([str(kind) for kind in table.dtypes])
     pandas: Any = sys.modules["pandas"]  # whose table this is
+    if getattr(table, "attrs", None):
+        told.tell(table.attrs)
     told.add("rows", pandas.util.hash_pandas_object(table, index=True).to_numpy().tobytes())
 
 
 def _installed(told: _Telling, module: str | None, name: str) -> bool:
     """Tell what belongs to an installed package by its version; whether it does."""
-    if module is None or _is_ours(module):
+    if module is None or is_ours(module):
         return False
-    told.add("installed", f"{module}.{name} {_version(module)}")
+    told.add("installed", f"{module}.{name} {version_of(module)}")
     return True
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_ours(module: str) -> bool:
-    """Whether a module is the notebook's own: its cells, or a file that is not installed."""
-    if module == "__main__" or module not in sys.modules:
-        return True
-    found = sys.modules[module]
-    if module in sys.builtin_module_names or module == "builtins":
-        return False
-    file = getattr(found, "__file__", None)
-    if file is None:
-        return False
-    path = Path(file).resolve()
-    return not any(path.is_relative_to(place) for place in _INSTALLED)
-
-
-@functools.lru_cache(maxsize=4096)
-def _version(module: str) -> str:
-    top = module.partition(".")[0]
-    if top in sys.stdlib_module_names or top == "builtins":
-        return sys.version
-    import importlib.metadata  # here: most runs never ask, and it takes as long as a language
-
-    for name in importlib.metadata.packages_distributions().get(top, [top]):
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return str(getattr(sys.modules.get(top), "__version__", ""))
 
 
 _ATOMS = frozenset({int, float, complex, bool, type(None), type(Ellipsis)})
 _LOOK_UPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+_READS_ANYTHING = frozenset({"globals", "eval", "exec", "__import__"})
+"""Who calls one of these may read what its code does not name."""
 _BY_REPR = frozenset({"datetime", "decimal", "fractions", "pathlib", "re", "uuid", "zoneinfo"})
 """Packages whose values are all that their repr says."""
 _SCALARS = ("bool", "int64", "int32", "float64", "float32")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import datetime
 import functools
+import importlib
 import math
+import sys
 import threading
+import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -141,3 +145,55 @@ def test_what_a_packages_decorator_holds_changes_it() -> None:
 
     assert fingerprint(managed(2)) == fingerprint(managed(2)) != fingerprint(managed(3))
     assert fingerprint(managed(2)) is not None
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """A module of the project, imported from its file."""
+    (tmp_path / "orchard_of_a_test.py").write_text("YEARLY = 3\n\ndef kilos(n):\n    return n * YEARLY\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "orchard_of_a_test", raising=False)
+    return importlib.import_module("orchard_of_a_test")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import orchard_of_a_test as o\ndef outer(): return o.kilos(2)",
+        "def outer():\n    import orchard_of_a_test\n    return orchard_of_a_test.kilos(2)",
+        "def outer():\n    from orchard_of_a_test import kilos\n    return kilos(2)",
+        "import orchard_of_a_test as o\ndef outer(): return (lambda: getattr(o, 'YEARLY'))()",
+    ],
+    ids=["global", "imported-within", "taken-from", "by-its-name"],
+)
+def test_a_module_of_the_project_counts_as_it_is_loaded(module: types.ModuleType, text: str) -> None:
+    before = fingerprint(cell(text))
+    assert before == fingerprint(cell(text))
+    assert before is not None
+    module.__dict__["YEARLY"] = 4  # as a reload of the edited file leaves it, or anybody
+    assert fingerprint(cell(text)) != before
+
+
+def test_a_module_that_is_not_loaded_yet_counts_where_it_is_installed(module: types.ModuleType) -> None:
+    assert fingerprint(cell("def outer():\n    import this\n    return this")) is not None
+    del sys.modules[module.__name__]
+    assert fingerprint(cell("def outer():\n    import orchard_of_a_test as o\n    return o")) is None
+    assert fingerprint(cell("def outer():\n    import no_such_module_at_all as o\n    return o")) is None
+
+
+def test_what_is_written_on_a_function_changes_it() -> None:
+    before, marked = cell(CELL), cell(CELL)
+    marked.__dict__["by"] = 3
+    assert None is not fingerprint(before) != fingerprint(marked)
+
+
+@pytest.mark.parametrize("body", ["globals()['FACTOR']", "eval('FACTOR')", "__import__('math').pi"])
+def test_who_may_read_anything_has_no_digest(body: str) -> None:
+    assert fingerprint(cell(f"FACTOR = 2\ndef outer(): return {body}")) is None
+
+
+def test_what_is_written_on_a_table_changes_it() -> None:
+    table = pandas.DataFrame({"a": [1, 2]})
+    marked = table.copy()
+    marked.attrs["unit"] = "kg"
+    assert content(table) != content(marked) == content(marked.copy())
