@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import json
+import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -22,8 +23,7 @@ MOST_SAID = 10_000
 SPLIT = "\x1f"
 """Between the attempts around a call."""
 
-VALUE = 11
-"""Where a value stands in a line."""
+NUMBERS = struct.Struct("<qddq")
 
 COLUMNS = "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign, digest"
 
@@ -124,10 +124,11 @@ def value_of(record: Record) -> Value:
 
 def row_crc(row: tuple[Any, ...]) -> int:
     """What tells a damaged line from a whole one."""
-    value = row[VALUE]
-    if type(value) is bytes:  # which may be large, and is four times as long as text
-        row = (*row[:VALUE], zlib.crc32(value), *row[VALUE + 1 :])
-    return zlib.crc32(ascii(row).encode())
+    line, what, at, tries, kind, name, started, ended, given, whole, form, value, *rest = row
+    found = zlib.crc32(NUMBERS.pack(line, started or 0.0, ended or 0.0, whole))
+    told = f"{what}\0{at}\0{tries}\0{kind}\0{name}\0{given}\0{form}\0{rest!a}"
+    found = zlib.crc32(told.encode("utf-8", "surrogatepass"), found)
+    return zlib.crc32(value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass"), found)
 
 
 def error_json(error: BaseException) -> str:

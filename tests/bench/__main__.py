@@ -38,7 +38,7 @@ time. Absolute numbers move from machine to machine, the **ratios** are the goal
 
 
 BUSY = """ Others worked on it: what waits for another thread (worker threads,
-§ 5, § 6) or is told in milliseconds (§ 7) takes longer than it would alone, also as a ratio."""
+§ 5) or is told in milliseconds (§ 7) takes longer than it would alone, also as a ratio."""
 
 REFERENCE = 3.5
 """Microseconds that `gather` and a `Semaphore` take an item where the goals were set: what is measured is told for that
@@ -58,7 +58,7 @@ class Goals:
 
     def hold(self, what: str, most: float, measured: float, unit: str = "µs") -> None:
         said = "reached" if measured <= most else "**missed**"
-        self.lines.append(_line([what, f"{most:g} {unit}", f"{measured:.1f} {unit}", said]))
+        self.lines.append(_line([what, f"{most:g} {unit}", f"{measured:.{2 if unit == '×' else 1}f} {unit}", said]))
 
 
 def main() -> None:
@@ -171,9 +171,10 @@ def _isolation(goals: Goals) -> Iterator[str]:
 
 
 def _display(goals: Goals) -> Iterator[str]:
-    yield "## 6. The live view\n\nGoal: 10,000 elements cost at most 5 % more with it.\n"
+    yield "## 6. The live view\n\nGoal: 10,000 elements cost at most 5 % more with it, in the kernel's CPU time.\n"
     found = display.rows()
-    goals.hold("10,000 elements with the live view, to without", 1.05, found[-1].ratio, "×")
+    for row in found[1:]:
+        goals.hold(f"10,000 elements with the {row.name}, to without", 1.05, row.ratio, "×")
     yield from _table(found, "µs an element", 1, "× no view")
 
 
