@@ -29,7 +29,11 @@ def values_at(root: Schema, spot: Spot) -> list[str]:
     """The values that stand for themselves at ``spot``."""
     found: dict[str, None] = {}
     for schema in _at(root, spot):
-        listed = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
+        listed = [
+            *schema.get("enum", ()),
+            *schema.get("examples", ()),
+            *([schema["const"]] if "const" in schema else ()),
+        ]
         listed += [True, False] if schema.get("type") == "boolean" else []
         found |= dict.fromkeys(_written(value) for value in listed)
     for schema in _at(root, spot, up=1):  # what makes a difference to the rest of the mapping

@@ -84,14 +84,19 @@ def _tools(here: Here) -> Iterable[str]:
 
 
 def _arguments(here: Here) -> Iterable[str]:
-    """Of the tool that the mapping around the spot, or the one around that, names."""
-    named = (near.get(key) for near in here.spot.around for key in ("_tool", "tool", "tool_name", "_delegate"))
-    name = next(filter(None, named), "")
-    tool = here.registry.tools.get(name)
-    if tool is not None:
-        return list(tool.accepts.get("properties", {}))
-    flow = here.registry.flows.get(name)
-    return [ref.path[-1] for ref in flow.inputs] if flow else []
+    """Of the tool or the agent that the mapping around the spot, or the one around that, names."""
+    tools, agents, flows = here.registry.tools, here.registry.agents, here.registry.flows
+    whose = {**dict.fromkeys(("_tool", "tool", "tool_name", "_delegate"), tools), "agent": agents}
+    named = ((near.get(key), known) for near in here.spot.around for key, known in whose.items())
+    name, known = next(((name, known) for name, known in named if name), ("", tools))
+    if name in known:
+        return list((getattr(known[name], "accepts", None) or {}).get("properties", {}))
+    return [ref.path[-1] for ref in flows[name].inputs] if name in flows else []
+
+
+def _aliased(here: Here) -> Iterable[str]:
+    """What an alias may be called to mean what is registered."""
+    return here.registry.tools if "local_tools" in here.spot.path else [*here.registry.agents, *here.registry.flows]
 
 
 def _agents(here: Here) -> Iterable[str]:
@@ -106,6 +111,7 @@ SOURCES: Mapping[str, Callable[[Here], Iterable[str]]] = {
     "policy": lambda here: here.registry.policies,
     "schema": lambda here: here.registry.schemas,
     "argument": _arguments,
+    "alias": _aliased,
     "node": lambda here: here.keys_of("nodes"),
     "state": lambda here: here.keys_of("state"),
 }
@@ -160,14 +166,16 @@ NAMES: Mapping[str, Names] = {
             "custom_transform": ("transform",),
             "id": ("policy",),
             "name": ("tool",),
-            "alias": ("tool", "agent"),
+            "alias": ("alias",),
         },
-        keys={},
+        keys={"input_mapping": ("argument",)},
         alone={"output_from": ("last", "merge", "first")},
         paths=Paths(
             re.compile(r"(?:^|[^\w.])(?P<path>[\w.]*(?:\[\]\.)?\w*)$"),
             _parent,
-            lambda spot: spot.path[-2 if spot.part == "value" else -1 :][:1] in (("input_mapping",), ("args_match",)),
+            lambda spot: (
+                spot.path[-2:-1] == ("input_mapping",) if spot.part == "value" else spot.path[-1:] == ("args_match",)
+            ),
         ),
     ),
     "plan": Names(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, NOT_IN_A_MAP, REDUCERS, STATE_KEY, TOOL, Key, Kind
+from .words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, NOT_IN_A_MAP, REDUCERS, STATE_KEY, TOOL, TYPES, Key, Kind
 
 Json = dict[str, Any]
 
@@ -48,7 +48,7 @@ SHAPES: Mapping[str, Json] = {
     "node": {"$ref": "#/$defs/item_node"},
     "nodes": {**_by_name({"$ref": "#/$defs/node"}), "minProperties": 1},
     "edges": {"type": "array", "items": {"$ref": "#/$defs/edge"}, "minItems": 1},
-    "state": _by_name({"anyOf": [_TEXT, {"$ref": "#/$defs/state_key"}]}),
+    "state": _by_name({"anyOf": [{**_TEXT, "examples": list(TYPES)}, {"$ref": "#/$defs/state_key"}]}),
     "tools": _by_name({"$ref": "#/$defs/tool_of_the_graph"}),
     "config": {"$ref": "#/$defs/config"},
     "defaults": {"$ref": "#/$defs/defaults"},
@@ -70,6 +70,7 @@ def document_schema() -> Json:
     kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS)
     defs = {kind.name.replace(" ", "_"): _mapping(kind) for kind in kinds}
     defs["state_key"]["properties"]["reducer"]["enum"] = list(REDUCERS)
+    defs["state_key"]["properties"]["type"]["examples"] = list(TYPES)  # another one is only warned about
     nodes = {name: _node(kind) for name, kind in NODES.items()}
     whole = _mapping(GRAPH)
     return {

@@ -104,7 +104,7 @@ class Policy:
         """Tell what is wrong with whom a path reads (AGF-8, AGF-9), and what its schema does not have (AGF-10)."""
         problem = source_problem(path, self.aliases(), ran)
         if problem is not None and problem.code == "policy.unknown-alias" and self.unread():
-            return  # it may be the alias of a step that says `agnt: writer`: that slip is told, and this follows from it
+            return  # it may be what a step says with `agnt:`, which is told
         if problem is not None and self.id.text == "agf.loop" and path.source in self.aliases():
             # AMB-1: the seed's order of steps has no exception for a loop; say where feedback can be had.
             hint = "a round does not see the one before; a fold of a pipeline carries a value from round to round"
