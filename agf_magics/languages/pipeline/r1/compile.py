@@ -75,6 +75,17 @@ class _Compiler:
     def compile(self, node: Node, scope: Scope) -> Fast:
         return _COMPILE[type(node)](self, node, scope)
 
+    def condition(self, node: Node, scope: Scope) -> Fast:
+        """The closure for a node that is asked for its truth alone: it gives True or False."""
+        match node:
+            case And():
+                return operators.both_true(self.condition(node.left, scope), self.condition(node.right, scope))
+            case Or():
+                return operators.either_true(self.condition(node.left, scope), self.condition(node.right, scope))
+            case Compare() | Not():
+                return self.compile(node, scope)
+        return operators.truth(self.compile(node, scope))
+
     def lit(self, node: Lit, scope: Scope) -> Fast:
         value = node.value
         return lambda e: value
@@ -183,12 +194,15 @@ class _Compiler:
             return loops.fields(node.name, str(node.body.read[1]))
         # All elements are looked at first where all are needed: then their fields can be read without looking.
         certain = node.name in ("map", "filter") and any(len(path.read) > 1 for path in reads)
-        body = self.compile(node.body, Scope((node.level,), certain, scope.lambdas + 1))
+        body = self.body(node, Scope((node.level,), certain, scope.lambdas + 1))
         return loops.elements(node.name, body, certain)
 
     def frames(self, node: Each, scope: Scope) -> loops.Loop:
         """The loop over a frame in which the element is set."""
-        return loops.frames(node.name, self.compile(node.body, Scope(lambdas=scope.lambdas + 1)), node.level)
+        return loops.frames(node.name, self.body(node, Scope(lambdas=scope.lambdas + 1)), node.level)
+
+    def body(self, node: Each, scope: Scope) -> Fast:
+        return self.compile(node.body, scope) if node.name == "map" else self.condition(node.body, scope)
 
     def call(self, node: Call, scope: Scope) -> Fast:
         base = self.compile(node.args[0], scope)

@@ -16,16 +16,19 @@ from .walk import ACCOUNT, MOST_WORK, Env, too_much
 
 Loop = Callable[[Any, list[Any]], Value]
 """Given what the combinator is given, and the list."""
-ENDS: dict[str, tuple[bool, bool, bool | None]] = {
+ENDS: dict[str, tuple[bool, bool | None, bool | None]] = {
     "all": (False, False, True),
     "any": (True, True, False),
-    "find": (True, True, None),
+    "find": (True, None, None),
 }
-"""Which truth ends a search, what it gives then (``find`` the element instead), and what it gives otherwise."""
+"""Which truth ends a search, what it gives then (None: the element), and what it gives otherwise."""
 
 
 def elements(name: str, body: Fast, certain: bool) -> Loop:
-    """The loop ``name`` where the body takes the element; ``certain``: and relies on its being an object."""
+    """The loop ``name`` where the body takes the element; ``certain``: and relies on its being an object.
+
+    But for ``map`` the body is a condition (`_Compiler.condition`), here and in `frames`.
+    """
     if name == "map":
 
         def mapped(e: Any, items: list[Any]) -> Value:
@@ -39,26 +42,15 @@ def elements(name: str, body: Fast, certain: bool) -> Loop:
         def kept(e: Any, items: list[Any]) -> Value:
             if certain and [*map(type, items)].count(dict) != len(items):
                 raise UNUSUAL
-            return [x for x in items if (a := body(x)) is True or (a is not False and is_true(a))]
+            return [x for x in items if body(x)]
 
         return kept
-    if name == "find":
-
-        def find(e: Any, items: list[Any]) -> Value:
-            for x in items:
-                a = body(x)
-                if a is True or (a is not False and is_true(a)):
-                    return x
-            return None
-
-        return find
     end, then, otherwise = ENDS[name]
 
     def search(e: Any, items: list[Any]) -> Value:
         for x in items:
-            a = body(x)
-            if (a is True or (a is not False and is_true(a))) is end:
-                return then
+            if body(x) is end:
+                return x if then is None else then
         return otherwise
 
     return search
@@ -85,16 +77,13 @@ def frames(name: str, body: Fast, level: int) -> Loop:
     if name == "map":
         return lambda frame, items: [body(frame) for frame[level] in items]
     if name == "filter":
-        return lambda frame, items: [
-            frame[level] for frame[level] in items if (a := body(frame)) is True or (a is not False and is_true(a))
-        ]
+        return lambda frame, items: [frame[level] for frame[level] in items if body(frame)]
     end, then, otherwise = ENDS[name]
 
     def search(frame: Env, items: list[Any]) -> Value:
         for frame[level] in items:
-            a = body(frame)
-            if (a is True or (a is not False and is_true(a))) is end:
-                return frame[level] if name == "find" else then
+            if body(frame) is end:
+                return frame[level] if then is None else then
         return otherwise
 
     return search

@@ -185,6 +185,22 @@ def either(f: Fast, g: Fast) -> Fast:
     return run
 
 
+def both_true(f: Fast, g: Fast) -> Fast:
+    return lambda e: f(e) and g(e)
+
+
+def either_true(f: Fast, g: Fast) -> Fast:
+    return lambda e: f(e) or g(e)
+
+
+def truth(f: Fast) -> Fast:
+    def run(e: Any) -> Value:
+        a = f(e)
+        return a is True or (a is not False and is_true(a))
+
+    return run
+
+
 def choice(condition: Fast, yes: Value, other: Fast) -> Fast:
     """``condition and 'yes' or other``, where ``yes`` is a literal that is true."""
 
