@@ -80,6 +80,9 @@ class Journal:
     def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         """Keep how it ended; nobody waits for it. Tried where nothing could be kept, too: what was full may have room
         again, and a run without an end looks interrupted."""
+        if not self.store.path.exists():  # a file that was removed takes every line, and gives none back
+            self._break(Trouble("journal.unwritable", f"{self.store.path}: it was removed while the run went on"))
+            self.tell()
         self.store.writer.later(END, self._ending(status, output, stores, error), self._break)
 
     # --- calls ---

@@ -376,6 +376,26 @@ def test_a_full_disk_ends_the_keeping_and_not_the_run(room: int, tmp_path: Path)
             assert agf.resume("main", registry=again).output == 500
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a file that is open cannot be removed elsewhere")
+def test_a_file_that_is_removed_meanwhile_is_told_and_the_next_run_is_kept(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    removed: list[str] = []
+
+    @agf.tool(registry=registry)
+    def clean() -> str:
+        if not removed:
+            shutil.rmtree(folder)
+            removed.append("it")
+        return "clean"
+
+    agf.define("pipeline: main\nsteps:\n- tool: {name: clean}\n- tool: {name: clean}", registry=registry)
+    with kept.journal_in(folder := tmp_path / "kept"):
+        lost = agf.run("main", registry=registry)
+        assert (lost.output, [found.code for found in lost.warnings]) == ("clean", ["journal.unwritable"])
+        again = agf.run("main", registry=registry)
+        assert (again.warnings, len(agf.runs(again.run_id).calls)) == ((), 2)
+
+
 def test_a_damaged_file_is_told_and_never_believed(tmp_path: Path) -> None:
     registry = registry_of(lambda: {"text": "pears and figs"})
     with kept.journal_in(tmp_path / "whole") as whole:
