@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..registry import Registry
 from .cursor import ELEMENT, Keys, Spot
@@ -86,7 +86,10 @@ def _tools(here: Here) -> Iterable[str]:
 def _arguments(here: Here) -> Iterable[str]:
     """Of the tool or the agent that the mapping around the spot, or the one around that, names."""
     tools, agents, flows = here.registry.tools, here.registry.agents, here.registry.flows
-    whose = {**dict.fromkeys(("_tool", "tool", "tool_name", "_delegate"), tools), "agent": agents}
+    whose: Mapping[str, Mapping[str, Any]] = {
+        **dict.fromkeys(("_tool", "tool", "tool_name", "_delegate"), tools),
+        "agent": agents,
+    }
     named = ((near.get(key), known) for near in here.spot.around for key, known in whose.items())
     name, known = next(((name, known) for name, known in named if name), ("", tools))
     if name in known:
