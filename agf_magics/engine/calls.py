@@ -76,13 +76,6 @@ class StillRunning(asyncio.CancelledError):
         """Whether the step whose call it was has said so: the steps around it were merely cancelled."""
 
 
-def called(function: Callable[..., Any], given: Mapping[str, Any], grace: float) -> Result | Waits[Result]:
-    """Call ``function`` here and now, and await what it returns, if that can be awaited."""
-    result = cross(function, given)
-    ok, value = result
-    return awaited(value, grace) if ok and type(value) not in PLAIN and is_awaitable(value) else result
-
-
 def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
     """Call ``function`` here and now."""
     try:
@@ -96,6 +89,7 @@ def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
 
 
 def is_awaitable(value: Any) -> bool:
+    """Whether it can be awaited."""
     kind = type(value)
     if kind in PLAIN or kind is types.CoroutineType:  # nearly always: one look-up instead of an abstract check
         return kind is types.CoroutineType
@@ -105,14 +99,18 @@ def is_awaitable(value: Any) -> bool:
         return False
 
 
-def awaited(awaitable: Awaitable[Any], grace: float) -> Result | Waits[Result]:
-    """Await it in the task that runs.
+def awaited(result: Result, grace: float) -> Result | Waits[Result]:
+    """What a call gave; if that can be awaited, what it comes to, awaited in the task that runs.
 
     Not in a task of its own: that costs more than the engine's whole share of a step. So whether a CancelledError is
     the tool's failure or ours to pass on is decided by whether this task was cancelled meanwhile; a tool that swallows
     the cancel is cut off ``grace`` seconds later.
     """
-    coroutine = awaitable if isinstance(awaitable, types.CoroutineType) else _waiting_for(awaitable)
+    ok, coroutine = result
+    if type(coroutine) is not types.CoroutineType:
+        if not ok or not is_awaitable(coroutine):
+            return result
+        coroutine = _waiting_for(coroutine)
     try:
         waits = coroutine.send(None)
     except StopIteration as end:  # it did not wait at all, and nothing can have been cancelled

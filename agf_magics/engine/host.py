@@ -14,7 +14,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
-from .calls import Result, StillRunning, TimedOut, Waits, arrived, awaited, called, cross, is_awaitable
+from .calls import Result, StillRunning, TimedOut, Waits, arrived, awaited, cross, is_awaitable
 from .events import Question
 from .threads import Call, Workers
 from .waiting import woken_by_signals
@@ -84,7 +84,7 @@ class Host:
         """
         if place == "loop":
             if timeout is None:
-                return called(function, given, self.grace)
+                return awaited(cross(function, given), self.grace)
             return Waits(self._inline_in_time(function, given, timeout))
         if place == "worker" or self._calls is not None:
             return Waits(self._elsewhere(place, function, given, timeout))
@@ -126,7 +126,7 @@ class Host:
         if result[0] and is_awaitable(result[1]):
             try:
                 async with asyncio.timeout_at(deadline) as scope:
-                    result = await arrived(awaited(result[1], self.grace))
+                    result = await arrived(awaited(result, self.grace))
             except TimeoutError:
                 pass  # what the tool raised came back as a value: this is the scope's
             expired = scope.expired()
@@ -160,9 +160,7 @@ class Host:
             return False, TimedOut(timeout, left)
         if timeout is not None:
             return await self._awaited_in_time(call.result, timeout, deadline)
-        if call.result[0] and is_awaitable(call.result[1]):
-            return await arrived(awaited(call.result[1], self.grace))
-        return call.result
+        return await arrived(awaited(call.result, self.grace))
 
     def _hand(self, place: Place, call: Call) -> None:
         if place == "worker":

@@ -168,8 +168,8 @@ class _Linker:
             near = suggest(name, [*self.registry.tools, *self.registry.flows], "registered tools")
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near)
             return None
-        if doubts := tool.warnings:
-            self.found.extend(replace(doubt, span=step.name.span) for doubt in doubts)
+        if tool.arguments.doubts:
+            self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
         self.arguments(step, tool)
         return tool
 

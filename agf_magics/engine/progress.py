@@ -60,13 +60,13 @@ class Progress:
         self.changes += 1
         if type(event) is ev.StepStarted:  # these two come for every step and element, and are folded here
             at, when, _ = event
-            row = self.rows.get(at) or self.row(at)  # type: ignore[arg-type]  # a key is an At without numbers
+            row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
             row.started += 1
             if row.when is None:
                 row.when = when
         elif type(event) is ev.StepFinished:
             at, when, value = event
-            row = self.rows.get(at) or self.row(at)  # type: ignore[arg-type]
+            row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
             row.finished += 1
             row.ended = when
             if not row.many:
@@ -76,7 +76,7 @@ class Progress:
 
     def row(self, at: ev.At) -> Row:
         # One dict look-up serves a plain step and an element of one fan-out; only deeper moments are searched.
-        found = self.rows.get(at[:-1] if type(at[-1]) is int else at)  # type: ignore[arg-type]
+        found = self.rows.get(at if type(at[-1]) is str else at[:-1])  # type: ignore[arg-type]
         if found is None:
             key = tuple(bit for bit in at if type(bit) is str)
             found = self.rows.get(key) or self._unseen[key]
@@ -176,8 +176,9 @@ def _over(p: Progress, e: ev.RunEnded) -> None:
         p.row(at).fatal = True
     if e.status == "ok":  # what failed did not end it: a plan has another way, or goes on
         for row in p.rows.values():
-            row.rescues = row.rescues or row.state == "failed"
-            if row.again and row.state == "pending":  # a node that no edge led to
+            if row.failed and row.state == "failed":
+                row.rescues = True
+            elif row.again and row.state == "pending":  # a node that no edge led to
                 row.skipped += 1
 
 

@@ -149,7 +149,8 @@ class Tree:
     def _step(self, step: Step, callees: Mapping[str, Any], before: Key, depth: int, many: bool, again: bool) -> Row:
         key = (*before, step.id)
         row = Row(key, depth, step, many, again and not many)
-        if type(step) in LEAVES and not _flows(callees.get(step.id)):
+        callee = callees.get(step.id)
+        if type(step) in LEAVES and (callee is None or not _flows(callee)):
             return self.rows.setdefault(key, row)
         hidden = isinstance(step, Sequence)
         if hidden:
@@ -166,8 +167,8 @@ class Tree:
             parts += [] if collects else [found]
         if isinstance(step, (Each, Fold, Branches)):
             row.elements = tuple(parts)
-        for callee in _flows(callees.get(step.id)):
-            self._flow(callee.flow, callee.callees, key, below, many, again)
+        for called in _flows(callee):
+            self._flow(called.flow, called.callees, key, below, many, again)
         return row
 
 
