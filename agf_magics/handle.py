@@ -19,7 +19,7 @@ from .engine.journal import Journal
 from .engine.limits import ANYTHING, Limits
 from .engine.linked import Linked
 from .engine.perform import clock
-from .engine.progress import Progress, Row
+from .engine.progress import Progress, Row, Usage
 from .engine.records import Record
 from .engine.troubles import Trouble
 from .flow.frame import Given
@@ -101,6 +101,11 @@ class Run:
     def stores(self) -> Mapping[str, Value]:
         """What it kept by its end, however it ended; empty before."""
         return self.progress.stores
+
+    @property
+    def usage(self) -> Usage:
+        """What it asked of models so far, in earlier sessions too: ``requests``, ``input``, ``output``, ``tokens``."""
+        return self.progress.usage
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:

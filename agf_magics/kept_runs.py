@@ -29,6 +29,8 @@ class RunLine(NamedTuple):
     seconds: float | None
     """None: it has no end."""
     note: str
+    tokens: int | None = None
+    """None: no model was asked."""
 
 
 class Runs(tuple[RunLine, ...]):
@@ -140,10 +142,12 @@ def interrupted() -> list[Listed]:
 def _line(one: Listed) -> RunLine:
     seconds = one.ended - one.started if one.ended is not None else None
     note = f"taken up {one.taken}×" if one.taken else ""
-    return RunLine(one.run_id, one.name, one.status, one.started, seconds, note)
+    return RunLine(one.run_id, one.name, one.status, one.started, seconds, note, one.tokens)
 
 
 def _live_line(run: Run) -> RunLine:
     seconds = run.progress.seconds
     began = time.time() - (time.monotonic() - run.progress.when) if run.progress.when is not None else time.time()
-    return RunLine(run.run_id, run.name, run.status, began, seconds, "not kept")
+    return RunLine(
+        run.run_id, run.name, run.status, began, seconds, "not kept", run.usage.tokens if run.usage.requests else None
+    )

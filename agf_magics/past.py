@@ -15,7 +15,7 @@ from .engine.events import at_text
 from .engine.history import Told
 from .engine.linked import Linked
 from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
-from .engine.progress import FAILURES_KEPT, Progress, Row
+from .engine.progress import FAILURES_KEPT, Progress, Row, Usage
 from .engine.records import Record, error_from, is_within
 from .engine.store import Store
 from .engine.troubles import Trouble
@@ -114,6 +114,7 @@ class PastRun:
         records = [record for record in self.records() if record.what in ("finished", "failed", "dropped")]
         one, last = self._told.listed, max((record.ended or 0 for record in records), default=0)
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
+        progress.usage = self.usage
         progress.when, progress.ended = one.started, one.ended or max(last, one.started)
         if (found := _json(self._told.tree, self.run_id)) is not None:
             fill(progress, found)
@@ -122,6 +123,18 @@ class PastRun:
         _time(progress, records)
         _drop(progress, records)
         return progress
+
+    @cached_property
+    def usage(self) -> Usage:
+        """What it asked of models: what was taken over from another run is not counted."""
+        taken, found = set[tuple[Any, str]](), list[Any]()
+        for record in self.records():
+            if record.what == "taken":
+                taken.add((record.at, record.tries))
+            elif record.what == "finished" and record.kind == "model" and (record.at, record.tries) not in taken:
+                reply = record.value_shown
+                found.append(reply.get("usage", {}) if isinstance(reply, dict) else {})
+        return Usage(len(found), sum(u.get("input", 0) for u in found), sum(u.get("output", 0) for u in found))
 
     @property
     def steps(self) -> Mapping[str, Row]:
@@ -168,7 +181,8 @@ class PastRun:
             head = {
                 "run": self.run_id, "name": self.name, "language": self.language, "status": self.status,
                 "started": self.started.isoformat(), "seconds": self.seconds, "input": self.input,
-                "output": self.output, "stores": self.stores, "error": str(self.error) if self.error else None,
+                "output": self.output, "stores": self.stores, "usage": self.usage._asdict(),
+                "error": str(self.error) if self.error else None,
                 "definitions": [{"name": one.name, "language": one.language, "text": one.source.text}
                                 for one in self.order.flows],
             }  # fmt: skip
@@ -254,7 +268,11 @@ def _count(progress: Progress, records: Iterable[Record]) -> None:
     for record in records:
         if record.what == "dropped":
             continue
-        row = progress.row(record.at)
+        last = tuple(bit for bit in record.at if isinstance(bit, str))
+        seen[last] = None
+        row = progress.rows.get(last)
+        if row is None:  # a step of what has no text of its own: a model's session, what a builder made
+            continue
         row.started += 1
         if record.what == "finished":
             row.finished += 1
@@ -262,8 +280,6 @@ def _count(progress: Progress, records: Iterable[Record]) -> None:
         else:
             row.failed += 1
             row.error = error_from(record.error or "{}", ())
-        last = row.key
-        seen[last] = None
     for row in progress.rows.values():
         inside = [key for key in seen if key != row.key and is_within(key, row.key)]
         if inside:
@@ -277,11 +293,14 @@ def _time(progress: Progress, records: Iterable[Record]) -> None:
     found: dict[tuple[str, ...], tuple[float, float]] = {}
     for record in records:
         if record.started is not None and record.ended is not None:
-            key = progress.row(record.at).key
+            key = tuple(bit for bit in record.at if isinstance(bit, str))
+            while key and key not in progress.rows:  # as above: the time of the step that it stands in
+                key = key[:-1]
             first, last = found.get(key, (record.started, record.ended))
             found[key] = min(first, record.started), max(last, record.ended)
     for key, (first, last) in found.items():
-        progress.rows[key].when, progress.rows[key].ended = first, last
+        if key:
+            progress.rows[key].when, progress.rows[key].ended = first, last
 
 
 def _drop(progress: Progress, records: list[Record]) -> None:

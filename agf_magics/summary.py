@@ -13,13 +13,14 @@ OTHERS = ("excused", "fatal", "width", "why", "when", "ended")
 
 
 def summary(progress: Progress) -> list[Any]:
-    """What is known of each row, as JSON."""
-    return [[list(key), *_row(row)] for key, row in progress.rows.items() if row.started or row.skipped]
+    """What is known of each row, as JSON; before them the tokens, where models were asked, for a list of runs."""
+    used = [{"tokens": progress.usage.tokens}] if progress.usage.requests else []
+    return [*used, *([list(key), *_row(row)] for key, row in progress.rows.items() if row.started or row.skipped)]
 
 
 def fill(progress: Progress, found: list[Any]) -> None:
     """Put into ``progress`` what `summary` took out of it."""
-    for key, counts, others, value, error in found:
+    for key, counts, others, value, error in (one for one in found if isinstance(one, list)):
         row = progress.rows.get(tuple(key))
         if row is None:
             continue

@@ -81,9 +81,16 @@ def runs_text(runs: Iterable[RunLike]) -> str:
 
 
 def _runs(runs: Iterable[RunLike]) -> Table:
-    columns = ("run", "name", "status", "took", "shown in")
+    columns = ("run", "name", "status", "took", "tokens", "shown in")
     rows = (
-        (line(run.run_id, 80), line(run.name, 60), _state(run), _took(run.progress), line(run.origin, 60))
+        (
+            line(run.run_id, 80),
+            line(run.name, 60),
+            _state(run),
+            _took(run.progress),
+            _tokens(run.progress),
+            line(run.origin, 60),
+        )
         for run in runs
     )
     return columns, tuple(rows)
@@ -92,6 +99,10 @@ def _runs(runs: Iterable[RunLike]) -> Table:
 def _state(run: RunLike) -> str:
     shown = look.state(status(run.progress))
     return f"{shown.mark} {shown.word}"
+
+
+def _tokens(progress: Progress) -> str:
+    return f"{progress.usage.tokens:,}" if progress.usage.requests else ""
 
 
 def _took(progress: Progress) -> str:

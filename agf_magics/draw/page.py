@@ -157,7 +157,14 @@ def _counts(progress: Progress, now: float) -> list[str]:
     top = [row for row in progress.rows.values() if row.depth == 0]
     done = sum(row.state in ("ok", "skipped") for row in top)
     seconds = None if progress.when is None else (progress.ended or now) - progress.when
-    return [f"{done:,} of {counted(len(top), 'step')}", *([duration(seconds)] if seconds is not None else [])]
+    took = [duration(seconds)] if seconds is not None else []
+    return [f"{done:,} of {counted(len(top), 'step')}", *took, *tokens(progress)]
+
+
+def tokens(progress: Progress) -> list[str]:
+    """What its models took, where they were asked."""
+    used = progress.usage
+    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}"] if used.requests else []
 
 
 def _row_html(row: Row, tally: Tally | None, now: float) -> str:

@@ -36,6 +36,8 @@ class LineLike(Protocol):
     def seconds(self) -> float | None: ...
     @property
     def note(self) -> str: ...
+    @property
+    def tokens(self) -> int | None: ...
 
 
 class PastLike(RunLike, Protocol):
@@ -49,7 +51,7 @@ class PastLike(RunLike, Protocol):
     def calls(self) -> Iterable[dict[str, Any]]: ...
 
 
-COLUMNS = ("run", "name", "status", "started", "took", "")
+COLUMNS = ("run", "name", "status", "started", "took", "tokens", "")
 
 
 def runs_html(runs: Sequence[LineLike]) -> str:
@@ -158,7 +160,7 @@ def _row(run: LineLike) -> tuple[str, ...]:
     shown = look.state(run.status)
     when = _moment(datetime.fromtimestamp(run.started))
     return (line(run.run_id, 90), line(run.name, 60), f"{shown.mark} {line(run.status, 20)}", when,
-            duration(run.seconds), line(run.note, 60))  # fmt: skip
+            duration(run.seconds), f"{run.tokens:,}" if run.tokens is not None else "", line(run.note, 60))  # fmt: skip
 
 
 def _moment(when: datetime) -> str:

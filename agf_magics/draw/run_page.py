@@ -102,7 +102,8 @@ def _more(stores: Mapping[str, Value]) -> str:
 
 
 def _took(progress: Progress) -> str:
-    return f" · {duration(progress.seconds)}" if progress.seconds is not None else ""
+    took = [duration(progress.seconds)] if progress.seconds is not None else []
+    return "".join(f" · {said}" for said in (*took, *page.tokens(progress)))
 
 
 def _now(progress: Progress) -> float:

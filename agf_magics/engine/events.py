@@ -151,6 +151,15 @@ class Answered(NamedTuple):
     answer: Value
 
 
+class Used(NamedTuple):
+    """A model's reply and the tokens it took: one of an earlier session too, one of another run not."""
+
+    at: At
+    when: float
+    input: int
+    output: int
+
+
 class FiredEnded(NamedTuple):
     """The end of a call that nobody waited for; it may come after RunEnded."""
 
@@ -175,5 +184,5 @@ class RunEnded(NamedTuple):
 
 Event = (
     RunStarted | StepStarted | StepFinished | StepKept | StepFailed | StepCancelled | StepLeft | StepRetried
-    | StepSkipped | ElementDropped | FannedOut | EdgeTaken | Asked | Answered | FiredEnded | Warned | RunEnded
+    | StepSkipped | ElementDropped | FannedOut | EdgeTaken | Asked | Answered | Used | FiredEnded | Warned | RunEnded
 )  # fmt: skip

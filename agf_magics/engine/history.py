@@ -15,7 +15,11 @@ from .troubles import Trouble
 
 ENDED = ("ok", "error", "cancelled")
 
-LISTED = "num, run, name, language, status, started, ended, owner, taken"
+BEGINS = '[{"tokens":'
+"""How the tree of a run begins whose models were asked: see `summary`."""
+
+LISTED = f"""num, run, name, language, status, started, ended, owner, taken,
+CASE WHEN substr(tree, 1, {len(BEGINS)})='{BEGINS}' THEN CAST(substr(tree, {len(BEGINS) + 1}, 20) AS INTEGER) END"""
 OF_RUN = "line>? AND line<?"
 CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1 WHERE num=? AND owner=? AND status=?"""
 
@@ -35,6 +39,8 @@ class Listed(NamedTuple):
     owner: str
     taken: int
     """How often it was taken up again."""
+    tokens: int | None = None
+    """What its models took by its end; None: none was asked, or it has no end."""
 
 
 class Told(NamedTuple):
@@ -70,7 +76,7 @@ def told(store: Store, run_id: str) -> Told | None:
         ).fetchone()
     if row is None:
         return None
-    one, (work, checked, *rest) = Listed(*row[:9]), row[9:]
+    one, (work, checked, *rest) = Listed(*row[:10]), row[10:]
     if crc(run_id, work) != checked:
         raise Trouble("journal.damaged", f"the work order of {run_id!r} is not what was written")
     return Told(_as_it_is(one, store, {}), work, *rest)

@@ -128,6 +128,10 @@ class Journal:
         """Keep that it failed."""
         return self._keep("failed", call, Packed("json", None), self.secret.masked(error_json(error)))
 
+    def has_said(self, at: ev.At, tries: str) -> bool:
+        """Whether what an earlier session has of this call is its own, and was not taken over from another run."""
+        return self.earlier is not None and ("taken", at, tries) not in self.earlier.marks
+
     def answered(self, at: ev.At, tries: str) -> Record | None:
         """What a person answered here, in an earlier session."""
         return self.earlier.answers.pop((at, tries), None) if self.earlier is not None else None

@@ -96,6 +96,8 @@ async def _kept(
     taken = journal.reuse.take(call.digest) if journal.reuse is not None else None
     if journal.reuse is not None and taken is not None:
         run.emit(ev.StepKept(at, clock(), journal.reuse.run_id))
+        if what == "model":
+            journal.mark("taken", at, scope.tries)
         await journal.returned(call, value_of(taken))
         return value_of(taken)
     try:

@@ -7,7 +7,7 @@ counters, never a row per element: 100,000 elements cost one row and the failure
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..flow.steps import Flow
 from ..flow.values import Value
@@ -15,12 +15,26 @@ from ..text.diagnostics import Diagnostic
 from . import events as ev
 from .rows import Key, Row, Tree
 
-__all__ = ["Key", "Progress", "Row"]
+__all__ = ["Key", "Progress", "Row", "Usage"]
 
 FAILURES_KEPT = 50
 """Failed elements listed by name; the rest is a count."""
 
 EDGES_KEPT = 1_000
+
+
+class Usage(NamedTuple):
+    """What a run asked of models."""
+
+    requests: int = 0
+    """Those that were answered."""
+    input: int = 0
+    """Tokens, as the models count them; of models that do not say, 0."""
+    output: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
 
 
 class Progress:
@@ -44,6 +58,7 @@ class Progress:
         """The edges a walk took, in their order; the last EDGES_KEPT."""
         self.asked: dict[ev.At, ev.Question] = {}
         """What a person is being asked."""
+        self.usage = Usage()
         self.stores: Mapping[str, Value] = {}
         """What the run kept, known when it has ended."""
         self.when: float | None = None
@@ -150,6 +165,11 @@ def _answered(p: Progress, e: ev.Answered) -> None:
     p.asked.pop(e.at, None)
 
 
+def _used(p: Progress, e: ev.Used) -> None:
+    requests, input, output = p.usage
+    p.usage = Usage(requests + 1, input + e.input, output + e.output)
+
+
 def _fired(p: Progress, e: ev.FiredEnded) -> None:
     if e.error is not None:
         why = e.error.diagnostic
@@ -218,6 +238,7 @@ FOLD: dict[type, Callable[[Progress, Any], None]] = {
     ev.EdgeTaken: _edge,
     ev.Asked: _asked,
     ev.Answered: _answered,
+    ev.Used: _used,
     ev.FiredEnded: _fired,
     ev.Warned: _warned,
     ev.RunStarted: _begun,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..flow.frame import Frame
 from ..flow.schemas import sample
@@ -51,8 +51,11 @@ async def request(run: Performer, step: Invoke, answerer: Answerer, frame: Frame
         ok, raised = await run.host.call("worker", answerer.model.open, {"loop": loop})
         if not ok:
             raise placed(raised, step, ()) if isinstance(raised, StepError) else raised
-    caller = _Caller(answerer, asked, run)
+    at = (*scope.before, step.id, *index)
+    caller = _Caller(answerer, asked, run, at)
     reply: dict[str, Value] = await arrived(outside(run, caller, "model", step, given, scope, scope.grant, index))
+    if not caller.heard and run.journal is not None and run.journal.has_said(at, scope.tries):
+        _used(run, at, reply)
     _counted(run, reply, scope, step, answerer.name)
     return reply
 
@@ -64,6 +67,9 @@ class _Caller:
     answerer: Answerer
     asked: Request
     run: Performer
+    at: ev.At
+    heard: list[bool] = field(default_factory=list)
+    """Not empty when the model itself has replied, not an earlier session or another run."""
     where: Where | None = "loop"
     timeout: float | None = None
     is_async: bool = True
@@ -83,6 +89,8 @@ class _Caller:
         seconds = self.run.budget.limits.model_timeout
         reply = await answered(self.answerer.model, self.asked, seconds, _teller(self.run))
         withhold(reply, self.answerer.tools, self.run.models.withheld)
+        self.heard.append(True)
+        _used(self.run, self.at, reply)
         return reply
 
 
@@ -112,6 +120,12 @@ def _tools(config: Mapping[str, Value], answerer: Answerer, grant: Grant) -> tup
         return ()
     may = (name for name, callee in answerer.tools.items() if not isinstance(callee, Tool) or grant.allows(callee.name))
     return tuple(Offered(*offered(answerer, name, config.get("descriptions") or {})) for name in may)
+
+
+def _used(run: Performer, at: ev.At, reply: Mapping[str, Value]) -> None:
+    """Tell what a reply of this run has taken; of one that was taken over the other run has paid."""
+    usage = reply["usage"]
+    run.emit(ev.Used(at, clock(), usage.get("input", 0), usage.get("output", 0)))
 
 
 def _counted(run: Performer, reply: Mapping[str, Value], scope: Scope, step: Invoke, name: str) -> None:

@@ -19,6 +19,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.engine import events as ev
+from agf_magics.kept_runs import past
 from agf_magics.launch import prepare
 from agf_magics.resumed import resume
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
@@ -592,6 +593,49 @@ def test_an_equal_request_is_not_made_again_where_results_are_reused(registry: a
         assert len(server.requests) == 1
         registry.choose("openai:another", server.url)
         assert agf.run("sum", registry=registry, reuse=True).output == "6"
+
+
+def used(run: Any) -> tuple[int, bool]:
+    """How many requests, and whether their tokens add up."""
+    requests, input, output = run.usage
+    return requests, run.usage.tokens == input + output > 0
+
+
+def test_what_a_run_asked_of_models_is_told_and_kept_and_added_up_when_it_is_taken_up(
+    registry: agf.Registry, tmp_path: Path
+) -> None:
+    script = Script(call(("add", {"x": 2, "y": 3})), ModelHTTPError(400, "m"), text("5"))
+    registry.choose(script.model())
+    with kept.journal_in(tmp_path):
+        broken = agf.run(ASK, registry=registry, raises=False)
+        assert (used(broken), used(past(broken.run_id))) == ((1, True), (1, True))
+        assert [one.tokens for one in agf.runs()] == [broken.usage.tokens]
+        done = resume(broken.run_id, registry=registry)
+        first = broken.usage
+        assert used(done) == (2, True)
+        assert (done.usage.input > first.input, done.usage.output > first.output) == (True, True)
+        assert past(done.run_id).usage == done.usage
+        assert [one.tokens for one in agf.runs()] == [done.usage.tokens]
+        shown = f"{done.usage.tokens:,} tokens in 2 requests"
+        for one in (done, past(done.run_id)):
+            bundle = one._repr_mimebundle_()
+            assert shown in bundle["text/html"]
+            assert shown in bundle["text/plain"]
+        assert f" {done.usage.tokens:,} " in repr(agf.runs())
+
+
+def test_what_was_taken_over_counts_for_the_run_that_paid_for_it(registry: agf.Registry, tmp_path: Path) -> None:
+    agf.define(ASK + "- tool: {name: fail}\n", registry=registry)
+    with kept.journal_in(tmp_path), served(registry, ["5"]) as server:
+        first = agf.run("sum", registry=registry, raises=False)
+        again = agf.run("sum", registry=registry, reuse=True, raises=False)
+        agf.tool(lambda: 1, name="fail", registry=registry)
+        taken_up = resume(again.run_id, registry=registry)
+        assert len(server.requests) == 1
+        assert [used(one) for one in (first, past(first.run_id))] == [(1, True)] * 2
+        for one in (again, taken_up, past(again.run_id)):
+            assert one.usage == (0, 0, 0)
+            assert "token" not in one._repr_mimebundle_()["text/plain"]
 
 
 def test_a_secret_that_was_not_kept_is_asked_of_the_model_again(registry: agf.Registry, tmp_path: Path) -> None:
