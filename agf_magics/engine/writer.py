@@ -34,7 +34,7 @@ BEAT = 0.01
 LULL = 50
 """Beats without a commit after which it sleeps until somebody writes."""
 
-SLOW = 0.001
+SLOW = 0.005
 """Seconds a commit may take on average and still be the loop's own."""
 
 LOG = 4_000_000

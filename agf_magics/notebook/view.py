@@ -92,8 +92,13 @@ class Page:
         self.slot.put(self.page(run))
 
     def page(self, run: Run) -> Bundle:
-        html, text = _page(run, self._apart)
-        return {"text/html": self.picture(run) + html, "text/plain": text}
+        return self.bundle(run, self.picture(run) + self.html(run))
+
+    def bundle(self, run: Run, html: str) -> Bundle:
+        return {"text/html": html, "text/plain": _text(run, self._apart or run.done)}
+
+    def html(self, run: Run) -> str:
+        return _html(run, self._apart or run.done)
 
     def picture(self, run: Run) -> str:
         """In the colours of the run as it stands; empty where none is wanted."""
@@ -112,37 +117,49 @@ class Widget(Page):
         """``has_button``: whether a click would be heard while the cell waits."""
         super().__init__(config, flow, apart)
         self._has_button = has_button
-        self._parts: list[Any] = []
-        """The picture, the steps, the button."""
+        self._box: Any = None
+        """The picture, the steps, the button: as many of them as there are."""
 
     def draw(self, run: Run) -> None:
-        if not self._parts:
+        if self._box is None:
             self._open(run)
-        self._fill(run)
+        else:
+            self._fill(self.picture(run), self.html(run))
 
     def close(self, run: Run) -> None:
-        super().close(run)
-        if self._parts:
-            self._fill(run)
-            self._parts[2].layout.display = "none"
+        picture, html = self.picture(run), self.html(run)
+        self.slot.put(self.bundle(run, picture + html))
+        if self._box is not None:
+            self._fill(picture, html)
+            if self._has_button:
+                self._box.children = self._box.children[:-1]
 
-    def _fill(self, run: Run) -> None:
+    def _fill(self, picture: str, html: str) -> None:
         # A widget is sent only what differs: the picture does not flicker while a clock beneath it goes on.
-        picture, steps, _ = self._parts
-        picture.value = self.picture(run)
-        steps.value = f'<div style="line-height:1.4">{_page(run, self._apart)[0]}</div>'
+        for widget, text in zip(self._box.children, self._texts(picture, html), strict=False):
+            widget.value = text
+
+    def _texts(self, picture: str, html: str) -> list[str]:
+        return [*([picture] if self._flow is not None else []), f'<div style="line-height:1.4">{html}</div>']
 
     def _open(self, run: Run) -> None:
         import ipywidgets  # type: ignore[import-untyped]
 
-        button = ipywidgets.Button(description="Cancel", icon="stop", tooltip="Kernel ▸ Interrupt (■) works too")
-        button.layout.display = None if self._has_button else "none"
-        button.on_click(lambda _: run.cancel("Cancel button"))
-        heard(button)
-        self._parts = [ipywidgets.HTML(), ipywidgets.HTML(), button]
-        box = ipywidgets.VBox(self._parts)
-        self._keep([box, box.layout, *(model for part in self._parts for model in (part, part.layout, part.style))])
-        self.slot.put({**box._repr_mimebundle_(), **self.page(run)})
+        # Each model is a message to the front end, and takes as long to make as a page: no more of them than are seen.
+        picture, html = self.picture(run), self.html(run)
+        layout, style = ipywidgets.Layout(), ipywidgets.HTML.style.klass()
+        parts = [ipywidgets.HTML(text, layout=layout, style=style) for text in self._texts(picture, html)]
+        models = [*parts, layout, style]
+        if self._has_button:
+            tooltip = "Kernel ▸ Interrupt (■) works too"
+            button = ipywidgets.Button(description="Cancel", icon="stop", tooltip=tooltip, layout=layout)
+            button.on_click(lambda _: run.cancel("Cancel button"))
+            heard(button)
+            parts.append(button)
+            models += [button, button.style]
+        self._box = ipywidgets.VBox(parts, layout=layout)
+        self._keep([self._box, *models])
+        self.slot.put({**self._box._repr_mimebundle_(), **self.bundle(run, picture + html)})
 
     @classmethod
     def _keep(cls, widgets: list[Any]) -> None:
@@ -255,18 +272,28 @@ def _first(flow: Flow) -> Bundle:
     return dict(Diagram(flow)._repr_mimebundle_())
 
 
-def _page(run: Run, apart: bool) -> tuple[str, str]:
+def _html(run: Run, asks: bool) -> str:
     """A run that came to its end with its result; otherwise its steps: the error is the cell's own output, but for a
-    run in the background, whose cell ended long ago. ``apart``: with what it asks."""
-    if run.status == "ok" or (run.behind and run.done):
-        return run_html(run), run_text(run)
+    run in the background, whose cell ended long ago. ``asks``: with what it asks."""
+    if _is_told_whole(run):
+        return run_html(run)
+    progress = run.progress
+    asked = questions_html(progress) if asks else ""
+    return "".join([steps_html(progress, now=clock()), asked, failures_html(progress), warnings_html(run.warnings)])
+
+
+def _text(run: Run, asks: bool) -> str:
+    """The same as text."""
+    if _is_told_whole(run):
+        return run_text(run)
     progress, now = run.progress, clock()
-    asks = apart or run.done
-    html = steps_html(progress, now=now) + (questions_html(progress) if asks else "") + failures_html(progress)
-    html += warnings_html(run.warnings)
-    text = [headline(progress, now=now), *steps_text(progress, now=now), *(questions_text(progress) if asks else ())]
-    text += failures_text(progress)
-    return html, "\n".join([*text, *warnings_text(run.warnings)])
+    asked = questions_text(progress) if asks else []
+    text = [headline(progress, now=now), *steps_text(progress, now=now), *asked, *failures_text(progress)]
+    return "\n".join([*text, *warnings_text(run.warnings)])
+
+
+def _is_told_whole(run: Run) -> bool:
+    return run.status == "ok" or (run.behind and run.done)
 
 
 def _line(row: Row) -> str:
