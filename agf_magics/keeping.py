@@ -11,11 +11,12 @@ from .engine.limits import granted, inside
 from .engine.perform import clock
 from .engine.store import ROOM, Store
 from .engine.troubles import Trouble
+from .feeds import hidden_by, reached
 from .handle import Run
 from .pruning import prune
 from .settings import current
 from .summary import summary
-from .work_order import hidden_by, reached, written
+from .work_order import written
 
 PROJECT = ("pyproject.toml", ".git", ".agf")
 """What the folder of a project has."""

@@ -18,12 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .engine.limits import Grant, Limits
-from .engine.linked import Choice, Linked
+from .engine.linked import Linked
 from .engine.pickles import Unreadable, encode, is_signed, pack, sign, unpack, user_key
-from .flow.frame import Ref
-from .flow.steps import Invoke, Walk, every
+from .feeds import flows_of, hidden_by, reached
 from .flow.values import Value
-from .registry import Tool
 from .text.source import Source
 
 FORMAT = 1
@@ -65,67 +63,6 @@ class Order(NamedTuple):
     limits: Limits
     grant: Grant
     version: str
-
-
-def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
-    """What feeds secret arguments: names of inputs and stores, and the steps (by the flow's number and their id) that
-    store those.
-
-    Followed as far as one definition's own stores go: what is handed to a called one under another name is not.
-    """
-    inputs: set[str] = set()
-    steps: set[tuple[int, str]] = set()
-    for number, each in enumerate(reached(linked)):
-        paths = set(_secret_paths(each))
-        for step in every(each.flow.body):
-            writes = step.target.writes() if step.target is not None else ()
-            if any(ref.path in paths for ref in writes):
-                steps.add((number, step.id))
-            if isinstance(step, Walk):
-                nodes = (node for node, keys in step.written.items() if any(path[-1] in keys for path in paths))
-                steps |= {(number, inner.id) for node in nodes for inner in every(step.nodes[node])}
-        inputs |= {path[-1] for path in paths}
-    return frozenset(inputs), frozenset(steps)
-
-
-def _secret_paths(linked: Linked) -> Iterator[tuple[str, ...]]:
-    """Where in a frame stands what secret arguments are read from: a name below the stores (of a plan: a kind of
-    message, and a name in it)."""
-    stores = linked.flow.stores
-    for step in every(linked.flow.body):
-        callee = linked.callees.get(step.id)
-        if not isinstance(step, Invoke) or not isinstance(callee, Tool) or not callee.secret:
-            continue
-        of = getattr(step.args, "of", _nothing)
-        for name in callee.secret:
-            for ref in of(name):
-                if ref.path[: len(stores)] == stores and len(ref.path) > len(stores):
-                    yield ref.path[: len(stores) + 1 if stores else 2]
-
-
-def _nothing(name: str) -> tuple[Ref, ...]:
-    return ()
-
-
-def reached(linked: Linked) -> list[Linked]:
-    """``linked`` and every flow that it may run, each once."""
-    found, queue = {id(linked): linked}, [linked]
-    while queue:
-        for callee in queue.pop(0).callees.values():
-            for one in flows_of(callee):
-                if id(one) not in found:
-                    found[id(one)] = one
-                    queue.append(one)
-    return list(found.values())
-
-
-def flows_of(callee: object) -> Iterator[Linked]:
-    """The flows that a call may run."""
-    if isinstance(callee, Linked):
-        yield callee
-    elif isinstance(callee, Choice):
-        for one in callee.callees.values():
-            yield from flows_of(one)
 
 
 def written(

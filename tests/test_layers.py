@@ -29,6 +29,7 @@ LAYERS = (
     "trace",
     "handle",
     "summary",
+    "feeds",
     "work_order",
     "pruning",
     "keeping",

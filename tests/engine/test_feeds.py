@@ -1,0 +1,54 @@
+"""What feeds a secret argument does not lie on the disk, whatever way it goes there; and nothing else is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from tests.engine import kept
+
+SECRET = "hunter2-of-the-orchard"
+COLLECT = "collect: {transform: {value: pipe}}"
+WAYS: dict[str, tuple[str, Any]] = {
+    "as it is": ("tool: {name: fetch, args: {token: !expr ctx.key}}", SECRET),
+    "a field": ("tool: {name: fetch, args: {token: !expr ctx.key.of.it}}", {"of": {"it": SECRET}}),
+    "an element": (f"for_each: {{over: ctx.key, on_error: abort, do: {{pipeline}}, {COLLECT}}}", [{"k": SECRET}]),
+    "a fold": ('fold: {over: ctx.key, init: "\'\'", do: {pipeline}, output: z}', [{"k": SECRET}]),
+    "another name": ("call: {pipeline: inner, pass: {other: ctx.key}}", SECRET),
+    "two calls": ("call: {pipeline: outer, pass: {third: ctx.key}}", SECRET),
+    "a choice": ("match: {on: \"'a'\", cases: {a: {pipeline: inner, pass: {other: ctx.key}}}}", SECRET),
+    "an expression": (
+        'transform: {value: "{a: ctx.key}", output: made}\n- tool: {name: fetch, args: {token: !expr made.a}}', SECRET),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_feeds_a_secret_argument_is_not_written_down(way: str, tmp_path: Path) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, secret=["token"])
+    def fetch(token: str) -> str:
+        return "fetched"
+
+    agf.define(
+        "pipeline: inner\nsteps:\n- tool: {name: fetch, args: {token: !expr ctx.other}, output: other_}",
+        registry=registry,
+    )
+    agf.define("pipeline: outer\nsteps:\n- call: {pipeline: inner, pass: {other: ctx.third}}", registry=registry)
+    body, key = WAYS[way]
+    body = body.replace("{pipeline}", "{tool: {name: fetch, args: {token: !expr item.k}}}")
+    text = f"pipeline: main\nsteps:\n- transform: {{value: ctx.doc, output: doc_}}\n- {body}"
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run(text, {"key": key, "doc": "pears and figs"}, registry=registry)
+        assert json.loads(run.work)["secret"] == ["key"]
+        past = agf.runs(run.run_id)
+        assert past.stores["doc_"] == "pears and figs"
+        past.export(tmp_path / "run.json")
+        kept.flush(path)
+        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+    assert b"pears and figs" in disk
+    assert SECRET.encode() not in disk
