@@ -11,7 +11,7 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from .calls import Call
 from .destinations import Destination
-from .messages import METHODS, Branch, Said, Told, Writing, as_message, nested, said
+from .messages import METHODS, Branch, Told, Writing, as_message, nested, said
 
 LONGEST = 10_000
 """Letters of an exception's text that a message keeps."""
@@ -35,7 +35,7 @@ def results(call: Call, instance: str | None, chosen: Sequence[Destination] | No
         return [
             (
                 _message(call, instance, kind, nested(path, value), call.method),
-                Said(kind, instance, (Writing(path, method, value),)),
+                (kind, instance, (Writing(path, method, value),)),
             )
             for kind, path in call.alternatives[0]
         ]

@@ -14,7 +14,7 @@ from typing import Any
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from .lines import lost_in
-from .messages import SOUGHT, Said, Told, Writing, said
+from .messages import SOUGHT, Says, Told, Writing, said
 from .paths import Paths
 from .reference import EVERY, MISSING, Reference, is_index
 from .replay import Conflict, replay, walk
@@ -38,7 +38,7 @@ class _Index:
         self.instances: dict[str, int] = {}
         """Each instance, with the number of the write that first told of it."""
 
-    def append(self, message: Mapping[str, Value], found: Said | None) -> None:
+    def append(self, message: Mapping[str, Value], found: Says | None) -> None:
         """``found``: what it says."""
         if found is not None:
             kind, instance, writings = found

@@ -89,7 +89,9 @@ class Said(NamedTuple):
     writings: tuple[Writing, ...]
 
 
-Told = tuple[Mapping[str, Value], Said | None]
+Says = tuple[str, str | None, tuple[Writing, ...]]
+"""A `Said`, or the same without its names."""
+Told = tuple[Mapping[str, Value], Says | None]
 """A message, and what it says."""
 
 
