@@ -6,6 +6,7 @@ import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from ..flow.frame import Ended, Frame, Given
@@ -115,9 +116,14 @@ def _transform(
     given = _given(step, frame, transform)
     if run.dry:
         return dry.result(step, None, scope.linked)
-    # It takes one value, whatever its parameter is called.
-    alone = replace(transform, function=lambda given: transform.function(given))
-    return outside(run, alone, "transform", step, {"given": given}, scope, scope.grant, index)
+    return outside(run, _of_one(transform), "transform", step, {"given": given}, scope, scope.grant, index)
+
+
+@lru_cache(maxsize=256)
+def _of_one(transform: Transform) -> Transform:
+    """It takes one value, whatever its parameter is called. The same one at each call: the journal looks into what is
+    called, and holds it, once."""
+    return replace(transform, function=lambda given: transform.function(given))
 
 
 def _built(

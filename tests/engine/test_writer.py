@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -166,3 +169,38 @@ steps:
         run = agf.run(agf.load(text, registry=registry), {"xs": list(range(200))}, registry=registry)
         assert (run.output, run.warnings) == (list(range(1, 201)), ())
         assert len(kept.lines(path)) == 200
+
+
+KILLED = """
+import os, signal, sys
+from dataclasses import replace
+import agf_magics as agf
+from agf_magics.settings import current
+
+current.settings = replace(current.settings, journal="runs.sqlite")
+started = 0
+
+@agf.tool(where="loop")
+async def note(n: int) -> int:
+    global started
+    started += 1
+    if started == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+agf.run('''pipeline: main
+steps:
+- for_each: {over: ctx.xs, max_parallel: 16, on_error: abort, do: {tool: {name: note, args: {n: !expr item}}},
+             collect: {transform: {value: pipe}}}
+''', {"xs": list(range(1000))})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize("started", [1, 17, 18, 100, 523])
+def test_every_element_is_durable_before_the_next_one_starts_in_its_slot(started: int, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(started)], cwd=tmp_path, check=False)
+    assert done.returncode == -signal.SIGKILL
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as reading:
+        (kept_lines,) = reading.execute("SELECT count(*) FROM records WHERE what='finished'").fetchone()
+    assert started - 16 <= kept_lines < started
