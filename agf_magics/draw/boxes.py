@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..flow.frame import Expr
-from ..flow.steps import Branches, Each, Fold, Repeat, Step
+from ..flow.steps import Branches, Each, Fold, Invoke, Repeat, Step
 from . import look
 from .plain import line
 
@@ -141,6 +141,8 @@ def how(step: Step) -> str:
                         f"{step.limit:,} times")  # fmt: skip
     if isinstance(step, (Each, Branches)) and (step.retries or (step.on_error == "continue" and step.gather is None)):
         bits.append(f"on error: {f'retry({step.retries})' if step.retries else step.on_error}")
+    if isinstance(step, Invoke) and step.permit is not None:
+        bits.append("asks before")
     if step.rescue is not None:
         bits.append("a failure is kept")
     return " · ".join(bits)

@@ -92,6 +92,6 @@ def _figure(picture: str, told: str, width: float) -> str:
     data = base64.b64encode(picture.encode()).decode()
     style = f"max-width:100%;min-width:{SMALLEST * width:.0f}px;height:auto"
     return (
-        f'<figure style="margin:0;overflow-x:auto"><img alt="{html(told)}" style="{style}" '
+        f'<figure style="margin:0;overflow:auto"><img alt="{html(told)}" style="{style}" '
         f'src="data:image/svg+xml;base64,{data}"></figure>'
     )

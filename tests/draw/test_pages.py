@@ -25,7 +25,8 @@ TAGS |= {"p", "div", "pre", "code", "em", "strong", "span", "ul", "li"}
 ATTRIBUTES = {"style", "scope", "open", "value", "max", "alt", "src"}
 STYLES = re.compile(
     "background-color|border|border-collapse|border-left|caption-side|color|font-size|font-weight|height|list-style|margin|"
-    "max-height|max-width|opacity|overflow|overflow-wrap|padding|padding-left|text-align|vertical-align|white-space|width"
+    "max-height|max-width|min-width|opacity|overflow|overflow-wrap|padding|padding-left|text-align|vertical-align|"
+    "white-space|width"
 )
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 

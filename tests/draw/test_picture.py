@@ -74,6 +74,12 @@ config:
     assert boxes[INPUT].name == "input"
 
 
+def test_who_asks_a_person_first_says_so() -> None:
+    plan = "confirm: [send]\ncalls:\n- {_tool: load, _outputPath: †state.x}\n- {_tool: send, text: †state.x}\n"
+    notes = {box.id: box.note for box in scene(load(plan)).boxes if box.step is not None}
+    assert notes == {"calls[0]": "", "calls[1]": "asks before"}
+
+
 def test_a_map_says_how_many_it_takes_and_whether_it_takes_the_first_ones() -> None:
     graph = """
 state: {{xs: list}}
@@ -258,7 +264,7 @@ def test_the_bundle_has_a_picture_for_every_host() -> None:
     style = re.search(r"max-width:100%;min-width:(\d+)px", bundle["text/html"])
     assert style is not None
     assert 0.5 * width < float(style[1]) < width, "wider than the page it is scrolled, not made unreadable"
-    assert "overflow-x:auto" in bundle["text/html"]
+    assert "overflow:auto" in bundle["text/html"]
 
 
 def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:

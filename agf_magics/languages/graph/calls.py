@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,21 +174,21 @@ class Command:
 class Passed:
     """What another flow begins with: some of this graph's keys under other names, or (None) all of them."""
 
-    mapping: Mapping[str, Name] | None
+    mapping: Sequence[tuple[Name, Name]] | None
 
     @property
     def names(self) -> tuple[tuple[str, Span | None], ...] | None:
         if self.mapping is None:
             return None
-        return tuple((other.text, other.span) for other in self.mapping.values())
+        return tuple((other.text, other.span) for _, other in self.mapping)
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         state = frame["state"]
         if self.mapping is None:
             return {name: value for name, value in state.items() if name not in ("current_step", "_route")}
-        return {other.text: state[own] for own, other in self.mapping.items() if own in state}
+        return {other.text: state[own.text] for own, other in self.mapping if own.text in state}
 
     def reads(self) -> tuple[Ref, ...]:
         if self.mapping is None:
             return (Ref(ROOT, certain=False),)
-        return tuple(Ref((*ROOT, own), None, False) for own in self.mapping)
+        return tuple(Ref((*ROOT, own.text), own.span, False) for own, _ in self.mapping)

@@ -89,6 +89,10 @@ class Edges:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
             self.reader.mistyped(node, Key(key, "source" if key == "from" else "targets", ""))
             return None
+        if node.text in (START, END) and node.text not in known:
+            message = f"no edge leads {f'to {START}' if key == 'to' else f'from {END}'}"
+            self.reader.wrong("unknown-node", message, node.span, f"{START} is where the graph begins, {END} its end")
+            return None
         if node.text not in known:
             hint = suggest(node.text, known, "nodes")
             self.reader.wrong("unknown-node", f"there is no node {node.text!r}", node.span, hint)

@@ -217,19 +217,19 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
         label=shorten(name.text),
         kind="flow",
         name=name,
-        args=Passed(None if everything else into or {}),
+        args=Passed(None if everything else into or ()),
         file=name if is_file else None,
         wants=True,
     )
     if direct or out == "auto":
         return _on_error(given, here, Built(step, came_back if here.inside else comes_back, collects=here.inside))
-    mapping: dict[str, Name] = out or {}
+    mapping: tuple[tuple[Name, Name], ...] = out or ()
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
         found = value if isinstance(value, dict) else {"output": value}
-        return {own: found[other.text] for own, other in mapping.items() if other.text in found}
+        return {own.text: found[other.text] for own, other in mapping if other.text in found}
 
-    keys = tuple(Written(own, None) for own in mapping)
+    keys = tuple(Written(own.text, own.span) for own, _ in mapping)
     return _on_error(given, here, Built(step, write, keys, collects=here.inside))
 
 

@@ -256,7 +256,8 @@ def _name_map(reader: Reader, node: Node, key: Key) -> dict[str, Name]:
 def _mapping(reader: Reader, node: Node, key: Key) -> Any:
     if isinstance(node, Scalar) and node.text in ("auto", "*"):
         return "auto"
-    return _name_map(reader, node, key)
+    named = _name_map(reader, node, key)
+    return tuple((Name(own, node.keys[own].span), other) for own, other in named.items() if isinstance(node, Fields))
 
 
 def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span, int]]:
