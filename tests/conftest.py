@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from agf_magics.settings import current
 
@@ -17,7 +17,8 @@ from agf_magics.settings import current
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("agf", deadline=None)
+# Where CI is set (`.ci/run` sets it) Hypothesis takes the same examples every time.
+settings.register_profile("agf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("agf")
 
 PLACES = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME")

@@ -1,10 +1,25 @@
-"""What something costs, counted and not timed: a machine that is busy counts the same."""
+"""What something costs, counted and not timed: a machine that is busy counts the same. What earlier tests have left to
+be collected is not counted: meanwhile nothing is.
+"""
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def work(act: Callable[[], object]) -> int:
@@ -16,11 +31,12 @@ def work(act: Callable[[], object]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    sys.setprofile(seen)
-    try:
-        act()
-    finally:
-        sys.setprofile(before)
+    with _uncollected():
+        sys.setprofile(seen)
+        try:
+            act()
+        finally:
+            sys.setprofile(before)
     return count
 
 
@@ -38,9 +54,10 @@ def instructions(act: Callable[[], object], of: str) -> int:
         return seen
 
     before = sys.gettrace()
-    sys.settrace(seen)
-    try:
-        act()
-    finally:
-        sys.settrace(before)
+    with _uncollected():
+        sys.settrace(seen)
+        try:
+            act()
+        finally:
+            sys.settrace(before)
     return count

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
@@ -202,7 +202,7 @@ def test_a_run_that_is_cancelled_ends_whenever_that_is(made: tuple[str, str], mo
     assert not [row.id for row in run.steps.values() if row.running]
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(flows, st.floats(0, 1))
 def test_a_run_cut_short_and_taken_up_comes_to_the_same_end(made: tuple[str, str], part: float) -> None:
     registry = world()

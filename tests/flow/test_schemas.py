@@ -14,7 +14,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agf_magics.flow.schemas import Field, Schema, check_schemas, conform, cycle, json_schema, references, sample
@@ -23,9 +23,6 @@ from agf_magics.languages.pipeline.words import FIELD_TYPES
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Fields, documents
-
-PATIENT = settings(suppress_health_check=[HealthCheck.too_slow])
-"""A machine that is busy with something else is no failure."""
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "pipeline_schemas.json").read_text("utf-8"))
 CASES = [(group, case) for group in VECTORS["conform"] for case in group["cases"]]
@@ -220,7 +217,7 @@ def values_like(schema: Any, schemas: Mapping[str, Schema]) -> st.SearchStrategy
     return wild
 
 
-@settings(PATIENT, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_conformance_is_that_of_the_json_schema(data: st.DataObject) -> None:
     schemas = data.draw(schema_sets())
@@ -243,7 +240,7 @@ def written(field: Field) -> dict[str, Any]:
     return {**{key: value for key, value in keys.items() if value is not None}, **more}
 
 
-@settings(PATIENT, max_examples=40)
+@settings(max_examples=40)
 @given(schema_sets())
 def test_a_schema_that_is_printed_reads_as_itself(schemas: dict[str, Schema]) -> None:
     assume(all(possible(field) for schema in schemas.values() for field in schema.fields.values()))
@@ -268,7 +265,7 @@ def declares_all(schemas: Mapping[str, Schema]) -> bool:
     return all(ref.schema in schemas for schema in schemas.values() for ref in references(schema.fields))
 
 
-@settings(PATIENT, max_examples=40)
+@settings(max_examples=40)
 @given(schema_sets())
 def test_a_sample_conforms(schemas: dict[str, Schema]) -> None:
     assume(declares_all(schemas))

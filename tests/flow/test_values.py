@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.flow.values import DEEPEST, TooDeep, equal, is_json, is_true, isolate, settle, type_name
-
-PATIENT = settings(suppress_health_check=[HealthCheck.too_slow])
-"""A machine that is busy with something else is no failure."""
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
@@ -96,7 +93,6 @@ def test_a_number_that_is_not_finite_is_kept_and_is_no_json(value: float) -> Non
     assert not is_json([value])
 
 
-@PATIENT
 @given(JSON)
 def test_json_settles_to_itself_and_shares_no_container(value: Any) -> None:
     assert is_json(value)
@@ -142,7 +138,6 @@ def test_a_value_may_nest_as_deep_as_the_bound(copy: Any) -> None:
         copy(nested(DEEPEST + 1))
 
 
-@PATIENT
 @given(JSON, JSON)
 def test_equality_is_pythons_for_json(a: Any, b: Any) -> None:
     assert equal(a, b) == (a == b)

@@ -11,15 +11,12 @@ from typing import Any
 
 import pytest
 import yaml as pyyaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, Fields, Items, Scalar, documents, plain, shown
-
-PATIENT = settings(suppress_health_check=[HealthCheck.too_slow])
-"""A machine that is busy with something else is no failure."""
 
 ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "yaml.json").read_text("utf-8"))["rows"]
 C_PARSER = pyyaml.__with_libyaml__
@@ -70,7 +67,6 @@ TREE = st.recursive(
 )
 
 
-@PATIENT
 @given(TREE, st.booleans())
 def test_json_reads_as_itself(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
@@ -104,7 +100,6 @@ def printed(value: Any, style: str, width: int, unicode: bool) -> str:
     return pyyaml.dump(value, Dumper=Printer, width=width, allow_unicode=unicode)
 
 
-@PATIENT
 @given(TREE.filter(same_in_both), st.sampled_from(STYLES), st.sampled_from([8, 80]), st.booleans())
 def test_what_a_yaml_printer_writes_reads_as_itself(value: Any, style: str, width: int, unicode: bool) -> None:
     values, found = read(printed(value, style, width, unicode))
@@ -127,7 +122,6 @@ def written_for(letter: str, source: str) -> bool:
     return source == "''" or source[:1] == "\\"
 
 
-@PATIENT
 @given(st.lists(TEXT.filter(same_in_both), min_size=1, max_size=3), st.sampled_from(STYLES), st.sampled_from([8, 80]))
 def test_every_letter_knows_where_it_stands(texts: list[str], style: str, width: int) -> None:
     text = printed({"k": texts}, style, width, True)
@@ -292,7 +286,6 @@ PIECES = [
 ]  # fmt: skip
 
 
-@PATIENT
 @given(st.lists(st.sampled_from(PIECES), max_size=16))
 def test_no_text_makes_reading_raise_or_lose_a_place(pieces: list[str]) -> None:
     source, problems = Source("a text", "".join(pieces)), Diagnostics()
