@@ -1,7 +1,7 @@
 """What every step has in common: where it runs, its two events, where its value goes.
 
-A step's value and frame are plain values handed back, no object and no coroutine per step unless it waits: a linear
-step costs about 3 us with its two events, and a fan-out item no more. How each shape runs is in in_order.py,
+A step's value and frame are plain values handed back, no object and no coroutine per step unless it waits: with its two
+events a step costs less than one task of asyncio, and a fan-out item no more. How each shape runs is in in_order.py,
 side_by_side.py and invoke.py.
 """
 
@@ -126,10 +126,6 @@ class Performer:
         """Note what the outermost flow has come to: what is kept of a run that ends early (decision A17)."""
         if _is_outermost(scope):
             self.reached = frame
-
-    async def step(self, step: Step, frame: Frame, scope: Scope, index: Index) -> Left:
-        """`begin`, and to its end."""
-        return await arrived(self.begin(step, frame, scope, index))
 
     def begin(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1) -> Left | Waits[Left]:
         """Run ``step`` once."""

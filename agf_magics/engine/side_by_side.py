@@ -17,7 +17,7 @@ from ..flow.values import Value
 from ..registry import Agent
 from ..text.diagnostics import StepError
 from . import events as ev
-from .calls import Waits
+from .calls import Waits, arrived
 from .in_order import elements, tell
 from .linked import Linked, schema_of
 from .perform import Index, Left, More, Performer, Scope, clock, swallowed
@@ -96,7 +96,7 @@ async def _collect(
     run: Performer, step: Each | Branches, frame: Frame, ran: Ran, scope: Scope, index: Index
 ) -> tuple[Value, Frame]:
     if step.collect is not None and step.join is not None:
-        return await run.step(step.collect, step.join.join(frame, ran), scope, index)
+        return await arrived(run.begin(step.collect, step.join.join(frame, ran), scope, index))
     if step.gather is not None:
         return step.gather(ran), frame
     if ran.names is None:
