@@ -146,6 +146,8 @@ class Grant(NamedTuple):
         for more in tools:
             if more is not None:
                 may = frozenset(more) if may is None else may & frozenset(more)
+        if may is self.tools and (not identity or identity == self.identity):
+            return self  # the same one need not be handed over again
         return Grant(identity or self.identity, may)
 
 
