@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from .engine.linked import Choice, Linked
 from .flow.frame import Ref
-from .flow.steps import Compute, Each, Fold, Invoke, Step, Walk, every
+from .flow.steps import Compute, Dag, Each, Fold, Invoke, Step, Walk, every
 from .registry import Tool
 
 Fed = Mapping[int, set[tuple[str, ...]]]
@@ -36,8 +36,25 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
             if isinstance(step, Walk):
                 nodes = (node for node, keys in step.written.items() if any(path[-1] in keys for path in paths))
                 steps |= {(number, inner.id) for node in nodes for inner in every(step.nodes[node])}
+            if isinstance(step, Dag) and paths:
+                met = {name for name, there in step.written.items() if any(_meet(a, b) for a in there for b in paths)}
+                steps |= {(number, inner.id) for one in step.steps if one.id in met for inner in every(one)}
         inputs |= {path[-1] for path in paths}
     return frozenset(inputs), frozenset(steps)
+
+
+def secret_paths(linked: Linked) -> frozenset[tuple[str, ...]]:
+    """Where in the context of a plan stands what feeds secret arguments: a kind, and a name in it."""
+    flows = reached(linked)
+    if not any(isinstance(one, Tool) and one.secret for each in flows for one in each.callees.values()):
+        return frozenset()
+    return frozenset(path for path in _fed(flows)[id(linked)] if _is_kept(path, linked.flow.stores))
+
+
+def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether one path is, or is above, the other."""
+    least = min(len(one), len(other))
+    return one[:least] == other[:least]
 
 
 def _fed(flows: Sequence[Linked]) -> Fed:

@@ -22,6 +22,7 @@ from .engine.perform import clock
 from .engine.progress import Progress, Row, Usage
 from .engine.records import Record
 from .engine.troubles import Trouble
+from .feeds import secret_paths
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import Value
@@ -263,8 +264,13 @@ class Run:
             self._given.context.hold(self.run_id)
 
     def _release(self) -> None:
-        if self._given.context is not None:
-            self._given.context.release(self.run_id)
+        context, without = self._given.context, self.flow.without
+        if context is None:
+            return
+        if context.holder == self.run_id and context.log is not None and without is not None:
+            paths = secret_paths(self.linked)
+            context.log = without(context.log, paths) if paths else context.log
+        context.release(self.run_id)
 
     def _leave(self, stop: asyncio.CancelledError) -> None:
         """Tell the end of a run whose loop is blocked and cannot tell it; what that loop says later is not heard."""

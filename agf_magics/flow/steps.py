@@ -8,7 +8,7 @@ say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -208,6 +208,8 @@ class Dag(Step):
     open: Callable[[Frame], Agenda]
     feeds: tuple[tuple[str, str, str], ...] = ()
     """What flows, as the text tells it: the id that writes, the id that reads, the name. What is drawn."""
+    written: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    """Where each step's result goes, by the step's id."""
 
 
 START, END = "START", "END"
@@ -312,6 +314,8 @@ class Flow:
     """The file that defines it, where a definition named that file; None: it is registered, or a text of its own."""
     context: str | None = None
     """The named context that a run of it reads and adds to (plans); empty: that of its own name; None: it has none."""
+    without: Callable[[Any, Collection[tuple[str, ...]]], Any] | None = None
+    """The log of that context without what stands at these paths."""
     ways: Mapping[str, Callable[[Flow], Flow]] = field(default_factory=dict)
     """Other ways in which it can run, each as another flow, by the option that chooses it (``--ordered``)."""
     chosen: tuple[str, ...] = ()

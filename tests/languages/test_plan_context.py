@@ -446,6 +446,37 @@ def test_a_secret_that_a_person_puts_in_a_call_is_told_to_its_tool_alone(registr
     assert "hidden-one" not in repr(list(agf.context("p", registry=registry).log))
 
 
+def test_a_secret_input_does_not_stay_in_the_context(registry: agf.Registry, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    @agf.tool(registry=registry, secret=["token"])
+    def use(token: str, of: str) -> str:
+        seen.append(token)
+        return of
+
+    @agf.tool(registry=registry)
+    def make() -> str:
+        return "m4de-by-a-tool"
+
+    text = plan(
+        "_tool: make, _outputPath: †state.made",
+        "_tool: use, token: †state.made, of: †input.of, _outputPath: †state.b",
+        "_tool: use, token: †input.token, of: †input.of, _outputPath: †state.a",
+    )
+    with kept.journal_in(tmp_path) as path:
+        for _ in range(2):
+            run(text, registry, input={"token": "s3cret-t0ken", "of": "shown"})
+        assert sorted(seen) == ["m4de-by-a-tool"] * 2 + ["s3cret-t0ken"] * 2
+        told = repr(list(agf.context("p", registry=registry).log))
+        assert ("shown" in told, "s3cret" in told, "m4de" in told) == (True, False, False)
+        kept.flush(path)
+        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+        assert (b"s3cret-t0ken" in disk, b"m4de-by" in disk) == (False, False)
+    again = run_raw(text, registry, input={"of": "shown"})
+    assert again.error is not None
+    assert again.error.code == "plan.unresolved-reference"
+
+
 # --- named contexts ---
 
 

@@ -23,6 +23,7 @@ from .lints import lint
 from .log import Log
 from .needs import Needs, Turn
 from .reading import Stores
+from .secrets import without
 
 _BOUNDS = Bounds()
 
@@ -87,6 +88,7 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
         description=document.description,
         span=name.span,
         context=document.context or "",
+        without=without,
         ways={
             "--ordered": lambda flow: _chosen(flow, "--ordered", start=_start(replace(plan, ordered=True), messages)),
             "--keep-going": lambda flow: _chosen(flow, "--keep-going", end=_went_on),
@@ -110,6 +112,7 @@ def _dag(name: Name, document: Document, needs: Needs) -> Dag:
         steps=tuple(_step(call, document.confirm) for call in calls),
         open=lambda frame: frame["agenda"],
         feeds=tuple(feeds),
+        written={call.id: tuple((one.kind, *one.path) for one in call.destinations) for call in calls},
     )
 
 
