@@ -63,6 +63,9 @@ class Agent:
     fields: tuple[str, ...] = field(init=False)
     """Its other parameters: fields of the input."""
 
+    def __repr__(self) -> str:
+        return f"<Agent {self.name}({', '.join(self.takes.parameters)})>"
+
     def __post_init__(self) -> None:  # read once: it is called far more often than it is made
         parameters = self.takes.parameters
         alone = [name for name, one in parameters.items() if name not in HANDED and one.annotation is one.empty]

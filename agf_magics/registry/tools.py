@@ -41,6 +41,9 @@ class Tool:
     reuse: bool = True
     is_async: bool = False
 
+    def __repr__(self) -> str:
+        return f"<Tool {self.name}({self.takes})>"
+
     @property
     def secret(self) -> frozenset[str]:
         """Arguments that are shown and kept as `MASK`."""

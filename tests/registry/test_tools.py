@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import agf_magics as agf
 from agf_magics.registry import Registry, Tool, shown_arguments, tool
 from agf_magics.text.diagnostics import StepError
 
@@ -266,3 +267,18 @@ def test_check_leaves_what_it_was_given_as_it_is(registry: Registry) -> None:
     given = {"name": "a"}
     assert only(registry).check(given) is not given
     assert given == {"name": "a"}
+
+
+def test_a_tool_and_an_agent_say_what_they_take_and_not_where_they_lie() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def pick(tree: str, most: int = 3) -> int:
+        return most
+
+    @agf.agent(registry=registry)
+    def critic(prompt: str, schema: object) -> str:
+        return prompt
+
+    assert repr(registry.tools["pick"]) == "<Tool pick(tree (text), most (whole number, optional))>"
+    assert repr(registry.agents["critic"]) == "<Agent critic(prompt, schema)>"
