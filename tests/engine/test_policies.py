@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -326,3 +327,36 @@ def test_input_and_output_are_held_against_the_interface() -> None:
     error = failure(text, {"n": 1}, registry=registry)
     assert (error.code, error.partial) == ("policy.invalid-output", {"a": 1})
     assert run(text, {"n": "x"}, registry=registry).output == "x"
+
+
+ROUTES = """\
+id: agf.conditional
+config:
+  routes:
+  - {when: {args_match: {parent.input.n: 1}}, agent: a}
+  - {when: {args_match: {parent.input.n: 1}}, agent: b}
+  - {when: {args_match: {parent.input.n: 2}}, agent: b}
+  default_agent: c
+"""
+BATCH = "id: agf.batch\nconfig: {agent: b, input_mapping: {x: 'parent.input.xs.[]'}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "stores"),
+    [
+        (ROUTES, {"n": 1}, {"a": "a"}),
+        (ROUTES, {"n": 2}, {"b": "b"}),
+        (ROUTES, {"n": 3}, {"c": "c"}),
+        (BATCH, {"xs": [1, 2]}, {"b": ["b", "b"]}),
+        (BATCH, {"xs": []}, {"b": []}),
+    ],
+)
+def test_what_the_agent_of_a_route_or_of_a_batch_gave_stands_under_its_alias(
+    text: str, given: Any, stores: dict[str, Any]
+) -> None:
+    registry = agf.Registry()
+    for name in "abc":
+        agf.agent(functools.partial(lambda name, input: name, name), name=name, registry=registry)
+    made = agf.run(text, given, registry=registry)
+    assert made.stores == stores
+    assert made.output == next(iter(stores.values()))

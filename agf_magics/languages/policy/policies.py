@@ -18,10 +18,13 @@ from .model import react
 from .outcome import Choice, output_step
 from .path import Path, iteration_problem
 from .reading import Policy, alias_of
-from .values import EACH, RESULT, SIDE, Beside, Keep, Whole, output_of
+from .values import EACH, RESULT, SIDE, Answered, Beside, Keep, Whole, output_of
 
 AT_ONCE = 8
 """Items of a batch that run side by side (AMB-33)."""
+
+OTHERWISE = "otherwise"
+"""The label of the default agent of routes."""
 
 ITERATIONS = 10
 """Of a loop that does not say how many."""
@@ -125,7 +128,7 @@ def batch(policy: Policy) -> tuple[Step, ...]:
                 "warning",
             ),
             ahead=True,
-            target=RESULT,
+            target=Answered(lambda frame: alias.text),
         ),
     )
 
@@ -133,6 +136,7 @@ def batch(policy: Policy) -> tuple[Step, ...]:
 def conditional(policy: Policy) -> tuple[Step, ...]:
     """The agent of the first route whose condition matches, else the default one (AGF-73, AGF-74)."""
     routes: dict[str, tuple[Condition, Step]] = {}
+    aliases: dict[str, str | None] = {}
     for index, entry in enumerate(policy.items("routes")):
         call = policy.step(entry, f"routes[{index}]", "route", (), None)
         when = entry.fields.get("when")
@@ -141,25 +145,26 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         found = policy.condition(when, ())
         label = found.text if found.text not in routes else f"{found.text} ({index + 1})"
         routes[label] = (found, call)
+        aliases[label] = alias_of(entry)
     other, default = policy.config.fields.get("default_agent"), None
     if isinstance(other, Scalar) and isinstance(other.value, str):
         default = policy.call(other, "default_agent", {}, None, None)
+        aliases[OTHERWISE] = other.value
     if not routes:
         return ()
+    pick = _Route(policy.span("routes"), {label: when for label, (when, _) in routes.items()}, default is not None)
     return (
         Choose(
             id="routes",
             word=policy.id.text,
             label=f"{len(routes)} route{'s' * (len(routes) != 1)}",
             span=policy.id.span,
-            pick=_Route(
-                policy.span("routes"), {label: when for label, (when, _) in routes.items()}, default is not None
-            ),
+            pick=pick,
             labels=lambda label: (label,),
             cases={label: call for label, (_, call) in routes.items()},
             said={label: label for label in routes},
             default=default,
-            target=RESULT,
+            target=Answered(lambda frame: aliases.get(pick.evaluate(frame))),
         ),
     )
 
@@ -256,7 +261,7 @@ class _Route:
         if not self.other:
             message, hint = "no route matches, and there is no default_agent", "default_agent names who answers then"
             raise StepError(Diagnostic("policy.no-route", message, self.span, hint))
-        return "otherwise"
+        return OTHERWISE
 
     def reads(self) -> tuple[Ref, ...]:
         return tuple(ref for when in self.routes.values() for ref in when.reads())

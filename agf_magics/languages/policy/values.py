@@ -113,6 +113,22 @@ class Bind:
 RESULT, EACH = Bind(OUTPUT), Bind(ELEMENT)
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Keeps the output of a policy of which one agent runs, under its alias too: of a batch a list of them."""
+
+    alias: Callable[[Frame], str | None]
+    """Which one it was, read from the frame that it ran in."""
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        alias = self.alias(frame)
+        own = {} if alias is None else {place_of(alias): {"input": outcome.given, "output": outcome.value}}
+        return {**frame, **own, OUTPUT: outcome.value}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref((OUTPUT,)),)
+
+
 class Beside:
     """The frame after agents that ran side by side."""
 
