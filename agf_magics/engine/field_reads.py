@@ -1,4 +1,5 @@
-"""Fields that a flow reads of its calls' results, held against the schemas of those results once they are known.
+"""Fields that a flow reads of its calls' results, and those it gives to its calls, held against the schemas of both
+once they are known.
 
 A schema may say less than there is, so what it does not have is a warning (AGF-10).
 """
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..flow.schema_fields import lacking
-from ..flow.steps import Flow
+from ..flow.steps import Flow, Invoke, every
 from ..text.diagnostics import Diagnostic, suggest
 
 
@@ -22,3 +23,19 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             name, span = taken.fields[found[0]]
             message, hint = f"{taken.whose} has no field {name!r} there", suggest(name, found[1], "its fields")
             yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
+
+
+def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """What a call is given under a name that its callee does not take: nobody would miss it."""
+    for step in every(flow.body):
+        if not isinstance(step, Invoke) or not step.wants or step.pick is not None:
+            continue
+        callee = callees.get(step.id)
+        takes = getattr(getattr(callee, "flow", callee), "accepts", None)
+        if takes is None or takes.get("additionalProperties"):
+            continue
+        for name, span in step.args.names or ():
+            found = lacking(takes, [name])
+            if found and name not in getattr(callee, "handed", ()):
+                message, hint = f"{step.name.text!r} takes no {name!r}", suggest(name, found[1], "its fields")
+                yield Diagnostic("flow.unknown-field-given", message, span, hint, "warning")

@@ -15,7 +15,7 @@ from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
-from .field_reads import unknown_reads
+from .field_reads import unknown_gifts, unknown_reads
 from .limits import LAUNCHES, OFFERED, RESULT
 from .linked import Built, Callee, Choice, Linked, Person
 from .sessions import Answerer, answerer, meant, session_flow
@@ -71,6 +71,7 @@ class _Linker:
         self.size[key_of(flow)] = steps, open_inside + 1
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
+        self.found.extend(unknown_gifts(flow, callees))
         return Linked(flow, callees, schemas, dict(self.registry.tools))
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:

@@ -360,3 +360,32 @@ def test_what_the_agent_of_a_route_or_of_a_batch_gave_stands_under_its_alias(
     made = agf.run(text, given, registry=registry)
     assert made.stores == stores
     assert made.output == next(iter(stores.values()))
+
+
+def test_a_field_that_its_agent_does_not_take_is_warned_about_and_left_out() -> None:
+    def writer(topic: str, tone: str = "dry", **rest: str) -> str:
+        return f"{topic}, {tone}"
+
+    def editor(prompt: str, draft: str, tone: str = "dry") -> str:
+        return f"{draft}, {tone}"
+
+    registry = agf.Registry()
+    agf.agent(writer, registry=registry, where="loop")
+    agf.agent(editor, registry=registry, where="loop")
+    first = "{agent: writer, input_mapping: {topic: parent.input.t, anything: parent.input.t}}"
+    second = "{agent: editor, input_mapping: {prompt: parent.input.t, draft: parent.input.t, tnoe: parent.input.t}}"
+    made = run(f"id: agf.sequential\nconfig: {{steps: [{first}, {second}]}}\n", {"t": "x"}, registry=registry)
+    assert made.output == "x, dry"
+    assert [(d.code, d.span and d.span.text) for d in made.warnings] == [("flow.unknown-field-given", "tnoe")]
+
+
+def test_a_required_field_under_a_misspelt_name_is_told_at_that_name() -> None:
+    def writer(size: int, topic: str) -> str:
+        return topic
+
+    registry = agf.Registry()
+    agf.agent(writer, registry=registry, where="loop")
+    step = "{agent: writer, input_mapping: {size: parent.input.n, topik: parent.input.t}}"
+    found = failure(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"t": "x", "n": 1}, registry=registry)
+    assert (found.code, found.diagnostic.span and found.diagnostic.span.text) == ("policy.missing-value", "topik")
+    assert found.diagnostic.hint == "did you mean topic where topik stands?"

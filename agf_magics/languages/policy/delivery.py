@@ -15,7 +15,7 @@ from ...flow.frame import Frame, Ref
 from ...flow.misfits import kinds, told
 from ...flow.schemas import JSON_TYPES, Misfit, judge
 from ...flow.values import Value, isolate
-from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ...text.diagnostics import DefinitionError, Diagnostic, StepError, meant
 from ...text.source import Span
 from .path import ABSENT, ELEMENT, Absent, Path, iteration_problem, parse_path
 
@@ -105,8 +105,10 @@ class Delivery:
     def _missing(self, field: _Field, frame: Frame) -> StepError:
         message = f"{field.name!r} is required by {self.who} and missing"
         if field.path is None:
-            hint = f"map it: {field.name}: PATH"
-            return StepError(Diagnostic("policy.missing-value", message, self._span(field), hint))
+            slip = next(iter(meant([field.name], self.paths)), None)
+            span = self.spans.get(slip or "", self._span(field))
+            hint = f"did you mean {field.name} where {slip} stands?" if slip else f"map it: {field.name}: PATH"
+            return StepError(Diagnostic("policy.missing-value", message, span, hint))
         absent = field.path.absent(frame).diagnostic
         return StepError(replace(absent, code="policy.missing-value", message=f"{message}: {absent.message}"))
 
