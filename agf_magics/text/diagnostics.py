@@ -113,9 +113,12 @@ def nearest(word: str, choices: list[str], alike: float) -> str | None:
 
 
 def _near(word: str, known: list[str]) -> str | None:
+    left = _left.get()
+    if left is not None and left[0] < len(known):
+        return None
     # A word in the wrong case is the likeliest slip and difflib does not see it.
     small = word.lower()
-    return next((name for name in known if name.lower() == small), None) or nearest(word, known, 0.6)
+    return min((name for name in known if name.lower() == small), default=None) or nearest(word, known, 0.6)
 
 
 def _printable(name: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 from ...flow.frame import Frame, Ref
@@ -90,7 +91,6 @@ class _Inside(NamedTuple):
 def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Template:
     """The template that ``text`` is; ``known``: the stores written so far. Whatever it holds, it is a template."""
     source, parts, warnings, end = text.text, list[str | _Hole](), list[Diagnostic](), 0
-    sure = {*names.roots, *names.hidden, *known}
     for found in _BRACES.finditer(source):
         path = _PATH.match(found[1])
         if path is None or path[2] in KEYWORDS:
@@ -98,12 +98,14 @@ def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Tem
         first = path[2]
         if path.end() == len(found[1]):
             inner = _Inside(text, found.start(1) + path.start(1), path[1])
-            hole = _Hole(r1.parse(inner, names), found[0], first in sure, (*(names.stores or ()), first))
+            sure = _is_known(first, names, known)
+            hole = _Hole(r1.parse(inner, names), found[0], sure, (*(names.stores or ()), first))
             parts += [source[end : found.start()], hole]
             end = found.end()
             if not hole.known:
-                warnings.append(_unknown(first, inner.locate(0, len(first)), sure))
-        elif first in sure or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
+                choices = chain(sorted(names.roots), sorted(names.hidden), known)
+                warnings.append(_unknown(first, inner.locate(0, len(first)), choices))
+        elif _is_known(first, names, known) or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())
             hint = "compute it in a transform and name its output here"
             message = f"{found[0]} stays as it is: braces hold a path, no expression"
@@ -112,8 +114,12 @@ def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Tem
     return Template(text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings))
 
 
-def _unknown(name: str, place: Span, known: Collection[str]) -> Diagnostic:
-    near = suggest(name, sorted(known))
+def _is_known(name: str, names: Names, stores: Collection[str]) -> bool:
+    return name in names.roots or name in names.hidden or name in stores
+
+
+def _unknown(name: str, place: Span, known: Iterable[str]) -> Diagnostic:
+    near = suggest(name, known)
     hint = f"{near or 'if the input has it,'} {'if the input has it, ' if near else ''}write {{ctx.{name}}}"
     message = f"{{{name}}} is replaced only if there is a store {name!r} when the step runs"
     return Diagnostic("pipeline.template-name", message, place, hint, "warning")
