@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import reduce
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..text.diagnostics import Diagnostic, suggest
@@ -29,16 +29,15 @@ _WORD = re.compile(r"[^\s.'\"]+")
 _OF_FIELD = {"string": "text", "number": "number", "list": "list", "object": "object"}
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What is known of a value."""
+class Shape(NamedTuple):
+    """What is known of a value. A NamedTuple: checking a definition makes thousands."""
 
     kinds: frozenset[str]
     values: tuple[Value, ...] | None = None
     """All it can be, when they are few."""
     of: Shape | None = None
     """A list's elements."""
-    fields: Mapping[str, Shape | None] = field(default_factory=dict)
+    fields: Mapping[str, Shape | None] = MappingProxyType({})
     """An object's."""
     closed: bool = False
     """Whether an object has no other fields."""

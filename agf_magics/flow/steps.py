@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Listed
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple
 
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source, Span
+from .data import data
 from .declared import Caps, Taken
 from .frame import Agenda, Args, Ended, Expr, Frame, Given, Join, Outcome, Ran, Target
 from .schemas import Schema
@@ -49,7 +50,7 @@ class Instead(NamedTuple):
     """Told of it, without secrets, before it counts; may refuse it (StepError)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Step:
     """What all steps have."""
 
@@ -66,7 +67,7 @@ class Step:
     whatever it stands in. A breached cap is never kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Invoke(Step):
     """Call what a name means: a tool, an agent, a flow, a model, a transform, a vendor's policy; or ask a person."""
 
@@ -113,21 +114,21 @@ class Invoke(Step):
     """Capabilities: the tools it may use at most; None: its invoker's. For a model: what it is offered of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Compute(Step):
     """Evaluate an expression."""
 
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Sequence(Step):
     """Run steps in order; each sees what the ones before it stored. Its value is the last one's."""
 
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Branches(Step):
     """Run named steps side by side, all at once, then ``collect`` over what `join` makes of their values."""
 
@@ -143,7 +144,7 @@ class Branches(Step):
     """Whether what `join` and ``collect`` leave is what the steps after it see; else nothing is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Each(Step):
     """Run ``body`` once per element, ``limit`` at once, then ``collect`` over what `join` makes of the values."""
 
@@ -168,7 +169,7 @@ class Each(Step):
     """Whether the arguments of all elements are built, and may fail, before the first call (``body`` is an Invoke)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Fold(Step):
     """Run ``body`` once per element, in order; what it stores and gives is seen by the next one. Its value is the
     last.
@@ -182,7 +183,7 @@ class Fold(Step):
     most: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Repeat(Step):
     """Run ``body`` until ``until`` is true, at most ``limit`` times; an iteration sees what the one before it left.
 
@@ -200,7 +201,7 @@ class Repeat(Step):
     """Whether it is one session of a model: counted as a spawn (decision A15)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Dag(Step):
     """Run steps by need: each when what it reads is there; an `Agenda` knows which."""
 
@@ -230,7 +231,7 @@ class Edge(NamedTuple):
     """The condition, as it is written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Walk(Step):
     """Run nodes along edges, in rounds: all ready nodes see one frame, then `join` makes the next one of their ends.
 
@@ -258,7 +259,7 @@ class Walk(Step):
     """Which keys of the state each node writes, as far as its text says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Choose(Step):
     """Run the case whose label ``pick`` gives."""
 
@@ -275,7 +276,7 @@ Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]
 """What an expression gives as far as its text tells; what can never work is added to the list."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@data
 class Flow:
     """A definition, ready to check, link, draw and run."""
 
