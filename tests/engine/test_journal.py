@@ -343,12 +343,12 @@ def test_a_run_goes_on_where_no_file_can_be_made(tmp_path: Path) -> None:
 
 
 FULL = """
-import json, resource, sys
+import json, os, resource, sys
 from dataclasses import replace
 import agf_magics as agf
 from agf_magics.settings import current
 
-current.settings = replace(current.settings, journal="runs.sqlite")
+current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 agf.tool(lambda number: [number] * 100, name="many", where="loop")
 agf.define('''pipeline: main
 steps:
@@ -443,12 +443,12 @@ def test_a_file_that_was_cut_short_is_told(part: float, tmp_path: Path) -> None:
 
 
 OTHER = """
-import sys
+import os, sys
 from dataclasses import replace
 import agf_magics as agf
 from agf_magics.settings import current
 
-current.settings = replace(current.settings, journal="runs.sqlite")
+current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 agf.tool(lambda number: number, name="same", where="loop")
 agf.define('''pipeline: main
 steps:
@@ -475,7 +475,7 @@ from dataclasses import replace
 import agf_magics as agf
 from agf_magics.settings import current
 
-current.settings = replace(current.settings, journal="runs.sqlite")
+current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 
 @agf.tool
 def hold() -> str:

@@ -177,7 +177,7 @@ from dataclasses import replace
 import agf_magics as agf
 from agf_magics.settings import current
 
-current.settings = replace(current.settings, journal="runs.sqlite")
+current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 started = 0
 
 @agf.tool(where="loop")
