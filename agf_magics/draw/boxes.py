@@ -28,7 +28,12 @@ POINTS_WORD = 10.0
 POINTS_NAME = 12.5
 CORNER = 92.0
 """Room for a state in the corner of a box, with or without one: the layout must not change while a run goes on."""
+LEADING = 15.0
 LONGEST = 230.0
+LINES = 3
+"""In how many lines a name stands that is longer; the tooltip has all of it."""
+WHOLE = 200
+"""Characters of a name that a picture knows of."""
 CONDITION = 52
 """Characters of a condition that are shown."""
 LABEL = 40
@@ -42,7 +47,7 @@ class Box:
     kicker: str
     """The small first line: the kind, and what part of its frame it is."""
     name: str
-    """The bold second line."""
+    """The bold second line, and the lines after it where it is long."""
     note: str = ""
     """A small third one: how a fan-out runs."""
     head: bool = False
@@ -53,20 +58,27 @@ class Box:
     step: Step | None = None
 
     @property
+    def lines(self) -> tuple[str, ...]:
+        """The name as it is drawn."""
+        return look.wrapped(self.name, POINTS_NAME, LONGEST, LINES) if self.name else ()
+
+    @property
     def width(self) -> float:
         if self.small:
             return round(look.width(self.kicker, POINTS_WORD) + 28)
         corner = CORNER if self.step is not None else 0.0
         lines = (
             look.width(self.kicker, POINTS_WORD) + corner,
-            look.width(self.name, POINTS_NAME, bold=True),
+            *(look.width(one, POINTS_NAME, bold=True) for one in self.lines),
             look.width(self.note, POINTS_WORD),
         )
         return round(max(72.0, *lines) + 24)
 
     @property
     def height(self) -> float:
-        return 26.0 if self.small else 60.0 if self.note and self.name else 44.0
+        if self.small:
+            return 26.0
+        return (60.0 if self.note and self.name else 44.0) + LEADING * max(0, len(self.lines) - 1)
 
     @property
     def stack(self) -> float:
@@ -121,7 +133,7 @@ def box(step: Step, many: bool, part: str = "", head: bool = False, note: str = 
     if name and step.label != name:
         part = line(step.label, 32)
     kicker = f"{look.kind(step.word).glyph} {line(step.word, 24)}{f' · {part}' if part else ''}"
-    name = look.fitted(line(name or step.label, 60), POINTS_NAME, LONGEST)
+    name = line(name or step.label, WHOLE)
     told = " · ".join(bit for bit in (how(step), note) if bit)
     return Box(id=step.id, word=step.word, kicker=kicker, name=name, note=told, head=head, many=many, step=step)
 

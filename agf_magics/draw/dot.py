@@ -82,7 +82,7 @@ def _part(part: Box | Frame, boxes: Places, frames: Places, shown: States, inden
 def _box(box: Box, shown: Corner | None) -> str:
     kind = look.kind(box.word)
     corner = f"   {shown.words}" if shown and not box.small else ""
-    lines = [text for text in (box.kicker + corner, box.name, box.note) if text]
+    lines = [text for text in (box.kicker + corner, *box.lines, box.note) if text]
     facts = [
         f"label={_quoted(*lines)}",
         f"tooltip={_quoted(line(box.id, 80))}",

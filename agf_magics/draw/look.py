@@ -7,6 +7,7 @@ never a colour alone.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import NamedTuple
 
@@ -106,6 +107,18 @@ def fitted(text: str, points: float, room: float) -> str:
     while text and width(text + "…", points, bold=True) > room:
         text = text[:-1]
     return text.rstrip() + "…"
+
+
+def wrapped(text: str, points: float, room: float, most: int) -> tuple[str, ...]:
+    """``text`` in bold in at most ``most`` lines, broken after a blank or a dot; what does not fit is shortened."""
+    lines = [""]
+    for piece in re.split(r"(?<=[ .])", text):
+        longer = lines[-1] + piece
+        if len(lines) == most or not lines[-1] or width(longer.rstrip(), points, bold=True) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(piece)
+    return tuple(fitted(one.rstrip(), points, room) for one in lines)
 
 
 def _advance(c: str) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from . import look
-from .boxes import HIDDEN, POINTS_NAME, POINTS_WORD, Arrow, Box, Frame, Scene
+from .boxes import HIDDEN, LEADING, POINTS_NAME, POINTS_WORD, Arrow, Box, Frame, Scene
 from .dot import States
 from .layout import Layout, Point, Route
 from .numbers import around
@@ -159,9 +159,11 @@ def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:
         yield f'<rect x="{x + back:.1f}" y="{y - back:.1f}" {shape} stroke="{kind.ink}" stroke-opacity="0.6"/>'
     yield f'<rect x="{x:.1f}" y="{y:.1f}" {shape} stroke="{ring}" stroke-width="{thick:g}"/>'
     yield _text(x + 12, y + 17, box.kicker, f'fill="{kind.ink}"')
-    yield _text(x + 12, y + 34, box.name, f'fill="{look.TEXT}" font-weight="bold" font-size="{POINTS_NAME:g}"')
+    for number, one in enumerate(box.lines):
+        bold = f'fill="{look.TEXT}" font-weight="bold" font-size="{POINTS_NAME:g}"'
+        yield _text(x + 12, y + 34 + LEADING * number, one, bold)
     if box.note:
-        yield _text(x + 12, y + (49 if box.name else 33), box.note, 'fill="#4a4a4a"')
+        yield _text(x + 12, y + (34 + LEADING * len(box.lines) if box.name else 33), box.note, 'fill="#4a4a4a"')
     if corner:
         weight = f'fill="{corner.look.ink}" font-weight="bold" text-anchor="end"'
         yield _text(x + box.width - 11, y + 17, corner.words, weight)

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from agf_magics.draw import layout as layouts
 from agf_magics.draw import look
-from agf_magics.draw.boxes import INPUT, Box, Frame, Scene
+from agf_magics.draw.boxes import INPUT, LEADING, LINES, LONGEST, POINTS_NAME, Box, Frame, Scene, box
 from agf_magics.draw.diagram import MOST_BOXES, Diagram
 from agf_magics.draw.dot import dot, scene_dot
 from agf_magics.draw.layout import HOW_TO, NoPicture, layout
 from agf_magics.draw.scene import scene
-from agf_magics.flow.steps import every
+from agf_magics.flow.steps import Invoke, Name, every
 from tests.draw.flows import DIGEST, REVIEW, failed, halfway, load, long, told
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -320,3 +320,14 @@ def test_the_outline_of_a_run_says_how_it_stands() -> None:
     assert lines[0].endswith("· running")
     assert lines[3].endswith("▶ running: 12 ok, 3 failed, 8 running of 1,000")
     assert lines[-1].endswith("· pending")
+
+
+def test_a_long_name_stands_in_lines_and_the_tooltip_has_all_of_it() -> None:
+    words = " ".join(f"†state.customers.by_region.number{number}" for number in range(4))
+    label = f"fetch → {words}"
+    drawn = box(Invoke(id="calls[0]", word="tool", label=label, kind="tool", name=Name("fetch"), args=None), many=False)  # type: ignore[arg-type]
+    assert (drawn.name, len(drawn.lines)) == (label, LINES)
+    assert label.replace(" ", "").startswith("".join(drawn.lines)[:-1].replace(" ", ""))
+    assert drawn.lines[-1].endswith("…")
+    assert all(look.width(one, POINTS_NAME, bold=True) <= LONGEST for one in drawn.lines)
+    assert drawn.height == 44 + (LINES - 1) * LEADING
