@@ -51,9 +51,11 @@ class Diagram:
     def outline(self) -> str:
         return outline(self._flow, self._progress)
 
-    def html(self) -> str:
-        """A figure that survives a saved and an untrusted notebook: the SVG in an <img>; without one the outline."""
-        return self._repr_mimebundle_()["text/html"]
+    def html(self, smallest: float = 0.0) -> str:
+        """A figure that survives a saved and an untrusted notebook: the SVG in an <img>; without one the outline.
+
+        It is as wide as its place at most, and ``smallest`` of its own width at least: there it is scrolled."""
+        return self._shown(smallest)["text/html"]
 
     def save(self, path: str | Path) -> Path:
         """As .svg, .dot or .txt; as .png or .pdf where graphviz itself is installed."""
@@ -77,20 +79,22 @@ class Diagram:
         return self.outline()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return self._shown(SMALLEST)
+
+    def _shown(self, smallest: float) -> dict[str, str]:
         try:
             picture, width = self._painted()
         except NoPicture as why:
             said = self.outline()
             page = f"<pre>{html(said)}</pre><p><em>{html(why.diagnostic.message)}</em></p>"
             return {"text/html": page, "text/plain": f"{said}\n({why.diagnostic.message})"}
-        figure = _figure(picture, described(self._scene), width)
+        figure = _figure(picture, described(self._scene), smallest * width)
         return {"text/html": figure, "image/svg+xml": picture, "text/plain": self.outline()}
 
 
-def _figure(picture: str, told: str, width: float) -> str:
-    """As wide as the page at most, but never so small that it cannot be read: then it is scrolled."""
+def _figure(picture: str, told: str, least: float) -> str:
     data = base64.b64encode(picture.encode()).decode()
-    style = f"max-width:100%;min-width:{SMALLEST * width:.0f}px;height:auto"
+    style = f"max-width:100%;min-width:{least:.0f}px;height:auto"
     return (
         f'<figure style="margin:0;overflow:auto"><img alt="{html(told)}" style="{style}" '
         f'src="data:image/svg+xml;base64,{data}"></figure>'

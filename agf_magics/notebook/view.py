@@ -12,7 +12,7 @@ import time
 from collections import deque
 from typing import Any, ClassVar, Protocol
 
-from ..draw.diagram import Diagram
+from ..draw.diagram import SMALLEST, Diagram
 from ..draw.page import (
     failures_html,
     failures_text,
@@ -105,7 +105,7 @@ class Page:
         if self._flow is None:
             return ""
         self._diagram = self._diagram or Diagram(self._flow, run.progress)
-        return self._diagram.html()
+        return self._diagram.html(SMALLEST)
 
 
 class Widget(Page):
