@@ -46,7 +46,8 @@ class Scope(NamedTuple):
         around = {name: _HAND_ON.format(name=name) for name in ("item", "acc") if name in self.names.roots}
         told = {**unseen, **around, **self.names.hidden}
         hidden = {name: hint for name, hint in told.items() if name not in roots}
-        return Scope(Names(roots, STORES, hidden), self.stores | stores)
+        # A union would be a copy of them all, for each nested step.
+        return Scope(Names(roots, STORES, hidden), self.stores if stores <= self.stores else self.stores | stores)
 
     def path(self, name: str) -> tuple[str, ...]:
         """Where a bare name's value is."""
