@@ -234,6 +234,7 @@ CURES = {
     "journal.unwritable": "%config AgfMagics.journal says where runs are kept; None: nowhere",
     "journal.damaged": "move it away: the next run begins a new one",
     "journal.newer": "update agf-magics, or move the file away",
+    "journal.older": "move it away, or read it with that version: the next run begins a new one",
 }
 
 

@@ -16,12 +16,13 @@ from .by_need import by_need
 from .calls import waiting
 from .host import Host
 from .in_order import choose, compute, fold, repeat, sequence
-from .invoke import in_time, invoke, metered
+from .invoke import invoke
 from .journal import Journal
 from .limits import Budget, Limits, granted, inside
 from .linked import Linked
 from .perform import Performer, Scope, Shape, Unanswered, clock
 from .side_by_side import branches, each
+from .subflows import in_time, metered
 
 SHAPES: Mapping[type[Step], Shape] = {
     Invoke: invoke,

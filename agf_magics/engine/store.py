@@ -20,8 +20,8 @@ from .owners import Owner, alive
 from .troubles import Trouble, troubles
 from .writer import BUSY, Writer
 
-FORMAT = 1
-"""Grows when a file of an older version cannot be read any more."""
+FORMAT = 2
+"""Grows when a file of an older version cannot be read any more. 2: a line has one number, its digest is bytes."""
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -165,6 +165,8 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > FORMAT:
         raise Trouble("journal.newer", f"{path} was written by a newer version of agf-magics")
+    if 0 < found < FORMAT:
+        raise Trouble("journal.older", f"{path} was written by an older version of agf-magics")
 
 
 atexit.register(Store.close_all)

@@ -1,0 +1,91 @@
+"""Calls of an agent that is a function: its input copied, its tools those it was granted, its reply held to a
+schema."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..flow.frame import Frame
+from ..flow.schemas import Schema, json_schema
+from ..flow.steps import Invoke
+from ..flow.values import Value, isolate
+from ..registry import Agent, Tool, reply
+from ..text.diagnostics import StepError
+from . import dry
+from .asking import permitted
+from .calls import Waits, arrived
+from .handed import copied
+from .limits import Grant
+from .linked import Linked, schema_of
+from .outside import outside, placed
+from .perform import Index, Performer, Scope, more
+
+
+def call_agent(
+    run: Performer, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index
+) -> Value | Waits[Value]:
+    if step.spawns:
+        run.budget.spawn(step.span)
+    for meter in scope.meters:
+        meter.open(scope.calls + 1)
+    given: dict[str, Value] = step.args.build(frame, schema_of(step, scope.linked))
+    if "input" in given:  # the rest is text
+        given = {**given, "input": copied(given["input"], step, "the agent")}
+    if run.dry:
+        return dry.result(step, agent, scope.linked)
+    if step.permit is not None:
+        return Waits(_agent_if_permitted(run, step, agent, given, frame, scope, index))
+    return _agent_called(run, step, agent, given, scope, index)
+
+
+async def _agent_if_permitted(
+    run: Performer, step: Invoke, agent: Agent, given: dict[str, Value], frame: Frame, scope: Scope, index: Index
+) -> Value:
+    await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries)
+    return await arrived(_agent_called(run, step, agent, given, scope, index))
+
+
+def _agent_called(
+    run: Performer, step: Invoke, agent: Agent, given: dict[str, Value], scope: Scope, index: Index
+) -> Value | Waits[Value]:
+    linked = scope.linked
+    schema = linked.schemas[step.gives.text] if step.gives else None
+    named = [name.text for name in step.tools] if step.tools is not None else None
+    grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
+    wanted = json_schema(schema, linked.schemas) if schema else None
+    kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
+    tools = _offered(linked, grant) if "tools" in agent.takes.parameters else None
+    try:
+        arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
+        value = outside(run, agent, "agent", step, arguments, scope, grant, index)
+        if type(value) is Waits:
+            return Waits(_answering(value.rest, step, schema, linked, kept))
+        value = reply(value, schema, linked.schemas)
+    except StepError as error:
+        found = placed(error, step, ())
+        raise found from found.__cause__  # it may be the very same, and its cause is what user code raised
+    return more((value, kept, None)) if step.keeps else value
+
+
+async def _answering(rest: Awaitable[Value], step: Invoke, schema: Schema | None, linked: Linked, kept: Value) -> Value:
+    try:
+        value = reply(await rest, schema, linked.schemas)
+    except StepError as error:
+        found = placed(error, step, ())
+        raise found from found.__cause__
+    return more((value, kept, None)) if step.keeps else value
+
+
+def _offered(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
+    """The tools an agent function may use, each checking its arguments as a step's call would."""
+
+    def offer(tool: Tool) -> Callable[..., Any]:
+        def call(**given: Value) -> Any:
+            return tool.function(**tool.check(isolate(given)))
+
+        call.__name__ = call.__qualname__ = tool.name
+        call.__doc__ = tool.description
+        return call
+
+    return {name: offer(tool) for name, tool in linked.tools.items() if grant.allows(name)}

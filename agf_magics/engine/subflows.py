@@ -1,0 +1,107 @@
+"""Calls of another flow: within its own limits, under a grant that only ever narrows, its steps
+under the call's moment."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Awaitable
+
+from ..flow.frame import Ended, Frame, Given
+from ..flow.steps import Flow, Invoke, Repeat
+from ..flow.values import Value
+from ..text.diagnostics import Diagnostic, StepError
+from . import dry
+from . import events as ev
+from .asking import permitted
+from .handed import must_conform
+from .limits import LimitReached, Meter
+from .linked import Linked
+from .loop import later
+from .perform import Index, More, Performer, Scope, clock
+
+
+async def call_flow(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
+    pipe = step.pipe.evaluate(frame) if step.pipe is not None else None
+    # An agent step whose identity is a flow is counted and limited as one that an agent answers.
+    given = step.args.build(frame, linked.flow.accepts if step.wants else None)
+    if step.kind == "agent":
+        if step.spawns and not _is_session(linked.flow):
+            run.budget.spawn(step.span)
+        given = given if linked.agent is not None else given.get("input", given)
+    for meter in scope.meters:
+        meter.open(scope.calls + 1)
+    at = (*scope.before, step.id, *index)
+    if step.permit is not None:
+        instead = await permitted(run, step, frame, given, at, scope.tries)
+        if instead is not None and step.instead is not None:
+            if step.instead.result in instead:
+                return instead[step.instead.result]
+            given = {**given, **instead}
+    named = [name.text for name in step.tools] if step.tools is not None else None
+    meters = (*scope.meters, *metered(linked.flow, scope.calls + 1))
+    grant = scope.grant.narrow(named)
+    if linked.agent is not None:  # the identity is the agent's; it only ever narrows (decision A12)
+        grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
+    # What nobody waits for never runs on the thread that waits for the run: by then that one may be gone.
+    beside = scope.beside or not step.awaited
+    inner = scope._replace(linked=linked, before=at, grant=grant, calls=scope.calls + 1, meters=meters, beside=beside)
+    if not step.awaited and not run.dry:
+        later(_forgotten_flow(run, step, inner, Given(given, pipe)))
+        return None
+    value = (await _within(step, in_time(linked.flow, run.flow(inner, Given(given, pipe))))).output
+    if run.dry:
+        value = dry.readable(value, step, scope.linked)
+    if step.gives is not None:
+        must_conform(value, step, scope.linked)
+    if not step.keeps:
+        return value
+    return More(value, given if linked.agent is None else given.get("input"))
+
+
+async def _within(step: Invoke, work: Awaitable[Ended]) -> Ended:
+    """Do ``work`` within the seconds that the step allows."""
+    if step.timeout is None:
+        return await work
+    try:
+        async with asyncio.timeout(step.timeout) as deadline:
+            return await work
+    except TimeoutError:
+        assert deadline.expired(), "what user code raises is no bare TimeoutError here"
+    message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
+    raise StepError(Diagnostic("step.timeout", message, step.name.span or step.span, "its step says so"))
+
+
+def metered(flow: Flow, calls: int) -> tuple[Meter, ...]:
+    """What counts for a definition that caps itself."""
+    return () if flow.caps is None else (Meter(flow.name, flow.caps, calls),)
+
+
+async def in_time(flow: Flow, work: Awaitable[Ended]) -> Ended:
+    """Do ``work`` within the seconds that the definition itself allows."""
+    if flow.caps is None or flow.caps.seconds is None:
+        return await work
+    try:
+        async with asyncio.timeout(flow.caps.seconds) as deadline:
+            return await work
+    except TimeoutError:
+        assert deadline.expired(), "what user code raises is no bare TimeoutError here"
+    message = f"{flow.name!r} took longer than the {flow.caps.seconds:g} s it may take"
+    raise LimitReached(Diagnostic("limit.duration", message, flow.caps.span, "its own definition says so"))
+
+
+def _is_session(flow: Flow) -> bool:
+    """Whether running it opens a session of a model, which counts as one by itself."""
+    return any(isinstance(step, Repeat) and step.session for step in flow.body.steps)
+
+
+async def _forgotten_flow(run: Performer, step: Invoke, scope: Scope, given: Given) -> None:
+    """A flow that nobody waits for: of its steps nothing is told or kept, for the run may be over before them."""
+    error: StepError | None = None
+    unheard = copy.copy(run)
+    unheard.emit, unheard.journal = lambda event: None, None
+    try:
+        await _within(step, in_time(scope.linked.flow, unheard.flow(scope, given)))
+    except StepError as failure:
+        error = failure
+    run.emit(ev.FiredEnded(scope.before, clock(), error))
