@@ -23,7 +23,7 @@ from .flow.steps import Flow
 from .flow.values import Value
 from .kept import refused, unusable
 from .resumed import load_text
-from .summary import fill
+from .summary import fill, used
 from .text.diagnostics import Diagnostic, StepError
 from .trace import Calls, Comparison, Trace, traced
 from .work_order import Order, read
@@ -127,14 +127,7 @@ class PastRun:
     @cached_property
     def usage(self) -> Usage:
         """What it asked of models: what was taken over from another run is not counted."""
-        taken, found = set[tuple[Any, str]](), list[Any]()
-        for record in self.records():
-            if record.what == "taken":
-                taken.add((record.at, record.tries))
-            elif record.what == "finished" and record.kind == "model" and (record.at, record.tries) not in taken:
-                reply = record.value_shown
-                found.append(reply.get("usage", {}) if isinstance(reply, dict) else {})
-        return Usage(len(found), sum(u.get("input", 0) for u in found), sum(u.get("output", 0) for u in found))
+        return used(self.records())
 
     @property
     def steps(self) -> Mapping[str, Row]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from .engine.pickles import preview
-from .engine.progress import Progress, Row
+from .engine.progress import Progress, Row, Usage
+from .engine.records import Record
 from .text.diagnostics import AgfError, Diagnostic, StepError
 
 COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier")
@@ -43,3 +45,15 @@ def _row(row: Row) -> list[Any]:
         preview(row.value, 3, [40]),
         list(told) if told is not None else None,
     ]
+
+
+def used(records: Iterable[Record]) -> Usage:
+    """What a run asked of models, by its journal: what was taken over from another run is not counted."""
+    taken, found = set[tuple[Any, str]](), list[Any]()
+    for record in records:
+        if record.what == "taken":
+            taken.add((record.at, record.tries))
+        elif record.what == "finished" and record.kind == "model" and (record.at, record.tries) not in taken:
+            reply = record.value_shown
+            found.append(reply.get("usage", {}) if isinstance(reply, dict) else {})
+    return Usage(len(found), sum(u.get("input", 0) for u in found), sum(u.get("output", 0) for u in found))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..text.source import Span
+from .frame import Expr, Frame
+from .values import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +36,30 @@ class Taken(NamedTuple):
     """One inside the other, each with its place; ``[]`` stands for every element of a list."""
     into: tuple[str, str] | None = None
     """The id of the call that is given it and the field it goes to."""
+
+
+class Instead(NamedTuple):
+    """How a language takes what a person puts in the place of a call: other arguments, or its result."""
+
+    result: str
+    """The key under which a result is given; all others are arguments."""
+    take: Callable[[Frame, Mapping[str, Value]], None]
+    """Told of it, without secrets, before it counts; may refuse it (StepError)."""
+
+
+START, END = "START", "END"
+"""Where a walk begins and ends: names that no node has."""
+
+
+class Edge(NamedTuple):
+    """A way from one node of a `Walk` to another."""
+
+    source: str
+    target: str
+    when: Expr | None = None
+    """None: it is always taken."""
+    otherwise: bool = False
+    """Taken when none of the source's conditions is true."""
+    span: Span | None = None
+    label: str = ""
+    """The condition, as it is written."""

@@ -16,7 +16,10 @@ from typing import Any, Literal, NamedTuple
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source, Span
 from .data import data
-from .declared import Caps, Taken
+from .declared import END as END
+from .declared import START as START
+from .declared import Caps, Instead, Taken
+from .declared import Edge as Edge
 from .frame import Agenda, Args, Ended, Expr, Frame, Given, Join, Outcome, Ran, Target
 from .schemas import Schema
 from .shapes import Look, Shape
@@ -39,15 +42,6 @@ class Name(NamedTuple):
 
     def __str__(self) -> str:
         return self.text
-
-
-class Instead(NamedTuple):
-    """How a language takes what a person puts in the place of a call: other arguments, or its result."""
-
-    result: str
-    """The key under which a result is given; all others are arguments."""
-    take: Callable[[Frame, Mapping[str, Value]], None]
-    """Told of it, without secrets, before it counts; may refuse it (StepError)."""
 
 
 @data
@@ -211,24 +205,6 @@ class Dag(Step):
     """What flows, as the text tells it: the id that writes, the id that reads, the name. What is drawn."""
     written: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """Where each step's result goes, by the step's id."""
-
-
-START, END = "START", "END"
-"""Where a walk begins and ends: names that no node has."""
-
-
-class Edge(NamedTuple):
-    """A way from one node of a `Walk` to another."""
-
-    source: str
-    target: str
-    when: Expr | None = None
-    """None: it is always taken."""
-    otherwise: bool = False
-    """Taken when none of the source's conditions is true."""
-    span: Span | None = None
-    label: str = ""
-    """The condition, as it is written."""
 
 
 @data

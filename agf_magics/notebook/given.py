@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
+from .. import kept_runs
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from ..text.source import Source
 from ..text.yamlnodes import Items, Scalar, documents, plain
 from .options import Said, Word, wrong
+
+T = TypeVar("T")
 
 MOST_FILES = 1_000
 """Files of a folder that are looked through for one of nearly that name."""
@@ -153,3 +157,20 @@ def _file(word: Word) -> Any:
     nodes = documents(Source(str(path), text), problems)
     problems.refuse()
     return plain(nodes[0]) if nodes else None
+
+
+def reused(said: Said) -> bool | str:
+    """Whose results are taken over: those of the run that is named, True for the last one."""
+    word = said.word("--reuse")
+    if word is None or word.text == "--reuse":
+        return word is not None
+    return at(word, lambda: kept_runs.named(word.text))
+
+
+def at(word: Word, made: Callable[[], T]) -> T:
+    """What ``made`` gives; what it refuses is said of this word."""
+    try:
+        return made()
+    except DefinitionError as error:
+        first, *others = error.diagnostics
+    raise DefinitionError(replace(first, span=first.span or word.span), *others)

@@ -16,8 +16,8 @@ from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic
 from . import commands, view, watching
 from .beside import Beside
-from .given import inputs, misread, new_name, number, value
-from .magics import at, takes
+from .given import at, inputs, misread, new_name, number, value
+from .magics import takes
 from .options import Said, Word
 from .output import Bundle
 from .rendering import told

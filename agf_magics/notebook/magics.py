@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 
-from .. import kept_runs, launch, settings
+from .. import launch, settings
 from ..define import Defined, before_a_run, register
 from ..draw.diagram import Diagram
 from ..draw.layout import NoPicture
@@ -28,13 +28,12 @@ from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
 from ..text.source import Source
 from . import commands, registered, view, watching
 from .config import AgfMagics
-from .given import inputs, misread, near_file, new_name, seconds
+from .given import inputs, misread, near_file, new_name, reused, seconds
 from .options import Command, Said, Word, read
 from .output import show
 from .rendering import told
 
 Magic = Callable[..., Any]
-T = TypeVar("T")
 
 
 def takes(command: Command) -> Callable[[Magic], Magic]:
@@ -329,29 +328,12 @@ class PipelineMagics(Magics):
         return cell
 
 
-def reused(said: Said) -> bool | str:
-    """Whose results are taken over: those of the run that is named, True for the last one."""
-    word = said.word("--reuse")
-    if word is None or word.text == "--reuse":
-        return word is not None
-    return at(word, lambda: kept_runs.named(word.text))
-
-
 def _summary(defined: Defined) -> str:
     """``pipeline review: 3 steps``, ``schemas Review, Verdict``."""
     flow = defined.flow
     if flow is None:
         return f"schema{'s' * (len(defined.schemas) != 1)} {', '.join(line(name, 60) for name in defined.schemas)}"
     return f"{flow.language} {line(flow.name, 80)}: {size(flow)}"
-
-
-def at(word: Word, made: Callable[[], T]) -> T:
-    """What ``made`` gives; what it refuses is said of this word."""
-    try:
-        return made()
-    except DefinitionError as error:
-        first, *others = error.diagnostics
-    raise DefinitionError(replace(first, span=first.span or word.span), *others)
 
 
 def wrong(what: str, message: str, word: Word, hint: str | None = None) -> DefinitionError:

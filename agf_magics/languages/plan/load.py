@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...flow.declared import Instead
 from ...flow.frame import Ended, Frame, Given
-from ...flow.steps import Compute, Dag, Definition, Flow, Instead, Invoke, Name, Sequence, Step
+from ...flow.steps import Compute, Dag, Definition, Flow, Invoke, Name, Sequence, Step
 from ...flow.values import TooDeep, Value, isolate
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError
 from ...text.source import Source
