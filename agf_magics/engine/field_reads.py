@@ -11,6 +11,7 @@ from typing import Any
 
 from ..flow.schema_fields import lacking
 from ..flow.steps import Flow, Invoke, every
+from ..registry import Tool
 from ..text.diagnostics import Diagnostic, suggest
 
 
@@ -32,7 +33,7 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             continue
         callee = callees.get(step.id)
         takes = getattr(getattr(callee, "flow", callee), "accepts", None)
-        if takes is None or takes.get("additionalProperties"):
+        if takes is None or takes.get("additionalProperties") or isinstance(callee, Tool):  # a tool refuses it
             continue
         for name, span in step.args.names or ():
             found = lacking(takes, [name])
