@@ -11,7 +11,7 @@ from .engine.records import Record
 from .text.diagnostics import AgfError, Diagnostic, StepError
 
 COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier")
-OTHERS = ("excused", "fatal", "width", "why", "when", "ended")
+OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
 
 
 def summary(progress: Progress) -> list[Any]:

@@ -107,8 +107,8 @@ def times(row: Row) -> str:
         if row.times <= 1:
             return f"{row.retried:,} retried" if row.retried else ""
     lost = row.failed - row.retried
-    parts = [(row.finished, "ok"), (lost, "failed"), (row.running, "running"), (row.retried, "retried"),
-             (row.cancelled, "cancelled"), (row.skipped, "skipped")]  # fmt: skip
+    parts = [(row.finished, "ok"), (lost, "waiting" if row.asks else "failed"), (row.running, "running"),
+             (row.retried, "retried"), (row.cancelled, "cancelled"), (row.skipped, "skipped")]  # fmt: skip
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
 
 

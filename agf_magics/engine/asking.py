@@ -13,7 +13,7 @@ from . import events as ev
 from .events import Question
 from .host import Nobody
 from .outside import failure
-from .perform import Performer, Unanswered, clock
+from .perform import Performer, clock
 from .records import value_of
 
 ASKED = 3
@@ -46,7 +46,7 @@ async def permitted(
     for _ in range(ASKED):
         try:
             said = await answer(run, step, question, at, tries, hides=tool.secret if tool is not None else ())
-        except Unanswered:
+        except ev.Unanswered:
             raise wrong or _denied(step, "nobody is there to approve it", text) from None
         if said is True:
             return None
@@ -125,5 +125,5 @@ async def answer(
     if isinstance(said_, Nobody):
         hint = "take it up with an answer: %resume RUN --answer …"
         found = Diagnostic("run.waiting", f"an answer is needed: {question.text}", step.name.span or step.span, hint)
-        raise Unanswered(found)
+        raise ev.Unanswered(found)
     raise failure(None, "question", step, {}, said_)

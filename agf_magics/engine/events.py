@@ -31,6 +31,10 @@ class Question(NamedTuple):
     """The key of a result among them."""
 
 
+class Unanswered(StepError):
+    """A question that nobody is there to answer: the run ends as ``waiting`` and is taken up with an answer (A18)."""
+
+
 At = tuple[str | int, ...]
 """A moment of a run: for every flow that is open, the step's id and then the indices of the elements, iterations and
 branches around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the for_each that opens the flow ``steps[1]``

@@ -201,8 +201,4 @@ def _left(step: Step, frame: Frame, value: Value) -> Left:
 
 def swallowed(error: BaseException) -> bool:
     """Whether ``on_error`` and ``rescue`` may keep it: a step's failure, but no breached cap and no open question."""
-    return isinstance(error, StepError) and not isinstance(error, (LimitReached, Unanswered))
-
-
-class Unanswered(StepError):
-    """A question that nobody is there to answer: the run ends as ``waiting`` and is taken up with an answer (A18)."""
+    return isinstance(error, StepError) and not isinstance(error, (LimitReached, ev.Unanswered))

@@ -111,6 +111,7 @@ def _failed(p: Progress, e: ev.StepFailed) -> None:
     row.failed += 1
     row.ended = e.when
     row.error = e.error
+    row.asks = isinstance(e.error, ev.Unanswered)
 
 
 def _cancelled(p: Progress, e: ev.StepCancelled) -> None:

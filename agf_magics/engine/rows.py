@@ -34,7 +34,7 @@ class Row:
     """One step of the tree: how often it started and how that ended."""
 
     __slots__ = (
-        "again", "by_need", "cancelled", "depth", "dropped", "earlier", "elements", "ended", "error", "excused",
+        "again", "asks", "by_need", "cancelled", "depth", "dropped", "earlier", "elements", "ended", "error", "excused",
         "failed", "fatal", "finished", "key", "left", "many", "rescues", "retried", "skipped", "started", "step",
         "value", "when", "why", "width", "within",
     )  # fmt: skip
@@ -63,6 +63,8 @@ class Row:
         self.within: tuple[Row, ...] | None = None
         self.fatal = False
         """Whether the run ended by its failure."""
+        self.asks = False
+        """Whether the run waits for an answer that it, or a step in it, needs."""
         self.width: int | None = None
         """How many elements its fan-out announced, summed over every time it ran; None before."""
         self.value: Value = None
@@ -92,14 +94,16 @@ class Row:
 
     @property
     def state(self) -> str:
-        """pending, running, ok, failed, kept, cancelled, skipped, left. A step whose failed attempts were retried or
-        dropped is what it came to in the end."""
+        """pending, running, ok, failed, kept, cancelled, skipped, left, waiting. A step whose failed attempts were
+        retried or dropped is what it came to in the end."""
         if self.running:
             return "running"
         if self.left:
             return "left"
         if self.cancelled:
             return "cancelled"
+        if self.asks:
+            return "waiting"
         if self.fatal or (self.failed > self.retried + self.dropped and not self.excused):
             return "kept" if self.rescues and not self.fatal else "failed"
         if self.started:

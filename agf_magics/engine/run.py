@@ -20,7 +20,7 @@ from .invoke import invoke
 from .journal import Journal
 from .limits import Budget, Limits, granted, inside
 from .linked import Linked
-from .perform import Performer, Scope, Shape, Unanswered, clock
+from .perform import Performer, Scope, Shape, clock
 from .side_by_side import branches, each
 from .subflows import in_time, metered
 
@@ -93,7 +93,7 @@ async def run(
         kept = _kept(performer, linked)
         if isinstance(failure, StepError) and failure.partial is None:
             failure.partial = kept
-        _end(performer, "waiting" if isinstance(failure, Unanswered) else "error", None, kept, failure)
+        _end(performer, "waiting" if isinstance(failure, ev.Unanswered) else "error", None, kept, failure)
         raise failure
     for note in ended.notes:
         emit(ev.Warned(clock(), note))

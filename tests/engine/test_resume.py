@@ -354,6 +354,9 @@ def test_a_question_is_asked_once_and_a_waiting_run_is_taken_up_with_its_answer(
         waiting = agf.run("main", registry=registry, ask=answer, raises=False)
         assert (waiting.status, asked) == ("waiting", ["Your name?", "And now?"])
         assert agf.runs().waiting[0].run_id == waiting.run_id
+        for seen in (waiting, agf.runs(waiting.run_id)):
+            states = [row.state for row in seen.progress.rows.values()]
+            assert (states.count("waiting"), states.count("failed")) == (1, 0)
         run = resume(waiting.run_id, registry=registry, answer="fine")
     assert (run.status, run.output["name"], run.output["end"]) == ("ok", "Ada", "fine")
     assert calls == [("note", "Ada")]

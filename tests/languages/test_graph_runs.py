@@ -315,7 +315,7 @@ def test_a_question_that_nobody_answers_leaves_the_run_waiting() -> None:
     registry = agf.Registry()
     text = one("{type: interrupt, message: 'Publish {state.n}?', resume_key: said}")
     run = graph(text, registry, {"n": 3}, raises=False)
-    assert run.status == "waiting"
+    assert (run.status, {row.state for row in run.progress.rows.values()}) == ("waiting", {"waiting"})
     said = graph(text, registry, {"n": 3}, ask=lambda question: f"to {question.text}: yes")
     assert said.output == {"n": 3, "interrupt_message": "Publish 3?", "said": "to Publish 3?: yes"}
 
