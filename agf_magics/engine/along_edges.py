@@ -133,4 +133,5 @@ def _taken(edges: Sequence[Edge], frame: Frame) -> Sequence[Edge]:
 
 def _forks(edges: Iterable[Edge]) -> bool:
     """Whether several may be taken at once."""
-    return any(edge.when is None and not edge.otherwise for edge in edges)
+    plain = [edge for edge in edges if edge.when is None]
+    return len(plain) > 1 or any(not edge.otherwise for edge in plain)

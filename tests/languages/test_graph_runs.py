@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,24 @@ def test_python_files_are_imported_only_where_that_is_switched_on(
     module = text.replace("path: tools.py, function: double", "module: statistics, function: mean")
     node = "{type: tool, tool: d, variables: {data: '{state.n}'}, state_key: n}"
     assert graph(module.replace("{type: python, tool: d}", node), agf.Registry(), {"n": [1, 3]}).output == {"n": 2}
+
+
+def test_plain_functions_behind_an_else_with_two_targets_run_side_by_side() -> None:
+    both = threading.Barrier(2)
+    registry = agf.Registry()
+    agf.tool(lambda state: both.wait(60) and None, name="meet", registry=registry)
+    text = """
+    state: {n: int}
+    nodes:
+      a: {type: passthrough, output: {n: 1}}
+      b: {type: python, tool: meet}
+      c: {type: python, tool: meet}
+    edges:
+    - {from: START, to: a}
+    - {from: a, to: END, condition: n > 1}
+    - {from: a, to: [b, c], condition: else}
+    """
+    assert agf.run(agf.load(text, "graph", registry=registry), {}, registry=registry).status == "ok"
 
 
 def test_a_registered_tool_goes_before_the_file_that_a_graph_names() -> None:
