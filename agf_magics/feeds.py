@@ -60,6 +60,7 @@ def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 def _fed(flows: Sequence[Linked]) -> Fed:
     found = {id(each): set(_secret_paths(each)) for each in flows}
     links = [(each, link) for each in flows for step in every(each.flow.body) for link in _links(step, each)]
+    links.reverse()  # who reads stands behind who writes, and it is followed back
     grows = True
     while grows:
         grows = False

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.link import link
+from agf_magics.feeds import hidden_by
+from tests.counting import work
 from tests.engine import kept
 
 SECRET = "hunter2-of-the-orchard"
@@ -52,3 +55,16 @@ def test_what_feeds_a_secret_argument_is_not_written_down(way: str, tmp_path: Pa
         disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
     assert b"pears and figs" in disk
     assert SECRET.encode() not in disk
+
+
+def test_a_long_way_to_a_secret_argument_is_followed_in_steps_of_its_length() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
+
+    def cost(length: int) -> int:
+        ways = "".join(f"- transform: {{value: ctx.s{i}, output: s{i + 1}}}\n" for i in range(length))
+        text = f"pipeline: long\nsteps:\n{ways}- tool: {{name: fetch, args: {{token: !expr ctx.s{length}}}}}\n"
+        linked, _ = link(agf.load(text, registry=registry), registry)
+        return work(lambda: hidden_by(linked))
+
+    assert cost(400) < 12 * cost(40)
