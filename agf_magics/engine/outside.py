@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable
-from contextvars import Token
 from typing import Any, Protocol
 
 from ..flow.steps import Invoke
@@ -60,14 +59,13 @@ def outside(
     if callee.timeout is not None or step.timeout is not None:
         seconds = min(limit for limit in (callee.timeout, step.timeout, most) if limit is not None)
     narrower = granted.set(grant) if grant is not granted.get() else None
-    result: Result | Waits[Result] | None = None
     try:
         result = run.host.begin(place, callee.function, given, seconds)
     finally:
-        if narrower is not None and type(result) is not Waits:
+        if narrower is not None:  # before the rest is awaited others may be begun
             granted.reset(narrower)
     if type(result) is Waits:
-        return Waits(_come_back(result.rest, narrower, callee, what, step, given, most))
+        return Waits(_come_back(result.rest, grant, callee, what, step, given, most))
     ok, value = result
     if not ok:
         raise failure(callee, what, step, given, value, most)
@@ -111,13 +109,14 @@ async def _kept(
 
 async def _come_back(
     rest: Awaitable[Result],
-    narrower: Token[Grant] | None,
+    grant: Grant,
     callee: Outer,
     what: str,
     step: Invoke,
     given: dict[str, Value],
     most: float | None,
 ) -> Value:
+    narrower = granted.set(grant) if grant is not granted.get() else None
     try:
         ok, value = await rest
     finally:

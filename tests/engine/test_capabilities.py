@@ -4,6 +4,7 @@ never a launch; through everything a step opens, whoever launched it and however
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -173,6 +174,25 @@ def test_nor_do_siblings() -> None:
     steps = [{"parallel": {"branches": branches, "collect": {"transform": {"value": "pipe"}}}}]
     run = agf.run(json.dumps({"pipeline": "p", "steps": steps}), registry=house.registry)
     assert run.output == {"x": "user a", "y": "user b", "z": "user ac"}
+
+
+def test_nor_does_a_call_that_waits_narrow_who_is_asked_meanwhile() -> None:
+    house, who = House(), []
+
+    @agf.tool(registry=house.registry)
+    async def slow() -> None:
+        await asyncio.sleep(0.01)
+
+    def ask(question: Any) -> bool:
+        run = agf.run("pipeline: q\nsteps:\n- agent: {prompt: x}\n", registry=house.registry)
+        who.append(run.output)
+        return True
+
+    calls = "- {_tool: slow, _outputPath: †state.x}\n- {_tool: b, _outputPath: †state.y}\n"
+    agf.define(f"name: asks\nconfirm: [b]\ncalls:\n{calls}", registry=house.registry)
+    step = "- agent: {prompt: x, identity: asks, capabilities: {tools: [b, slow]}}"
+    agf.run(f"pipeline: p\nsteps:\n{step}\n", registry=house.registry, ask=ask)
+    assert (who, house.used) == (["user abcslow"], ["b"])
 
 
 def test_an_agent_that_starts_a_run_is_its_invoker() -> None:
