@@ -188,8 +188,9 @@ class Writer:
         except sqlite3.Error as error:
             trouble = trouble_of(self._path, error)
         batch = [self._wishes.popleft() for _ in range(len(self._wishes))]
+        begun = trouble is None
         trouble = trouble or self._written(batch)
-        if trouble is None or len(batch) == 1:
+        if trouble is None or len(batch) == 1 or not begun:
             _tell(batch, trouble, loop)
         else:  # one of them may be at fault: a value of more than a gigabyte
             for wish in batch:

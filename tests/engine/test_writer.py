@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine import writer
 from agf_magics.engine.store import ADD, Store
 from agf_magics.engine.troubles import Trouble
 from agf_magics.engine.writer import LOG, SLOW
@@ -120,6 +121,35 @@ def test_a_loop_goes_on_while_another_process_holds_the_file(tmp_path: Path) -> 
         run = agf.run(agf.load(text, registry=registry), registry=registry)
         assert (run.output, run.warnings, len(turns)) == ({"b": "seen", "c": "done"}, (), 500)
         assert [one for one, *_ in kept.lines(path)].count("finished") == 2
+
+
+def test_lines_that_another_process_keeps_from_the_file_are_given_up_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "BUSY", 0.01)
+    with kept.journal_in(tmp_path) as path:
+        store = Store.at(path)
+        begun, begin = list[bool](), store.writer._begin
+
+        def counted(patient: bool) -> bool:
+            begun.append(patient)
+            return begin(patient)
+
+        monkeypatch.setattr(store.writer, "_begin", counted)
+
+        async def main() -> list[BaseException | None]:
+            return await asyncio.gather(*(store.writer.write(ADD, line(n)) for n in range(8)), return_exceptions=True)
+
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with store.writer._writing:  # all of them queue before one is looked at
+                loop = asyncio.new_event_loop()
+                told = loop.create_task(main())
+                loop.run_until_complete(asyncio.sleep(0))
+            assert all(isinstance(one, Trouble) for one in loop.run_until_complete(told))
+            loop.close()
+            other.execute("ROLLBACK")
+    assert begun == [True]  # who waits for the file waits once, not once a line
 
 
 def test_the_log_begins_anew_when_it_is_long(tmp_path: Path) -> None:
