@@ -101,7 +101,10 @@ class Run:
     @property
     def stores(self) -> Mapping[str, Value]:
         """What it kept by its end, however it ended; empty before."""
-        return self.progress.stores
+        found = self.progress.stores
+        if not isinstance(found, dict):  # put together when somebody looks, who may want to write it as JSON
+            found = self.progress.stores = dict(found)
+        return found
 
     @property
     def usage(self) -> Usage:

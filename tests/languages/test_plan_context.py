@@ -724,3 +724,9 @@ def test_every_call_of_any_plan_ends_once(calls: list[dict[str, Any]], ordered: 
         return
     ends = [e.at for e in told if isinstance(e, StepFinished | StepFailed | StepSkipped) and e.at[0] != "calls"]
     assert sorted(ends) == sorted((f"calls[{i}]",) for i in range(len(calls)))
+
+
+def test_what_a_run_kept_can_be_written_as_json() -> None:
+    own = agf.Registry()
+    flow = agf.define("name: p\nstate: {b: [1]}\ncalls: []\n", "plan", registry=own)
+    assert json.loads(json.dumps(agf.run(flow, registry=own).stores)) == {"state": {"b": [1]}}

@@ -209,8 +209,10 @@ class Reader:
         node = fields.get("confirm")
         if isinstance(node, Items) and all(isinstance(n, Scalar) and type(n.value) is str for n in node.items):
             named = {str(n.value): n.span for n in node.items if isinstance(n, Scalar)}
-            called = [call.tool.text for call in calls]
-            for name in named.keys() - set(called):  # a slip here, and a call is made that should not have been
+            called, listed = [call.tool.text for call in calls], fields.get("calls")
+            known = isinstance(listed, Items) and len(listed.items) == len(calls)  # else one that cannot be read has it
+            # A slip here, and a call is made that should not have been.
+            for name in named.keys() - set(called) if known else ():
                 hint = suggest(name, dict.fromkeys(called), "the tools of calls")
                 message = f"no call has the tool {name!r}: nobody is asked"
                 self.problems.warn("plan.confirms-nothing", message, named[name], hint)
