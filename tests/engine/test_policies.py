@@ -389,3 +389,14 @@ def test_a_required_field_under_a_misspelt_name_is_told_at_that_name() -> None:
     found = failure(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"t": "x", "n": 1}, registry=registry)
     assert (found.code, found.diagnostic.span and found.diagnostic.span.text) == ("policy.missing-value", "topik")
     assert found.diagnostic.hint == "did you mean topic where topik stands?"
+
+
+def test_a_field_that_an_agent_takes_is_no_slip_for_another_one() -> None:
+    def writer(topics: str, topic: str) -> str:
+        return topic
+
+    registry = agf.Registry()
+    agf.agent(writer, registry=registry, where="loop")
+    step = "{agent: writer, input_mapping: {topics: parent.input.t}}"
+    found = failure(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"t": "x"}, registry=registry)
+    assert (found.code, found.diagnostic.hint) == ("policy.missing-value", "map it: topic: PATH")

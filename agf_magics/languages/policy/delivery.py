@@ -105,7 +105,8 @@ class Delivery:
     def _missing(self, field: _Field, frame: Frame) -> StepError:
         message = f"{field.name!r} is required by {self.who} and missing"
         if field.path is None:
-            slip = next(iter(meant([field.name], self.paths)), None)
+            free = [one.name for one in self._plan.fields if one.path is not None and not one.declared]
+            slip = next(iter(meant([field.name], free)), None)  # what the agent takes is not a slip
             span = self.spans.get(slip or "", self._span(field))
             hint = f"did you mean {field.name} where {slip} stands?" if slip else f"map it: {field.name}: PATH"
             return StepError(Diagnostic("policy.missing-value", message, span, hint))
