@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.engine.events import FiredEnded, StepFailed, StepFinished, StepSkipped, StepStarted
 from agf_magics.flow.steps import outermost
+from agf_magics.languages.plan import Log
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
@@ -475,6 +476,26 @@ def test_a_secret_input_does_not_stay_in_the_context(registry: agf.Registry, tmp
     again = run_raw(text, registry, input={"of": "shown"})
     assert again.error is not None
     assert again.error.code == "plan.unresolved-reference"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "data", "kind": "state", "data": {"token": "s3cret", "of": "shown"}},
+        {"type": "state", "state": {"token": "s3cret", "of": "shown"}},
+        {"type": "state", "token": "s3cret", "of": "shown"},
+        {"role": "user", "content": {"type": "state", "token": "s3cret", "of": "shown"}},
+    ],
+)
+def test_a_secret_does_not_stay_in_any_shape_of_a_message(registry: agf.Registry, message: dict[str, Any]) -> None:
+    @agf.tool(registry=registry, secret=["token"])
+    def use(token: str) -> int:
+        return len(token)
+
+    registry.contexts.named("p").log = Log([message])
+    done = run(plan("_tool: use, token: †state.token, _outputPath: †state.a", name="p"), registry)
+    told = repr(list(agf.context("p", registry=registry).log))
+    assert (done.stores["state"]["a"], "s3cret" in told, "shown" in told) == (6, False, True)
 
 
 # --- named contexts ---

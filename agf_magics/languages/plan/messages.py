@@ -139,6 +139,11 @@ def kind_of(message: Mapping[str, Any]) -> str | None:
     return found.kind if found else None
 
 
+def inline(message: Mapping[str, Any]) -> dict[str, Value]:
+    """What stands in a message itself, where nothing in it holds its data."""
+    return {key: value for key, value in message.items() if key not in _NOT_DATA and not key.startswith("_")}
+
+
 def nested(path: tuple[str, ...], value: Value) -> Value:
     """``value`` under ``path``: ``{"p1": {"p2": value}}``."""
     for segment in reversed(path):
@@ -166,8 +171,8 @@ def _payload(message: Mapping[str, Any]) -> tuple[str, Value] | None:
         return kind, message[kind]
     if kind not in _INLINE:
         return None
-    inline = {key: value for key, value in message.items() if key not in _NOT_DATA and not key.startswith("_")}
-    return (kind, inline) if inline else None
+    found = inline(message)
+    return (kind, found) if found else None
 
 
 def _written(kind: str, payload: Value, path: str) -> list[tuple[tuple[str, ...], Value]]:

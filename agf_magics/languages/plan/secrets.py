@@ -10,7 +10,7 @@ from typing import Any
 
 from ...flow.values import Value
 from .log import Log
-from .messages import kind_of
+from .messages import inline, kind_of
 
 
 def without(log: Any, paths: Collection[tuple[str, ...]]) -> Log:
@@ -22,10 +22,21 @@ def without(log: Any, paths: Collection[tuple[str, ...]]) -> Log:
 
 
 def _left(message: Mapping[str, Value], paths: Collection[tuple[str, ...]]) -> Mapping[str, Value]:
-    data, kind = message.get("data"), kind_of(message)
-    names = {path[1] for path in paths if len(path) > 1 and path[0] == kind}
-    if (kind,) in paths and "data" in message:
-        return {**message, "data": {}}
+    inner = message.get("content")
+    if type(inner) is dict and "type" in inner:
+        left = _left(inner, paths)
+        return message if left is inner else {**message, "content": left}
+    kind = kind_of(message)
+    whole, names = (kind,) in paths, {path[1] for path in paths if len(path) > 1 and path[0] == kind}
+    if kind is None or not (whole or names):
+        return message
+    key = "data" if message["type"] == "data" else kind
+    if key not in message:
+        gone = {name for name in inline(message) if whole or name in names}
+        return {name: value for name, value in message.items() if name not in gone} if gone else message
+    data = message[key]
+    if whole:
+        return {**message, key: {}}
     if type(data) is not dict or names.isdisjoint(data):
         return message
-    return {**message, "data": {name: value for name, value in data.items() if name not in names}}
+    return {**message, key: {name: value for name, value in data.items() if name not in names}}
