@@ -208,6 +208,7 @@ def session(shell: InteractiveShell) -> Iterator[Session]:
     registry = default()
     before = dict(shell.user_ns)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        Path("pyproject.toml").touch()  # a project of its own, whatever lies above
         for shelf in (
             registry.tools, registry.agents, registry.flows, registry.schemas, registry.transforms, registry.policies,
             registry.contexts,

@@ -78,6 +78,7 @@ def _ip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell]:
 def shell(_ip: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """A shell with the extension loaded, in a folder of its own, with nothing registered but what is built in."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").touch()  # a project of its own, whatever lies above
     empty(default())
     _ip.reset(new_session=True)
     _ip.extension_manager.load_extension("agf_magics")
@@ -195,6 +196,7 @@ class Kernel:
     """A real ipykernel over ZMQ."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
+        (folder / "pyproject.toml").touch()
         self.manager, self.client = start_new_kernel(cwd=str(folder), env=env, startup_timeout=PATIENCE)
         self.folder = folder
         self.strays: list[dict[str, Any]] = []
