@@ -185,9 +185,9 @@ class _Linker:
                 near = suggest(name, takes.parameters)
                 hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
                 self.found.error("flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint)
-        of = getattr(step.args, "of", lambda name: (name,))  # who cannot tell may read it from anywhere
+        written_out = getattr(step.args, "written_out", lambda name: False)  # who cannot tell may read it from anywhere
         for name in tool.secret & given.keys():
-            if not of(name):
+            if written_out(name):
                 message = f"the secret {name!r} of tool {tool.name!r} stands in the definition, which is kept and shown"
                 hint = f"let the input bring it (--set {name}=${name}), or let the tool know it; then make a new one"
                 self.found.warn("flow.literal-secret", message, given[name], hint)

@@ -111,6 +111,10 @@ def test_a_step_cannot_launch_a_pipeline() -> None:
         ("pipeline: p\nsteps:\n- tool: {name: use, args: {token: !expr ctx.token, path: abc}}\n", None),
         ("- {_tool: use, token: [abc], _outputPath: †state.x}\n", "token"),
         ("- {_tool: use, token: †input.token || 'abc', _outputPath: †state.x}\n", None),
+        ("- {_tool: use, token: null, _outputPath: †state.x}\n", None),
+        ("pipeline: p\nsteps:\n- tool: {name: use, args: {token: ''}}\n", None),
+        ("name: g\nstate: {t: str}\nnodes:\n  a: {type: tool, tool: use, variables: {token: ''}}\n"
+         "edges: [{from: START, to: a}, {from: a, to: END}]\n", None),
         ("name: g\nstate: {t: str}\nnodes:\n  a: {type: tool, tool: use, variables: {token: abc}}\n"
          "edges: [{from: START, to: a}, {from: a, to: END}]\n", "token"),
         ("name: g\nstate: {t: str}\nnodes:\n  a: {type: tool, tool: use, variables: {token: '{state.t}'}}\n"

@@ -57,6 +57,11 @@ class Named:
         """What the argument of that name is read from."""
         return reads_of(tuple(one for one in self.values if one[0].text == name))
 
+    def written_out(self, name: str) -> bool:
+        """Whether the argument of that name is read from nowhere, and is something."""
+        own = (getattr(expr, "value", getattr(expr, "text", name)) for given, expr in self.values if given.text == name)
+        return not self.of(name) and any(value not in (None, "") for value in own)
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:

@@ -105,6 +105,11 @@ class Arguments:
         """What the argument of that name is read from."""
         return tuple(ref for given, _, expr in self.given if given == name for ref in expr.reads())
 
+    def written_out(self, name: str) -> bool:
+        """Whether the argument of that name is read from nowhere, and is something."""
+        own = (getattr(expr, "value", name) for given, _, expr in self.given if given == name)
+        return not self.of(name) and any(value not in (None, "") for value in own)
+
 
 _PIPE = (Ref(("pipe",)),)
 

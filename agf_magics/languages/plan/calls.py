@@ -124,6 +124,11 @@ class Arguments:
         """What the argument of that name is read from."""
         return tuple(ref for ref in self.reads() if ref.into == name)
 
+    def written_out(self, name: str) -> bool:
+        """Whether the argument of that name is read from nowhere, and is something."""
+        own = (template for given, _, template in self.call.given if given == name)
+        return not self.of(name) and any(value not in (None, "") for value in own)
+
     def _asked(self, name: str, log: Log, instance: str | None) -> Value:
         if name == "_call":
             return self.call.kept(instance)
