@@ -97,7 +97,7 @@ class Writer:
 
     def flush(self) -> None:
         """Wait until everything that was to be written is."""
-        if threading.current_thread() is not self._thread:
+        if threading.current_thread() is not self._thread and os.getpid() == self._pid:  # a fork has no such thread
             written = threading.Event()
             self._asked.put(written.set)
             written.wait(BUSY)

@@ -535,6 +535,26 @@ def test_a_forked_child_leaves_its_parents_file_alone_and_runs(tmp_path: Path) -
         assert [one.status for one in agf.runs()] == ["ok"] * 2
 
 
+def test_a_forked_child_does_not_wait_for_a_thread_that_it_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with kept.journal_in(tmp_path):
+        run = agf.run("main", registry=registry_of(lambda: 1))
+
+        def wait(*given: object) -> bool:
+            os._exit(1)
+
+        child = os.fork()
+        if child == 0:
+            code = 2
+            try:
+                monkeypatch.setattr(threading.Event, "wait", wait)
+                code = 0 if len(run.trace) == len(run.steps) else 3
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+
+
 def test_old_runs_are_forgotten_and_those_that_wait_are_not(tmp_path: Path) -> None:
     registry = registry_of(lambda: "x" * 50_000)
     with kept.journal_in(tmp_path) as path:
