@@ -6,15 +6,27 @@ called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Sequence as Several
 
 from .engine.linked import Choice, Linked
 from .flow.frame import Ref
-from .flow.steps import Compute, Dag, Each, Fold, Invoke, Step, Walk, every
+from .flow.steps import Branches, Compute, Dag, Each, Flow, Fold, Invoke, Sequence, Step, Walk, children, every
 from .registry import Tool
 
-Fed = Mapping[int, set[tuple[str, ...]]]
-"""Of each flow, by its identity, where in its frames stands what secret arguments are read from."""
+VALUE = "\0"
+"""No name in a frame: ``(VALUE, id)`` is what a step gives, ``(VALUE, "")`` what flows into a definition."""
+
+Place = tuple[str, ...]
+"""Where something stands: a store, a name that is bound, or what a step gives."""
+
+Fed = Mapping[int, set[Place]]
+"""Of each flow, by its identity, where stands what secret arguments are read from."""
+
+Link = Callable[[Fed], Iterable[Place]]
+
+Held = Mapping[Place, tuple[str, ...]]
+"""Which steps gave what stands under a name that step after step writes anew (a pipe), or in a field of it."""
 
 
 def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
@@ -31,7 +43,7 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
         paths = {path for path in fed[id(each)] if _is_kept(path, each.flow.stores)}
         for step in every(each.flow.body):
             writes = step.target.writes() if step.target is not None else ()
-            if any(ref.path in paths for ref in writes):
+            if (VALUE, step.id) in fed[id(each)] or any(ref.path in paths for ref in writes):
                 steps.add((number, step.id))
             if isinstance(step, Walk):
                 nodes = (node for node, keys in step.written.items() if any(path[-1] in keys for path in paths))
@@ -43,7 +55,7 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
     return frozenset(inputs), frozenset(steps)
 
 
-def secret_paths(linked: Linked) -> frozenset[tuple[str, ...]]:
+def secret_paths(linked: Linked) -> frozenset[Place]:
     """Where in the context of a plan stands what feeds secret arguments: a kind, and a name in it."""
     flows = reached(linked)
     if not any(isinstance(one, Tool) and one.secret for each in flows for one in each.callees.values()):
@@ -51,69 +63,132 @@ def secret_paths(linked: Linked) -> frozenset[tuple[str, ...]]:
     return frozenset(path for path in _fed(flows)[id(linked)] if _is_kept(path, linked.flow.stores))
 
 
-def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+def _meet(one: Place, other: Place) -> bool:
     """Whether one path is, or is above, the other."""
     least = min(len(one), len(other))
     return one[:least] == other[:least]
 
 
-def _fed(flows: Sequence[Linked]) -> Fed:
-    found = {id(each): set(_secret_paths(each)) for each in flows}
-    links = [(each, link) for each in flows for step in every(each.flow.body) for link in _links(step, each)]
+def _fed(flows: Several[Linked]) -> Fed:
+    held = {id(each): _held(each.flow) for each in flows}
+    found = {id(each): set(_secret_paths(each, held[id(each)])) for each in flows}
+    links = [link for each in flows for step in every(each.flow.body)
+             for link in _links(step, each, held[id(each)].get(step.id, {}))]  # fmt: skip
     links.reverse()  # who reads stands behind who writes, and it is followed back
     grows = True
     while grows:
         grows = False
-        for each, link in links:
-            more = set(link(found)) - found[id(each)]
-            found[id(each)] |= more
+        for whose, link in links:
+            more = set(link(found)) - found[id(whose)]
+            found[id(whose)] |= more
             grows = grows or bool(more)
     return found
 
 
-def _links(step: Step, within: Linked) -> Iterator[Callable[[Fed], Iterator[tuple[str, ...]]]]:
-    """What feeds a secret because something that ``step`` writes, or hands to a called flow, does."""
-    stores = within.flow.stores
+def _held(flow: Flow) -> Mapping[str, Held]:
+    """What stands under the names that are written anew, where each step begins, by the step's id."""
+    found: dict[str, Held] = {}
 
-    def written(writes: Sequence[Ref], reads: Sequence[Ref]) -> Callable[[Fed], Iterator[tuple[str, ...]]]:
-        to, by = {_place(ref, stores) for ref in writes}, [_place(ref, stores) for ref in reads]
-        return lambda found: iter(by if to & found[id(within)] else ())
+    def follow(step: Step, held: Held) -> Held:
+        found[step.id] = held
+        inside = held
+        if isinstance(step, Each | Branches):
+            bodies = children(step)[:-1] if step.collect is not None else children(step)
+            for body in bodies:
+                follow(body, held)
+            if step.collect is not None:
+                names = {name: (one.id,) for name, one in step.branches.items()} if isinstance(step, Branches) else {}
+                joined = step.join.writes() if step.join is not None else ()
+                follow(step.collect, _anew(held, joined, flow.stores, tuple(one.id for one in bodies), names))
+        elif not isinstance(step, Walk | Dag):
+            for inner in children(step):
+                left = follow(inner, inside)
+                inside = left if isinstance(step, Sequence) else held
+        return _anew(inside, step.target.writes(), flow.stores, (step.id,)) if step.target is not None else inside
 
-    def handed(step: Invoke, inner: Linked) -> Callable[[Fed], Iterator[tuple[str, ...]]]:
-        return lambda found: (path for name in {path[-1] for path in found[id(inner)]}
-                              for path in _paths_to(step, name, stores))  # fmt: skip
-
-    match step:
-        case Compute(target=target) if target is not None:
-            yield written([ref for ref in target.writes() if _is_kept(ref.path, stores)], step.value.reads())
-        case Each() | Fold():
-            yield written(step.element.writes(), step.over.reads())
-        case Invoke():
-            for inner in flows_of(within.callees.get(step.id)):
-                yield handed(step, inner)
+    anew = [ref for step in every(flow.body) if step.target is not None for ref in step.target.writes()]
+    follow(flow.body, _anew({}, anew, flow.stores, ("",)))
+    return found
 
 
-def _secret_paths(linked: Linked) -> Iterator[tuple[str, ...]]:
+def _anew(
+    held: Held, writes: Iterable[Ref], stores: Place, by: tuple[str, ...], fields: Mapping[str, tuple[str, ...]] = {}
+) -> Held:
+    names = {ref.path[0] for ref in writes if not _is_kept(ref.path, stores)}
+    now = {place: ids for place, ids in held.items() if place[0] not in names}
+    for name in names:
+        now[name,] = by
+        now |= {(name, field): ids for field, ids in fields.items()}
+    return now
+
+
+def _links(step: Step, within: Linked, held: Held) -> Iterator[tuple[Linked, Link]]:
+    """What feeds a secret, and whose place that is, because something that ``step`` gives, writes, or hands to a called
+    flow, does."""
+    stores, value = within.flow.stores, (VALUE, step.id)
+
+    def when(place: Iterable[Place], to: Linked, by: Iterable[Place], of: Linked = within) -> tuple[Linked, Link]:
+        these, those = frozenset(place), tuple(by)
+        return to, lambda found: () if these.isdisjoint(found[id(of)]) else those
+
+    def handed(step: Invoke, inner: Linked) -> Link:
+        return lambda found: (path for name in {path[-1] for path in found[id(inner)] if path[0] != VALUE}
+                              for path in _paths_to(step, name, stores, held))  # fmt: skip
+
+    def read(refs: Iterable[Ref]) -> Iterator[Place]:
+        return (place for ref in refs for place in _places(ref, stores, held))
+
+    if isinstance(step, Each | Fold):
+        yield when((ref.path[:1] for ref in step.element.writes()), within, read(step.over.reads()))
+    if isinstance(step, Fold):
+        begins = (*read(step.init.reads()), (VALUE, step.body.id))
+        yield when((value, *(ref.path[:1] for ref in step.acc.writes())), within, begins)
+    if isinstance(step, Invoke):
+        for inner in flows_of(within.callees.get(step.id)):
+            yield within, handed(step, inner)
+            yield when([(VALUE, "")], within, read(step.pipe.reads() if step.pipe is not None else ()), inner)
+            yield when([value], inner, ((VALUE, last.id) for last in inner.flow.body.steps[-1:]))
+    if isinstance(step, Compute):
+        yield when([value], within, read(step.value.reads()))
+    yield when([value], within, ((VALUE, inner.id) for inner in _giving(step)))
+    if step.target is not None:
+        yield when((ref.path for ref in step.target.writes() if _is_kept(ref.path, stores)), within, [value])
+
+
+def _giving(step: Step) -> tuple[Step, ...]:
+    """The steps under ``step`` whose value is its own."""
+    if isinstance(step, Walk | Dag):
+        return ()
+    last = isinstance(step, Sequence) or (isinstance(step, Each | Branches) and step.collect is not None)
+    return children(step)[-1:] if last else children(step)
+
+
+def _secret_paths(linked: Linked, held: Mapping[str, Held]) -> Iterator[Place]:
     for step in every(linked.flow.body):
         callee = linked.callees.get(step.id)
         if isinstance(step, Invoke) and isinstance(callee, Tool):
             for name in callee.secret:
-                yield from _paths_to(step, name, linked.flow.stores)
+                yield from _paths_to(step, name, linked.flow.stores, held.get(step.id, {}))
 
 
-def _paths_to(step: Invoke, name: str, stores: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _paths_to(step: Invoke, name: str, stores: Place, held: Held) -> Iterator[Place]:
     """Where the argument of that name comes from."""
     for ref in getattr(step.args, "of", _nothing)(name):
-        yield _place(ref, stores)
+        yield from _places(ref, stores, held)
 
 
-def _place(ref: Ref, stores: tuple[str, ...]) -> tuple[str, ...]:
-    """A name below the stores (of a plan: a kind of message, and a name in it), or the element that is read."""
-    return ref.path[: len(stores) + 1 if stores else 2] if _is_kept(ref.path, stores) else ref.path[:1]
+def _places(ref: Ref, stores: Place, held: Held) -> Iterator[Place]:
+    """A name below the stores (of a plan: a kind of message, and a name in it), the steps that gave it, or the element
+    that is read."""
+    if _is_kept(ref.path, stores):
+        yield ref.path[: len(stores) + 1 if stores else 2]
+        return
+    given = held.get(ref.path[:2]) or held.get(ref.path[:1])
+    yield from ((VALUE, id) for id in given) if given is not None else (ref.path[:1],)
 
 
-def _is_kept(path: tuple[str, ...], stores: tuple[str, ...]) -> bool:
-    return path[: len(stores)] == stores and len(path) > len(stores)
+def _is_kept(path: Place, stores: Place) -> bool:
+    return path[: len(stores)] == stores and len(path) > len(stores) and path[0] != VALUE
 
 
 def _nothing(name: str) -> tuple[Ref, ...]:

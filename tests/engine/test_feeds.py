@@ -22,6 +22,16 @@ WAYS: dict[str, tuple[str, Any]] = {
     "an element": (f"for_each: {{over: ctx.key, on_error: abort, do: {{pipeline}}, {COLLECT}}}", [{"k": SECRET}]),
     "a fold": ('fold: {over: ctx.key, init: "\'\'", do: {pipeline}, output: z}', [{"k": SECRET}]),
     "another name": ("call: {pipeline: inner, pass: {other: ctx.key}}", SECRET),
+    "a fold's beginning": (
+        "fold: {over: '[1]', init: ctx.key, do: {tool: {name: fetch, args: {token: !expr acc}}}, output: z}", SECRET),
+    "the pipe": ("transform: {value: ctx.key}\n- tool: {name: fetch, args: {token: !expr pipe}}", SECRET),
+    "the pipe of a call": ("transform: {value: ctx.key}\n- call: {pipeline: piped}", SECRET),
+    "what a call gives": (
+        "call: {pipeline: gives, pass: {other: ctx.key}, output: z}\n"
+        "- tool: {name: fetch, args: {token: !expr z}}", SECRET),
+    "what a branch gives": (
+        "parallel: {branches: {a: {transform: {value: ctx.key}}}, "
+        "collect: {tool: {name: fetch, args: {token: !expr pipe.a}}}}", SECRET),
     "two calls": ("call: {pipeline: outer, pass: {third: ctx.key}}", SECRET),
     "a choice": ("match: {on: \"'a'\", cases: {a: {pipeline: inner, pass: {other: ctx.key}}}}", SECRET),
     "an expression": (
@@ -42,6 +52,8 @@ def test_what_feeds_a_secret_argument_is_not_written_down(way: str, tmp_path: Pa
         registry=registry,
     )
     agf.define("pipeline: outer\nsteps:\n- call: {pipeline: inner, pass: {other: ctx.third}}", registry=registry)
+    agf.define("pipeline: gives\nsteps:\n- transform: {value: ctx.other}", registry=registry)
+    agf.define("pipeline: piped\nsteps:\n- tool: {name: fetch, args: {token: !expr pipe}}", registry=registry)
     body, key = WAYS[way]
     body = body.replace("{pipeline}", "{tool: {name: fetch, args: {token: !expr item.k}}}")
     text = f"pipeline: main\nsteps:\n- transform: {{value: ctx.doc, output: doc_}}\n- {body}"
@@ -57,13 +69,39 @@ def test_what_feeds_a_secret_argument_is_not_written_down(way: str, tmp_path: Pa
     assert SECRET.encode() not in disk
 
 
+GIVEN: dict[str, tuple[str, set[tuple[int, str]]]] = {
+    "the next step reads it": (
+        "- tool: {name: other}\n- tool: {name: mint}\n- tool: {name: fetch, args: {token: !expr pipe}}\n"
+        "- tool: {name: other}", {(0, "steps[1]")}),
+    "one branch": (
+        "- parallel: {branches: {a: {tool: {name: mint}}, b: {tool: {name: other}}}, "
+        "collect: {tool: {name: fetch, args: {token: !expr pipe.a}}}}", {(0, "steps[0].branches.a")}),
+    "a called flow": (
+        "- call: {pipeline: makes, output: made}\n- tool: {name: fetch, args: {token: !expr ctx.made}}",
+        {(0, "steps[0]"), (1, "steps[1]")}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", GIVEN)
+def test_a_step_that_gives_a_secret_argument_is_not_kept_and_no_other(way: str) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
+    for name in ("mint", "other"):
+        agf.tool(lambda: SECRET, name=name, registry=registry)
+    agf.define("pipeline: makes\nsteps:\n- tool: {name: other}\n- tool: {name: mint}", registry=registry)
+    text, steps = GIVEN[way]
+    linked, _ = link(agf.load(f"pipeline: main\nsteps:\n{text}\n", registry=registry), registry)
+    assert hidden_by(linked)[1] == steps
+
+
 def test_a_long_way_to_a_secret_argument_is_followed_in_steps_of_its_length() -> None:
     registry = agf.Registry()
     agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
 
     def cost(length: int) -> int:
         ways = "".join(f"- transform: {{value: ctx.s{i}, output: s{i + 1}}}\n" for i in range(length))
-        text = f"pipeline: long\nsteps:\n{ways}- tool: {{name: fetch, args: {{token: !expr ctx.s{length}}}}}\n"
+        ways += "- transform: {value: pipe}\n" * length
+        text = f"pipeline: long\nsteps:\n{ways}- tool: {{name: fetch, args: {{token: !expr pipe}}}}\n"
         linked, _ = link(agf.load(text, registry=registry), registry)
         return work(lambda: hidden_by(linked))
 
