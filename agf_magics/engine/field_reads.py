@@ -33,7 +33,9 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             continue
         callee = callees.get(step.id)
         takes = getattr(getattr(callee, "flow", callee), "accepts", None)
-        if takes is None or takes.get("additionalProperties") or isinstance(callee, Tool):  # a tool refuses it
+        if takes is None or takes.get("additionalProperties", False) is not False:  # {} too says: whatever it is
+            continue
+        if isinstance(callee, Tool):  # which refuses it
             continue
         for name, span in step.args.names or ():
             found = lacking(takes, [name])

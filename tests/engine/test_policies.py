@@ -391,6 +391,20 @@ def test_a_required_field_under_a_misspelt_name_is_told_at_that_name() -> None:
     assert found.diagnostic.hint == "did you mean topic where topik stands?"
 
 
+@pytest.mark.parametrize(("more", "warned"), [("", True), (", additionalProperties: {}", False)])
+def test_who_takes_whatever_it_is_given_is_given_it_without_a_warning(more: str, warned: bool) -> None:
+    registry = agf.Registry()
+    agf.agent(lambda q: q, name="echo", registry=registry, where="loop")
+    head = 'schema_version: "1.0.0"\nmetadata: {id: sub, name: sub, version: "1.0.0", description: d}\n'
+    takes = f"interface: {{input: {{type: object, properties: {{q: {{type: string}}}}{more}}}, output: {{}}}}\n"
+    step = "{agent: echo, input_mapping: {q: parent.input.q}}"
+    body = f"execution_policy: {{id: agf.sequential, config: {{steps: [{step}]}}}}\n"
+    agf.define(head + takes + body, "policy", registry=registry)
+    step = "{agent: sub, input_mapping: {q: parent.input.q, more: parent.input.q}}"
+    made = run(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"q": "x"}, registry=registry)
+    assert ("flow.unknown-field-given" in [d.code for d in made.warnings]) is warned
+
+
 def test_a_field_that_an_agent_takes_is_no_slip_for_another_one() -> None:
     def writer(topics: str, topic: str) -> str:
         return topic
