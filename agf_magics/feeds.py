@@ -38,6 +38,8 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
     inputs: set[str] = set()
     steps: set[tuple[int, str]] = set()
     flows = reached(linked)
+    if not _any_secret(flows):
+        return frozenset(), frozenset()
     fed = _fed(flows)
     for number, each in enumerate(flows):
         paths = {path for path in fed[id(each)] if _is_kept(path, each.flow.stores)}
@@ -58,9 +60,13 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
 def secret_paths(linked: Linked) -> frozenset[Place]:
     """Where in the context of a plan stands what feeds secret arguments: a kind, and a name in it."""
     flows = reached(linked)
-    if not any(isinstance(one, Tool) and one.secret for each in flows for one in each.callees.values()):
+    if not _any_secret(flows):
         return frozenset()
     return frozenset(path for path in _fed(flows)[id(linked)] if _is_kept(path, linked.flow.stores))
+
+
+def _any_secret(flows: Several[Linked]) -> bool:
+    return any(isinstance(one, Tool) and one.secret for each in flows for one in each.callees.values())
 
 
 def _meet(one: Place, other: Place) -> bool:
