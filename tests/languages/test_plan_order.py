@@ -104,6 +104,34 @@ def test_who_is_stored_out_of_turn_frees_those_behind_it_when_its_turn_would_hav
     assert order.next() == 3
 
 
+@given(st.lists(st.lists(PATHS, min_size=1, max_size=3), min_size=1, max_size=8), st.data())
+def test_who_is_stored_out_of_turn_holds_up_nobody_who_writes_elsewhere(writes: list[Any], data: st.DataObject) -> None:
+    turns = []
+    for i, paths in enumerate(writes):
+        alternatives = (tuple(Destination("state", path) for path in paths),)
+        call = Call(index=i, id=str(i), tool=Name("t"), authored={}, given=(), alternatives=alternatives)
+        turns.append(Turn(call, None))
+    order, stored = Order(turns, range(len(turns))), set[int]()
+    for number in data.draw(st.permutations(range(len(turns)))):
+        order.stored(number)
+        stored.add(number)
+        for later in set(range(len(turns))) - stored:
+            before = (n for n in range(later) if any(overlap(a, b) for a in writes[n] for b in writes[later]))
+            assert order.is_next(later) == stored.issuperset(before)
+
+
+def test_many_who_are_stored_out_of_turn_cost_what_they_are() -> None:
+    def act(count: int) -> None:
+        paths = [("a", str(i)) for i in range(count)]
+        order = Order([turn(i, path) for i, path in enumerate([*paths, ("a",), *paths])], range(2 * count + 1))
+        order.stored(count)
+        for number in reversed(range(count)):
+            order.stored(number)
+        assert all(map(order.is_next, range(count + 1, 2 * count + 1)))
+
+    assert work(lambda: act(2_000)) < 4 * work(lambda: act(500)) * 1.5
+
+
 @pytest.mark.parametrize("reads", ["", ", n: †state.mine%d"])
 def test_thousands_of_calls_that_write_one_place_are_looked_at_once_each(reads: str) -> None:
     """Whether they race is told without comparing each with each."""

@@ -8,7 +8,7 @@ has waited for the others itself: so a thousand calls that push to one list are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from .needs import Turn
@@ -36,8 +36,9 @@ class Order:
 
     def __init__(self, turns: Sequence[Turn], ranks: Sequence[int]) -> None:
         """``ranks``: by number, their order."""
-        self._left = [0] * len(turns)
-        """How many each one still waits for."""
+        self._turns = turns
+        self._waits: list[set[int]] = [set() for _ in turns]
+        """For whom each one still waits."""
         self._frees: list[list[int]] = [[] for _ in turns]
         """Who waits for each one."""
         self._stored: set[int] = set()
@@ -59,17 +60,17 @@ class Order:
                 for each in outer:
                     since.setdefault(each, []).append(number)
             before.discard(number)
-            self._left[number] = len(before)
+            self._waits[number] = before
             for one in before:
                 self._frees[one].append(number)
 
     def is_next(self, number: int) -> bool:
-        return not self._left[number]
+        return not self._waits[number]
 
     def come(self, number: int) -> None:
         """Its end has come."""
         self._came[number] = len(self._came)
-        if not self._left[number]:
+        if not self._waits[number]:
             heappush(self._next, (self._came[number], number))
 
     def next(self) -> int | None:
@@ -82,16 +83,40 @@ class Order:
 
     def stored(self, number: int) -> None:
         self._stored.add(number)
-        passed = [number] if not self._left[number] else []
-        while passed:
-            for other in self._frees[passed.pop()]:
-                self._left[other] -= 1
-                if self._left[other]:
-                    continue
-                if other in self._stored:  # out of its turn: nobody was left whom it could wait for
-                    passed.append(other)
-                elif other in self._came:
-                    heappush(self._next, (self._came[other], other))
+        ahead, self._waits[number] = self._waits[number], set()
+        inherited = Overlaps(self._turns, ahead) if ahead else None
+        for other in self._frees[number]:
+            waits = self._waits[other]
+            if number not in waits:
+                continue
+            waits.remove(number)
+            if inherited is not None:  # out of its turn: whom it has not waited for those behind it wait for themselves
+                for one in inherited.of(self._turns[other]) - waits:
+                    waits.add(one)
+                    self._frees[one].append(other)
+            if not waits and other in self._came:
+                heappush(self._next, (self._came[other], other))
+
+
+class Overlaps:
+    """Who of some turns writes where another one does, above that or below."""
+
+    def __init__(self, turns: Sequence[Turn], some: Iterable[int]) -> None:
+        self._at: dict[Place, set[int]] = {}
+        self._inside: dict[Place, set[int]] = {}
+        for number in some:
+            for place in places(turns[number]):
+                self._at.setdefault(place, set()).add(number)
+                for outer in above(place):
+                    self._inside.setdefault(outer, set()).add(number)
+
+    def of(self, turn: Turn) -> set[int]:
+        found: set[int] = set()
+        for place in places(turn):
+            found |= self._inside.get(place, set())
+            for each in (*above(place), place):
+                found |= self._at.get(each, set())
+        return found
 
 
 def places(turn: Turn) -> Iterator[Place]:
