@@ -41,10 +41,11 @@ def misread(said: Said, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
     for word in said.words("--set"):
         key, _, text = word.text.partition("=")
         if text in names and not text.startswith("_") and value(word.part(len(key) + 1, len(word.text)), names) == text:
-            meant = names[text]
-            if not callable(meant) and not isinstance(meant, ModuleType):
+            meant, span = names[text], word.locate(len(key) + 1, len(word.text))
+            says_so = span.source.text[span.start - 1 : span.start] in ("'", '"') or text in ("In", "Out")
+            if not says_so and not callable(meant) and not isinstance(meant, ModuleType):
                 message = f"{key} is the text {text!r}, and there is a variable of that name"
-                span, hint = word.locate(len(key) + 1, len(word.text)), f"--set {key}=${text} passes the variable"
+                hint = f"--set {key}=${text} passes the variable"
                 found.append(Diagnostic("magic.text", message, span, hint, "warning"))
     return tuple(found)
 

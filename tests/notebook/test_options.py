@@ -127,7 +127,7 @@ def test_a_text_that_is_the_name_of_a_variable_is_told(shell: Shell) -> None:
     assert "warning: x is the text 'pears', and there is a variable of that name [magic.text]" in told
     assert "--set x=$pears passes the variable" in told
     assert "^^^^^" in told
-    for line in ("x=$pears", "x=figs", "x=plums", "x='\"pears\"'", "x=2", "x=pears --quiet"):
+    for line in ("x=$pears", "x=figs", "x=plums", "x='\"pears\"'", "x='pears'", "x=In", "x=2", "x=pears --quiet"):
         assert "magic.text" not in shell.good(f"%run_pipeline p --set {line}").out
 
 
