@@ -119,6 +119,8 @@ class Journal:
 
     def returned(self, call: Begun, value: Value, secret: bool = False) -> Awaitable[None]:
         """Keep what a call gave, and go on when that is durable."""
+        if secret:
+            self.secret.given(value)
         packed = self.secret.packed(pack(value, self.most), secret)
         if packed.form == "again":
             self._unkept(call, packed)
@@ -138,6 +140,8 @@ class Journal:
 
     def keep_answer(self, call: Begun, value: Value, secret: bool = False) -> Awaitable[None]:
         """Keep what a person answered: nobody is asked twice, but for what is ``secret``."""
+        if secret:
+            self.secret.given(value)
         return self._keep("answered", call, self.secret.packed(pack(value, self.most), secret), None)
 
     async def once(self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any) -> bool:
@@ -187,15 +191,17 @@ class Journal:
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> tuple[Any, ...]:
         secret = self.secret
-        packed = secret.packed(pack(output, self.most))
+        secret.end()
+        packed = secret.packed(pack(output, self.most), secret.too_many)
         signature = None
         if packed.form == "pickle":
             key = self._signing()
             signature = sign(key, self.run_id, "output", "", packed.data or b"") if key is not None else None
-        kept = {name: MASK if name in secret.names else value for name, value in stores.items()}
+        hides = stores if secret.too_many else secret.names
+        kept = {name: MASK if name in hides else value for name, value in stores.items()}
         text = secret.masked(to_show(kept, self.most)[0])
         told = secret.masked(error_json(error)) if error is not None else None
-        tree = secret.masked(encode(self.summary()))
+        tree = None if secret.too_many else secret.masked(encode(self.summary()))  # then that of its calls is shown
         return (status, time.time(), packed.form, packed.data, packed.shown, text, told, signature, tree, self.num,
                 self.store.owner.name)  # fmt: skip
 

@@ -14,6 +14,9 @@ from .pickles import Packed, encode
 SHORTEST = 6
 """Letters below which a secret is not looked for in other texts: it would be found everywhere."""
 
+MOST = 1_000
+"""Texts that steps gave which are looked for; of a run with more its end shows no values."""
+
 
 class Secrets:
     """The secrets of one run."""
@@ -24,18 +27,26 @@ class Secrets:
         self.steps: frozenset[tuple[int, str]] = frozenset()
         """The steps that give them, by the identity of their flow and their id."""
         self._words: set[str] = set()
+        self._given = set[str]()
 
     def learn(self, value: Value) -> None:
         """``value`` is a secret."""
-        parts = [value]
-        while parts:
-            part = parts.pop()
-            if isinstance(part, (list, dict)):
-                parts += part.values() if isinstance(part, dict) else part
-            elif isinstance(part, str) and len(part) >= SHORTEST:
-                self._words.add(encode(part)[1:-1])
-            elif isinstance(part, int) and len(str(part)) >= SHORTEST:
-                self._words.add(str(part))
+        _add(value, self._words)
+
+    def given(self, value: Value) -> None:
+        """A step gave ``value``, which feeds a secret argument: whether or not that call comes, it is not shown at the
+        end. Not before: what else is in it stands in the outcomes of other calls, and those are kept."""
+        if not self.too_many:
+            _add(value, self._given)
+
+    @property
+    def too_many(self) -> bool:
+        return len(self._given) > MOST
+
+    def end(self) -> None:
+        """What is kept from now on is how the run ended."""
+        if not self.too_many:
+            self._words |= self._given
 
     def masked(self, text: str) -> str:
         """JSON to show, without them."""
@@ -53,3 +64,15 @@ class Secrets:
         if not secret and not any(word in text for word in self._words):
             return packed._replace(shown=self.masked(packed.shown)) if packed.shown is not None else packed
         return Packed("again", None, encode(MASK), "it is secret")
+
+
+def _add(value: Value, words: set[str]) -> None:
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, (list, dict)):
+            parts += part.values() if isinstance(part, dict) else part
+        elif isinstance(part, str) and len(part) >= SHORTEST:
+            words.add(encode(part)[1:-1])
+        elif isinstance(part, int) and len(str(part)) >= SHORTEST:
+            words.add(str(part))

@@ -10,6 +10,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine.link import link
+from agf_magics.engine.secret import MOST
 from agf_magics.feeds import hidden_by
 from tests.counting import work
 from tests.engine import kept
@@ -92,6 +93,44 @@ def test_a_step_that_gives_a_secret_argument_is_not_kept_and_no_other(way: str) 
     text, steps = GIVEN[way]
     linked, _ = link(agf.load(f"pipeline: main\nsteps:\n{text}\n", registry=registry), registry)
     assert hidden_by(linked)[1] == steps
+
+
+SHOWN = {
+    "its call did not come": "- transform: {value: ctx.key / 0}\n- tool: {name: fetch, args: {token: !expr ctx.key}}\n",
+    "its call came in an earlier session": (
+        "- tool: {name: fetch, args: {token: !expr ctx.key}}\n- tool: {name: second}\n"),
+    "by the pipe": "- tool: {name: fetch, args: {token: !expr pipe}}\n- tool: {name: second}\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("when", SHOWN)
+def test_what_a_step_gives_to_a_secret_argument_is_not_shown_at_the_end_of_its_run(when: str, tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: SECRET, name="mint", registry=registry)
+    agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
+    agf.tool(lambda: 1 / 0, name="second", registry=registry)
+    with kept.journal_in(tmp_path) as path:
+        text = f"pipeline: main\nsteps:\n- tool: {{name: mint, output: key}}\n{SHOWN[when]}"
+        run = agf.run(text, registry=registry, raises=False)
+        again = agf.resume(run.run_id, registry=registry, raises=False)
+        assert (run.status, again.status, again.stores["key"]) == ("error", "error", SECRET)
+        kept.flush(path)
+        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+    assert SECRET.encode() not in disk
+
+
+def test_the_end_of_a_run_whose_steps_gave_many_secrets_shows_no_values(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: [f"{SECRET}-{i}" for i in range(MOST + 1)], name="mint", registry=registry)
+    agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
+    with kept.journal_in(tmp_path) as path:
+        text = f"pipeline: main\nsteps:\n- tool: {{name: mint, output: key}}\n{SHOWN['its call did not come']}"
+        run = agf.run(text, registry=registry, raises=False)
+        past = agf.runs(run.run_id)
+        assert (past.status, past.steps["steps[0]"].state, len(past.stores)) == ("error", "ok", 1)
+        kept.flush(path)
+        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+    assert SECRET.encode() not in disk
 
 
 def test_a_long_way_to_a_secret_argument_is_followed_in_steps_of_its_length() -> None:
