@@ -7,12 +7,18 @@ that is taken up must not go on with a masked one: its step runs again.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from ..flow.values import Value
 from ..registry import MASK
 from .pickles import Packed, encode
 
 SHORTEST = 6
 """Letters below which a secret is not looked for in other texts: it would be found everywhere."""
+
+TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*')
+"""The texts and numbers in a JSON."""
 
 MOST = 1_000
 """Texts that steps gave which are looked for; of a run with more its end shows no values."""
@@ -49,11 +55,9 @@ class Secrets:
             self._words |= self._given
 
     def masked(self, text: str) -> str:
-        """JSON to show, without them."""
-        if self._words:
-            for word in sorted(self._words, key=len, reverse=True):
-                text = text.replace(word, encode(MASK)[1:-1])
-        return text
+        """JSON to show, without them: it stays JSON, whatever they are."""
+        words = sorted((word for word in self._words if word in text), key=len, reverse=True)
+        return TOKENS.sub(lambda found: _masked(found[0], words), text) if words else text
 
     def packed(self, packed: Packed, secret: bool = False) -> Packed:
         """A kept value, unless one of them is in it, or it is one itself."""
@@ -66,6 +70,15 @@ class Secrets:
         return Packed("again", None, encode(MASK), "it is secret")
 
 
+def _masked(token: str, words: Sequence[str]) -> str:
+    """A text or a number of a JSON; a number is one of them or it is none, for their digits may stand in any other."""
+    if token[0] != '"':
+        return encode(MASK) if token.lstrip("-") in words else token
+    for word in words:
+        token = token.replace(word, encode(MASK)[1:-1])
+    return token
+
+
 def _add(value: Value, words: set[str]) -> None:
     parts = [value]
     while parts:
@@ -75,4 +88,4 @@ def _add(value: Value, words: set[str]) -> None:
         elif isinstance(part, str) and len(part) >= SHORTEST:
             words.add(encode(part)[1:-1])
         elif isinstance(part, int) and len(str(part)) >= SHORTEST:
-            words.add(str(part))
+            words.add(str(abs(part)))

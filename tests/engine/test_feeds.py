@@ -12,6 +12,7 @@ import agf_magics as agf
 from agf_magics.engine.link import link
 from agf_magics.engine.secret import MOST
 from agf_magics.feeds import hidden_by
+from agf_magics.registry import MASK
 from tests.counting import work
 from tests.engine import kept
 
@@ -131,6 +132,25 @@ def test_the_end_of_a_run_whose_steps_gave_many_secrets_shows_no_values(tmp_path
         kept.flush(path)
         disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
     assert SECRET.encode() not in disk
+
+
+@pytest.mark.parametrize("secret", [12345678, -12345678, "000000", 'with "quotes" and \\ backslashes', "tokens"])
+def test_a_run_can_be_read_whatever_its_secrets_are(secret: Any, tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: secret, name="mint", registry=registry)
+    agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
+    agf.tool(lambda x: 1000000.5, name="uses", registry=registry)
+    steps = (
+        "- tool: {name: mint, output: key}\n- tool: {name: fetch, args: {token: !expr ctx.key}}\n"
+        '- tool: {name: uses, args: {x: !expr "{a: ctx.key}"}, output: number}\n'
+    )
+    with kept.journal_in(tmp_path):
+        run = agf.run(f"pipeline: main\nsteps:\n{steps}", registry=registry)
+        past = agf.runs(run.run_id)
+        assert past.stores == {"key": MASK, "number": 1000000.5}
+        assert past.steps["steps[0]"].value == MASK
+        assert [row.value for row in past.steps.values()][2] == 1000000.5
+        assert "tool mint" in past._repr_mimebundle_()["text/plain"]
 
 
 def test_a_long_way_to_a_secret_argument_is_followed_in_steps_of_its_length() -> None:
