@@ -18,7 +18,7 @@ from .host import Host
 from .in_order import choose, compute, fold, repeat, sequence
 from .invoke import invoke
 from .journal import Journal
-from .limits import Budget, Limits, granted, inside
+from .limits import Budget, LimitReached, Limits, granted, inside
 from .linked import Linked
 from .perform import Performer, Scope, Shape, clock
 from .side_by_side import branches, each
@@ -85,6 +85,8 @@ async def run(
     except TimeoutError:
         assert deadline.expired(), "only the run's own deadline raises TimeoutError here"
         failure = _too_long(linked, limits)  # without a cause: its frames would be ours
+    except RecursionError:  # ours: what user code raises is a step's failure
+        failure = _too_deep(linked)
     except BaseException as error:
         failure = error
     finally:
@@ -127,3 +129,9 @@ def _too_long(linked: Linked, limits: Limits) -> StepError:
             "%config AgfMagics.timeout sets it (in Python: limits=Limits(timeout=…))",
         )
     )
+
+
+def _too_deep(linked: Linked) -> StepError:
+    message = f"{linked.flow.name!r} calls flows inside each other, with steps inside steps, deeper than a run can go"
+    hint = "let steps follow each other where they need not stand inside each other"
+    return LimitReached(Diagnostic("limit.nesting", message, linked.flow.span, hint))
