@@ -1,8 +1,8 @@
 """What every step has in common: where it runs, its two events, where its value goes.
 
 A step's value and frame are plain values handed back, no object and no coroutine per step unless it waits: with its two
-events a step costs less than one task of asyncio, and a fan-out item no more. How each shape runs is in in_order.py,
-side_by_side.py and invoke.py.
+events a step costs a little more than a task of asyncio behind a semaphore (docs/benchmarks.md). How each shape runs is
+in in_order.py, side_by_side.py, by_need.py, along_edges.py and invoke.py.
 """
 
 from __future__ import annotations
