@@ -124,8 +124,8 @@ def _read(placed: dict[str, Any]) -> Layout:
             frames[thing["name"]] = point(f"{left},{top}"), point(f"{right},{bottom}")
     routes = {}
     for edge in placed.get("edges", ()):
-        bits = edge["pos"].split()
-        tips = [point(bit[2:]) for bit in bits if bit[1] == ","]
-        points = tuple(point(bit) for bit in bits if bit[1] != ",")
+        bits = edge["pos"].split()  # "e,X,Y" is the tip of the arrow and "s,X,Y" its start; every other one is "X,Y"
+        tips = [point(bit[2:]) for bit in bits if bit[0] in "es"]
+        points = tuple(point(bit) for bit in bits if bit[0] not in "es")
         routes[edge["id"]] = Route(points, tips[0] if tips else points[-1], point(edge["lp"]) if "lp" in edge else None)
     return Layout(width, height, boxes, frames, routes)

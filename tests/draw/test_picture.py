@@ -331,3 +331,23 @@ def test_a_long_name_stands_in_lines_and_the_tooltip_has_all_of_it() -> None:
     assert drawn.lines[-1].endswith("…")
     assert all(look.width(one, POINTS_NAME, bold=True) <= LONGEST for one in drawn.lines)
     assert drawn.height == 44 + (LINES - 1) * LEADING
+
+
+WIDE = """\
+pipeline: q
+steps:
+- tool: {name: load, args: {path: file0.csv}, output: raw_0}
+- tool: {name: load, args: {path: file1.csv}, output: raw_1}
+- tool: {name: join2, args: {a: !expr raw_2, b: !expr raw_0}, output: j_3}
+- tool: {name: clean, args: {rows: !expr j_3}, output: c_4}
+- tool: {name: clean, args: {rows: !expr j_3}, output: c_5}
+- tool: {name: join2, args: {a: !expr c_4, b: !expr raw_0}, output: j_6}
+- tool: {name: clean, args: {rows: !expr raw_1}, output: c_7}
+- tool: {name: clean, args: {rows: !expr c_7}, output: c_8}
+- tool: {name: join2, args: {a: !expr c_7, b: !expr c_4}, output: j_9}
+"""
+
+
+def test_a_wire_may_pass_a_point_whose_x_has_one_digit() -> None:
+    """Graphviz marks the tip of an arrow "e,X,Y"; a point "5,30.5" is not a tip."""
+    assert len(layout(dot(load(WIDE))).boxes) == 10
