@@ -1,8 +1,8 @@
 """Mistakes that beginners make, each with the exact words that the user sees.
 
 A row of ``tests/vectors/mistakes_*.json`` has a ``title``, the ``cell`` of a notebook (or ``argv``: the arguments of
-``python -m agf_magics`` with ``files`` in its folder) and ``says``: every error and warning, in order, as printed. A row may
-have ``setup``: cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``.
+``python -m agf_magics`` with ``files`` in its folder) and ``says``: every error and warning, in order, as printed. A row
+may have ``setup``: cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def writer(prompt: str) -> str:
 """
 
 
+FINDING = re.compile(
+    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|[Ww]arning|[Nn]ote|agf-magics: error): .*(?:\n +.*)*", re.MULTILINE
+)
+"""A line that begins with an error or a warning, and the indented lines below it."""
+
+
 def findings(printed: str) -> list[str]:
-    """The errors and warnings in what was printed: a line that begins with one, and the lines below that belong to it."""
-    text = re.sub(r"In\[\d+\]", "In[n]", printed)
-    return re.findall(
-        r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|[Ww]arning|[Nn]ote|agf-magics: error): .*(?:\n +.*)*",
-        text,
-        re.MULTILINE,
-    )
+    return FINDING.findall(re.sub(r"In\[\d+\]", "In[n]", printed))
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "cell" in row], ids=lambda row: row["title"])
