@@ -1,8 +1,8 @@
 """Mistakes that beginners make, each with the exact words that the user sees.
 
 A row of ``tests/vectors/mistakes_*.json`` has a ``title``, the ``cell`` of a notebook (or ``argv``: the arguments of
-``python -m agf_magics`` with ``files`` in its folder) and ``says``: every error and warning, in order, as printed. A row
-may have ``setup``: cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``.
+``python -m agf_magics`` with ``files`` in its folder) and ``says``: all errors and warnings, in order, as printed.
+``setup`` lists cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``.
 """
 
 from __future__ import annotations
