@@ -12,7 +12,7 @@ from .engine.history import Listed
 from .engine.troubles import Trouble
 from .handle import Run, live
 from .keeping import journal_file
-from .kept import CUT, find, journal, refused, unusable
+from .kept import CUT, find, journal, refused, unusable, unwritten
 from .past import PastRun
 from .settings import current
 from .text.diagnostics import DefinitionError
@@ -103,7 +103,8 @@ def delete(run_ids: Sequence[str]) -> list[str]:
     """Forget these runs; the ids of them. Raises DefinitionError, and has then forgotten none."""
     store = journal()
     try:
-        found = [find(store, run_id).listed for run_id in run_ids]
+        damaged = {one.run_id: one for one in history.listed(store) if one.status == "damaged"}
+        found = [damaged.get(run_id) or find(store, run_id).listed for run_id in run_ids]
         for one in found:
             if one.status == "running":
                 raise refused("journal.running", f"run {one.run_id!r} is going on", f"%runs --cancel {one.run_id}")
@@ -141,7 +142,10 @@ def interrupted() -> list[Listed]:
 
 def _line(one: Listed) -> RunLine:
     seconds = one.ended - one.started if one.ended is not None else None
-    note = f"taken up {one.taken}×" if one.taken else ""
+    taken = f"taken up {one.taken}×" if one.taken else ""
+    note = "; ".join(filter(None, (taken, unwritten(one.lost))))
+    if one.status == "damaged":
+        note = "journal.damaged: %runs --delete RUN"
     return RunLine(one.run_id, one.name, one.status, one.started, seconds, note, one.tokens)
 
 
