@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from . import pruning
+from .draw.plain import counted
 from .engine import history
 from .engine.history import Listed
 from .engine.troubles import Trouble
@@ -133,11 +134,23 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
 
 
 def interrupted() -> list[Listed]:
-    """What can be taken up, told when a notebook begins; nothing where the journal cannot be read."""
+    """The runs that can be resumed; none where the journal cannot be read."""
+    return on_load()[0]
+
+
+def on_load() -> tuple[list[Listed], str]:
+    """The runs that can be resumed, and what is wrong with the journal, for whoever begins a session: empty where
+    nothing is. The journal may be a stranger's, so it can only be told here: nothing it contains may end the session.
+    """
     try:
-        return [one for one in kept() if one.status in CUT]
-    except DefinitionError:
-        return []
+        found = kept()
+    except DefinitionError as error:
+        return [], f"{error.diagnostic.message} [{error.code}]"
+    except Exception as error:  # every row is checked when it is read; this is the last guard
+        return [], f"the journal cannot be read: {type(error).__name__} [journal.damaged]"
+    damaged = sum(one.status == "damaged" for one in found)
+    wrong = f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]" if damaged else ""
+    return [one for one in found if one.status in CUT], wrong
 
 
 def _line(one: Listed) -> RunLine:

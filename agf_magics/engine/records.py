@@ -211,10 +211,10 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
     """
     found = json.loads(text)
     known = {source.name: source for source in sources}
-    error = StepError(*[_diagnostic(known, *one) for one in found["said"]])
-    at = found["at"]
-    if not error.diagnostics or not (at is None or is_at(tuple(at))):
+    said, at = [_diagnostic(known, *one) for one in found["said"]], found["at"]
+    if not said or not (at is None or is_at(tuple(at))):
         raise ValueError("a failure has an error and its place")
+    error = StepError(*said)
     if at is not None:
         error.at = tuple(at)
         error.where = ev.at_text(error.at)
