@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,6 +170,7 @@ def claim(store: Store, one: Listed) -> bool:
     """Take a run over from a process that died, or from its end; False when somebody else was first. Raises Trouble."""
     status = "running" if one.status == "interrupted" else one.status
     own = store.owner.name
+    store.unended.pop(one.num, None)
     return store.write_now(CLAIM, (own, own, one.num, one.owner, status)) == 1
 
 
@@ -185,7 +187,7 @@ def forget(store: Store, nums: Iterable[int]) -> None:
     """
     for num in nums:
         end = num + ROOM if num % ROOM == 0 else num  # a damaged number has no lines of its own
-        while _deleted(store, num, end) == SLICE:
+        while store.with_room(partial(_deleted, store, num, end)) == SLICE:
             pass
 
 
@@ -205,22 +207,28 @@ def _deleted(store: Store, num: int, end: int) -> int:
 
 def shrink(store: Store) -> int:
     """Give room that is not needed back to the disk; how many bytes the file has then. Raises Trouble."""
-    pages = PAGES
-    while True:
+    pages, left = PAGES, 1
+    while left:
         try:
-            with store.writing() as connection:
-                (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-                connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
-                (left,) = connection.execute("PRAGMA freelist_count").fetchone()
-                connection.execute("COMMIT")
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            left = store.with_room(partial(_vacuumed, store, pages))
         except Trouble as trouble:
             pages //= 8
             if trouble.code != "journal.full" or not pages:
                 raise
-        else:
-            if not 0 < left < free:
-                return size(store.path)
+    store.checkpoint()
+    store.keep_reserve()
+    return size(store.path)
+
+
+def _vacuumed(store: Store, pages: int) -> int:
+    """Give some pages back to the disk; how many are still free."""
+    with store.writing() as connection:
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        for _ in range(min(free, pages)):
+            connection.execute("PRAGMA incremental_vacuum(1)")  # with a larger number sqlite3 frees one page as well
+        (left,) = connection.execute("PRAGMA freelist_count").fetchone()
+        connection.execute("COMMIT")
+    return int(left) if left < free else 0
 
 
 def size(path: Path) -> int:
@@ -240,6 +248,8 @@ def sizes(store: Store) -> dict[int, int]:
 def _as_it_is(one: Listed, store: Store, lives: dict[str, bool]) -> Listed:
     if one.status != "running":
         return one
+    if one.num in store.unended and one.owner == store.owner.name:
+        return one._replace(status="interrupted", lost=store.unended[one.num])
     if one.owner not in lives:
         lives[one.owner] = store.is_alive(one.owner)
     return one if lives[one.owner] else one._replace(status="interrupted")

@@ -96,7 +96,7 @@ class Journal:
         except Trouble as trouble:
             self._break(trouble)
             self.tell()
-        self.store.writer.later(END, self._ending(status, output, stores, error), self._break)
+        self.store.writer.later(END, self._ending(status, output, stores, error), self._not_ended)
 
     # --- calls ---
 
@@ -234,6 +234,10 @@ class Journal:
             self.tell()
             return False
         return True
+
+    def _not_ended(self, trouble: Trouble) -> None:
+        self._break(trouble)
+        self.store.unended[self.num] = self._lost
 
     def _break(self, trouble: Trouble) -> None:
         self.broken = self.broken or trouble

@@ -7,6 +7,7 @@ a file is checked by its first bytes before SQLite opens it, and what is not a j
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -24,6 +25,9 @@ T = TypeVar("T")
 
 FORMAT = 3
 """Grows when a file of an older version cannot be read any more. 3: every stored value has a checksum."""
+
+RESERVE = 1 << 19
+"""Bytes of the disk that are held back: on a full one, forgetting runs needs room in the log before it makes any."""
 
 APPLICATION = 0x4147464A
 """SQLite's application id of a journal: the letters AGFJ."""
@@ -113,7 +117,7 @@ def open_journal(path: Path) -> sqlite3.Connection:
     until = time.monotonic() + BUSY
     connection = connect(path)
     try:
-        connection.execute("PRAGMA synchronous=NORMAL")
+        patiently(lambda: connection.execute("PRAGMA synchronous=NORMAL"), until)
         if patiently(lambda: _is_empty(connection), until):
             patiently(lambda: _create(connection), until)
         patiently(lambda: check_format(connection, path), until)
@@ -131,6 +135,33 @@ def create_file(path: Path) -> None:
         os.close(os.open(path, flags, 0o600))
     except FileExistsError:
         return
+
+
+def create_reserve(path: Path) -> None:
+    """Take `RESERVE` bytes of the disk, which `free_reserve` gives back; none where there is no room for them."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    place = reserve_of(path)
+    with contextlib.suppress(OSError):
+        descriptor = os.open(place, flags, 0o600)
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, RESERVE)
+            else:
+                os.write(descriptor, bytes(RESERVE))
+        except OSError:
+            place.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def free_reserve(path: Path) -> None:
+    """Give the reserve back to the disk."""
+    with contextlib.suppress(OSError):
+        reserve_of(path).unlink()
+
+
+def reserve_of(path: Path) -> Path:
+    return Path(f"{path}-reserve")
 
 
 def connect(path: Path) -> sqlite3.Connection:

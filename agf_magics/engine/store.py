@@ -12,9 +12,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from . import journal_file
 from .journal_file import (
@@ -22,6 +22,8 @@ from .journal_file import (
     check_header,
     connect,
     create_file,
+    create_reserve,
+    free_reserve,
     identity,
     open_journal,
     patiently,
@@ -30,6 +32,8 @@ from .journal_file import (
 from .owners import Owner, alive
 from .troubles import Trouble, troubles
 from .writer import Writer
+
+T = TypeVar("T")
 
 ROOM = 1 << 26
 """Numbers of lines that a run has for itself, from its own number on: so a line has one number and needs no index, and
@@ -50,6 +54,8 @@ class Store:
         """Make or open it. Raises Trouble."""
         self.path = path
         self.pid = os.getpid()
+        self.unended: dict[int, int] = {}
+        """Runs of this process whose end could not be written, with the number of their calls that were not either."""
         with troubles(path):
             refuse_links(path)
             _make_folder(path.parent)
@@ -64,6 +70,7 @@ class Store:
             except BaseException:
                 connection.close()
                 raise
+        create_reserve(path)
         self.writer = Writer(path, connection)
 
     @classmethod
@@ -116,6 +123,30 @@ class Store:
     def flush(self) -> None:
         """Wait until everything that was to be written is."""
         self.writer.flush()
+
+    def checkpoint(self) -> bool:
+        """Move the log into the file, and cut it off; whether that could be done."""
+        try:
+            with self._connected() as (connection, _):
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                return not busy
+        except Trouble:
+            return False
+
+    def with_room(self, do: Callable[[], T]) -> T:
+        """``do()``, which writes; on a full disk with the room that the log and the reserve take. Raises Trouble."""
+        for make_room in (self.checkpoint, lambda: free_reserve(self.path)):
+            try:
+                return do()
+            except Trouble as trouble:
+                if trouble.code != "journal.full":
+                    raise
+            make_room()
+        return do()
+
+    def keep_reserve(self) -> None:
+        """Hold some room of the disk back again."""
+        create_reserve(self.path)
 
     def write_now(self, statement: str, row: Sequence[Any]) -> int:
         """Run one statement on a connection of its own and commit it; how many rows it changed. Not on a loop.

@@ -58,6 +58,7 @@ class Writer:
         connection.execute("PRAGMA busy_timeout=0")
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.execute("PRAGMA journal_size_limit=0")  # then the log is as large as what is in it
+        connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()  # then the log and its index are there
         self._path = path
         self._name = str(path)
         self._connection = connection
