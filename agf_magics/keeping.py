@@ -31,7 +31,9 @@ def journal_file() -> Path | None:
     project = next(
         (folder for folder in (here, *here.parents) if any((folder / mark).exists() for mark in PROJECT)), here
     )
-    return project / Path(name).expanduser()
+    path = Path(name).expanduser()
+    # A link in a path that the person wrote out is the person's; one in the project's folder may be anybody's.
+    return path.parent.resolve() / path.name if path.is_absolute() else project / path
 
 
 def keep(run: Run) -> None:
@@ -59,6 +61,7 @@ def watch(run: Run) -> None:
     names, steps = hidden_by(run.linked)
     flows = reached(run.linked)
     run.journal.summary = lambda: summary(run.progress)
+    run.journal.tokens = lambda: run.progress.usage.tokens if run.progress.usage.requests else None
     run.journal.secret.names = names
     run.journal.secret.steps = frozenset((id(flows[number].flow), step) for number, step in steps)
     for name in names & set(run.input if isinstance(run.input, dict) else ()):

@@ -13,6 +13,12 @@ from .handle import live
 from .keeping import journal_file
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
 
+
+def unwritten(calls: int) -> str:
+    """What to say of a run of which some calls are not in the journal; nothing where all are."""
+    return f"{calls:,} {'calls were' if calls > 1 else 'call was'} not written to the journal" if calls else ""
+
+
 CUT = ("interrupted", "waiting")
 """What a run is that did not come to its end: whoever begins the next session is told of it."""
 
@@ -63,7 +69,9 @@ def readable(store: Store, found: Told, trust: bool) -> list[Record]:
 
 
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
-    """A record of that run with its value, where that is a pickle. Raises Unreadable for what is not this user's."""
+    """A record of that run with its value. Raises Unreadable for what is not this user's."""
+    if record.form == "json" and record.value is not None:
+        return record._replace(unpickled=(unpack("json", record.value),))
     if record.form != "pickle" or not isinstance(record.value, bytes):
         return record
     parts = (run_id, encode(record.at), record.tries, record.value)

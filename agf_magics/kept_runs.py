@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from . import pruning
+from .draw.plain import counted
 from .engine import history
 from .engine.history import Listed
 from .engine.troubles import Trouble
 from .handle import Run, live
 from .keeping import journal_file
-from .kept import CUT, find, journal, refused, unusable
+from .kept import CUT, find, journal, refused, unusable, unwritten
 from .past import PastRun
 from .settings import current
 from .text.diagnostics import DefinitionError
@@ -103,7 +104,8 @@ def delete(run_ids: Sequence[str]) -> list[str]:
     """Forget these runs; the ids of them. Raises DefinitionError, and has then forgotten none."""
     store = journal()
     try:
-        found = [find(store, run_id).listed for run_id in run_ids]
+        damaged = {one.run_id: one for one in history.listed(store) if one.status == "damaged"}
+        found = [damaged.get(run_id) or find(store, run_id).listed for run_id in run_ids]
         for one in found:
             if one.status == "running":
                 raise refused("journal.running", f"run {one.run_id!r} is going on", f"%runs --cancel {one.run_id}")
@@ -132,16 +134,31 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
 
 
 def interrupted() -> list[Listed]:
-    """What can be taken up, told when a notebook begins; nothing where the journal cannot be read."""
+    """The runs that can be resumed; none where the journal cannot be read."""
+    return on_load()[0]
+
+
+def on_load() -> tuple[list[Listed], str]:
+    """The runs that can be resumed, and what is wrong with the journal, for whoever begins a session: empty where
+    nothing is. The journal may be a stranger's, so it can only be told here: nothing it contains may end the session.
+    """
     try:
-        return [one for one in kept() if one.status in CUT]
-    except DefinitionError:
-        return []
+        found = kept()
+    except DefinitionError as error:
+        return [], f"{error.diagnostic.message} [{error.code}]"
+    except Exception as error:  # every row is checked when it is read; this is the last guard
+        return [], f"the journal cannot be read: {type(error).__name__} [journal.damaged]"
+    damaged = sum(one.status == "damaged" for one in found)
+    wrong = f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]" if damaged else ""
+    return [one for one in found if one.status in CUT], wrong
 
 
 def _line(one: Listed) -> RunLine:
     seconds = one.ended - one.started if one.ended is not None else None
-    note = f"taken up {one.taken}×" if one.taken else ""
+    taken = f"taken up {one.taken}×" if one.taken else ""
+    note = "; ".join(filter(None, (taken, unwritten(one.lost))))
+    if one.status == "damaged":
+        note = "journal.damaged: %runs --delete RUN"
     return RunLine(one.run_id, one.name, one.status, one.started, seconds, note, one.tokens)
 
 

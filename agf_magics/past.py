@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from .engine import history
 from .engine.earlier import Earlier
@@ -16,17 +16,19 @@ from .engine.history import Told
 from .engine.linked import Linked
 from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
 from .engine.progress import FAILURES_KEPT, Progress, Row, Usage
-from .engine.records import Record, error_from, is_within
+from .engine.records import UNREADABLE, Record, decoded, error_from, is_within
 from .engine.store import Store
 from .engine.troubles import Trouble
 from .flow.steps import Flow
 from .flow.values import Value
-from .kept import refused, unusable
+from .kept import refused, unusable, unwritten
 from .resumed import load_text
 from .summary import fill, used
 from .text.diagnostics import Diagnostic, StepError
 from .trace import Calls, Comparison, Trace, traced
 from .work_order import Order, read
+
+T = TypeVar("T")
 
 CALLS_SHOWN = 200
 """Calls that a page of a run lists and draws."""
@@ -64,6 +66,10 @@ class PastRun:
     @property
     def note(self) -> str:
         """What must be known to read it: that it was cut, and what can be done about that."""
+        return "; ".join(filter(None, (self._cut, unwritten(self._told.listed.lost))))
+
+    @property
+    def _cut(self) -> str:
         taken = self._told.listed.taken
         more = f" (taken up {'once' if taken == 1 else f'{taken} times'} already)" if taken else ""
         match self.status:
@@ -91,16 +97,21 @@ class PastRun:
     def output(self) -> Value:
         """To be shown; `load` gives the value itself where it is no JSON."""
         told = self._told
-        return _json(told.output if told.form == "json" else told.shown, self.run_id)
+        return self._decoded(told.output if told.form == "json" else told.shown)
 
     @property
     def stores(self) -> Mapping[str, Value]:
-        return _json(self._told.stores, self.run_id) or {}
+        found = self._decoded(self._told.stores) or {}
+        return found if isinstance(found, dict) else self._refuse_end()
 
     @cached_property
     def error(self) -> StepError | None:
-        told = _json(self._told.error, self.run_id)
-        return error_from(encode(told), [text.source for text in self.order.flows]) if told is not None else None
+        if self._told.error is None:
+            return None
+        try:
+            return error_from(self._told.error, [text.source for text in self.order.flows])
+        except UNREADABLE:
+            self._refuse_end()
 
     @cached_property
     def flow(self) -> Flow:
@@ -116,18 +127,26 @@ class PastRun:
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
         progress.usage = self.usage
         progress.when, progress.ended = one.started, one.ended or max(last, one.started)
-        if (found := _json(self._told.tree, self.run_id)) is not None:
-            fill(progress, found)
-        else:
-            _count(progress, records)
-        _time(progress, records)
-        _drop(progress, records)
+        try:
+            if (found := self._decoded(self._told.tree)) is not None:
+                fill(progress, found)
+            else:
+                _count(progress, records)
+            _time(progress, records)
+            _drop(progress, records)
+        except UNREADABLE:
+            self._refuse_end()
+        except Trouble as trouble:
+            raise unusable(trouble) from None
         return progress
 
     @cached_property
     def usage(self) -> Usage:
         """What it asked of models: what was taken over from another run is not counted."""
-        return used(self.records())
+        try:
+            return used(self.records())
+        except Trouble as trouble:
+            raise unusable(trouble) from None
 
     @property
     def steps(self) -> Mapping[str, Row]:
@@ -143,7 +162,7 @@ class PastRun:
     @property
     def calls(self) -> Calls:
         """One row a call that was kept, in the order in which they ended."""
-        return Calls(called(record) for record in self.records() if record.kind)
+        return Calls(_readable(called(record) for record in self.records() if record.kind))
 
     def records(self) -> Iterator[Record]:
         """The lines of the journal, as they lie there. Raises DefinitionError where they are damaged."""
@@ -180,8 +199,8 @@ class PastRun:
                                 for one in self.order.flows],
             }  # fmt: skip
             file.write(_strict(head)[:-1] + ',"calls":[')
-            for number, record in enumerate(record for record in self.records() if record.kind):
-                file.write((",\n" if number else "\n") + _strict(called(record)))
+            for number, call in enumerate(_readable(called(record) for record in self.records() if record.kind)):
+                file.write((",\n" if number else "\n") + _strict(call))
             file.write("]}\n")
         return target
 
@@ -191,6 +210,8 @@ class PastRun:
         texts = self.order.flows
         flows = [load_text(text) for text in texts]
         made: dict[int, Linked] = {}
+        if flows[0] is None:
+            raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
         for number in reversed(range(len(texts))):
             flow = flows[number]
             if flow is not None:
@@ -212,6 +233,15 @@ class PastRun:
         except Unreadable as error:
             raise refused("journal.unreadable", f"{what} cannot be had: {error}") from None
 
+    def _decoded(self, text: str | bytes | None) -> Any:
+        try:
+            return decoded(text)
+        except Trouble:
+            self._refuse_end()
+
+    def _refuse_end(self) -> NoReturn:
+        raise unusable(Trouble("journal.damaged", f"the end of {self.run_id!r} is not what was written"))
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from .draw.past_page import past_html, past_text
 
@@ -221,18 +251,12 @@ class PastRun:
         return f"<PastRun {self.run_id} {self.status}>"
 
 
-def _readable(records: Iterator[Record]) -> Iterator[Record]:
+def _readable(found: Iterable[T]) -> Iterator[T]:
+    """What is read of a journal, with its damage as a DefinitionError."""
     try:
-        yield from records
+        yield from found
     except Trouble as trouble:
         raise unusable(trouble) from None
-
-
-def _json(text: str | bytes | None, run_id: str) -> Any:
-    try:
-        return json.loads(text) if text is not None else None
-    except ValueError:
-        raise unusable(Trouble("journal.damaged", f"the end of {run_id!r} is not what was written")) from None
 
 
 def called(record: Record) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from .engine.journal import Journal
 from .engine.limits import Limits, granted, refuse_inside
 from .engine.link import link
 from .engine.perform import clock
-from .engine.pickles import Unreadable
+from .engine.pickles import Unreadable, is_signed, user_key
 from .engine.store import Store
 from .engine.troubles import Trouble
 from .files import files
@@ -135,6 +135,8 @@ def _made(
     if one.status == "running":
         raise refused("journal.running", f"run {run_id!r} is going on, here or in another kernel")
     try:
+        if not trust and not is_signed(user_key(), found.work_sign, one.run_id, "work", found.work):
+            raise Unreadable("the signature of its definitions is not yours")
         order = read(found.work, one.run_id, trust)
         earlier = Earlier(readable(store, found, trust), one.status in ("error", "cancelled"))
     except Unreadable as error:
@@ -224,7 +226,8 @@ def as_it_was(order: Order, registry: Registry) -> tuple[Flow, Registry, dict[Pa
         elif flow is not None:
             then.flows.define(flow, None)
         main = flow if number == 0 else main
-    assert main is not None, "what was run was a definition"
+    if main is None:
+        raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
     return main, then, known
 
 
@@ -239,6 +242,8 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
     flow = definition.flow
     if flow is not None:
         for way in text.chosen:
+            if way not in flow.ways:
+                raise refused("journal.unreadable", f"this run cannot be read: a {text.language} has no way {way!r}")
             flow = flow.ways[way](flow)
         flow, found = check(replace(flow, name=text.name))
         problems.extend(found)

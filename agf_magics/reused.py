@@ -44,6 +44,6 @@ def _readable(store: Store, found: Listed) -> Iterator[Record]:
 
 def _last(store: Store, run: Run) -> Listed:
     for one in listed(store):
-        if one.name == run.name and one.run_id != run.run_id:
+        if one.name == run.name and one.status != "damaged" and one.run_id != run.run_id:
             return one
     raise refused("journal.unknown-run", f"no earlier run of {run.name!r} is kept", "run it once without --reuse")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from typing import Any
 
 from .engine.pickles import preview
@@ -15,23 +16,44 @@ OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
 
 
 def summary(progress: Progress) -> list[Any]:
-    """What is known of each row, as JSON; before them the tokens, where models were asked, for a list of runs."""
-    used = [{"tokens": progress.usage.tokens}] if progress.usage.requests else []
-    return [*used, *([list(key), *_row(row)] for key, row in progress.rows.items() if row.started or row.skipped)]
+    """What is known of each row, as JSON."""
+    return [[list(key), *_row(row)] for key, row in progress.rows.items() if row.started or row.skipped]
 
 
 def fill(progress: Progress, found: list[Any]) -> None:
-    """Put into ``progress`` what `summary` took out of it."""
-    for key, counts, others, value, error in (one for one in found if isinstance(one, list)):
+    """Put into ``progress`` what `summary` took out of it. Raises ValueError for what `summary` cannot have given."""
+    for one in found:
+        key, counts, others, value, error = one
+        if not all(isinstance(part, list) for part in (one, key, counts, others)) or not _is_row(counts, others, error):
+            raise ValueError("a row of a tree is not what was written")
         row = progress.rows.get(tuple(key))
         if row is None:
             continue
         for name, number in zip(COUNTS, counts, strict=True):
             setattr(row, name, number)
-        for name, one in zip(OTHERS, others, strict=True):
-            setattr(row, name, one)
+        for name, other in zip(OTHERS, others, strict=True):
+            setattr(row, name, other)
         row.value = value
         row.error = StepError(Diagnostic(*error)) if error is not None else None
+
+
+def _is_row(counts: list[Any], others: list[Any], error: Any) -> bool:
+    """Whether these are counts, the values of `OTHERS`, and an error's code and message."""
+    if len(counts) != len(COUNTS) or len(others) != len(OTHERS):
+        return False
+    excused, fatal, asks, width, why, when, ended = others
+    return (
+        all(_is_count(count) for count in counts)
+        and all(isinstance(flag, bool) for flag in (excused, fatal, asks))
+        and (width is None or _is_count(width))
+        and (why is None or isinstance(why, str))
+        and all(time is None or (isinstance(time, int | float) and isfinite(time)) for time in (when, ended))
+        and (error is None or (isinstance(error, list) and len(error) == 2 and all(isinstance(e, str) for e in error)))
+    )
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 1 << 62
 
 
 def _row(row: Row) -> list[Any]:
@@ -55,5 +77,10 @@ def used(records: Iterable[Record]) -> Usage:
             taken.add((record.at, record.tries))
         elif record.what == "finished" and record.kind == "model" and (record.at, record.tries) not in taken:
             reply = record.value_shown
-            found.append(reply.get("usage", {}) if isinstance(reply, dict) else {})
-    return Usage(len(found), sum(u.get("input", 0) for u in found), sum(u.get("output", 0) for u in found))
+            usage = reply.get("usage") if isinstance(reply, dict) else None
+            found.append(usage if isinstance(usage, dict) else {})
+    return Usage(len(found), _total(found, "input"), _total(found, "output"))
+
+
+def _total(usages: list[dict[str, Any]], what: str) -> int:
+    return sum(count for usage in usages if _is_count(count := usage.get(what, 0)))

@@ -22,9 +22,13 @@ from .engine.linked import Linked
 from .engine.pickles import Unreadable, encode, is_signed, pack, sign, unpack, user_key
 from .feeds import flows_of, hidden_by, reached
 from .flow.values import Value
+from .languages import LANGUAGES
 from .text.source import Source
 
 FORMAT = 1
+
+MOST_OPENED = 100_000
+"""Definitions that a run may open within each other, counted at each call."""
 
 
 class Text(NamedTuple):
@@ -99,8 +103,9 @@ def read(text: str, run_id: str, trust: bool | None = None) -> Order:
     """
     try:
         found = json.loads(text)
-        if found["format"] > FORMAT:
+        if found["format"] != FORMAT:
             raise Unreadable(f"it was written by version {found['version']}")
+        _check(found)
         sources: dict[tuple[str, str], Source] = {}
 
         def source(of: list[Any]) -> Source:
@@ -129,8 +134,63 @@ def read(text: str, run_id: str, trust: bool | None = None) -> Order:
             grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
             version=found["version"],
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise Unreadable(f"its work order is damaged: {error!r}") from None
+
+
+def _check(found: dict[str, Any]) -> None:
+    """Raise ValueError, or what a value of another type raises, for what `written` cannot have written."""
+    flows, schemas, tools = found["flows"], found["schemas"], found["tools"]
+    _require("flows", isinstance(flows, list) and flows and not flows[0]["made"])
+    for one in flows:
+        _require("name", isinstance(one["name"], str) and one["language"] in LANGUAGES)
+        _require("source", _is_source(one["source"]))
+        _require("file", one["file"] is None or isinstance(one["file"], str))
+        _require("made", isinstance(one["made"], bool))
+        _require("chosen", _are_texts(one["chosen"]) and _are_texts(one.get("latent", [])))
+        _require("calls", all(numbers and isinstance(numbers, list) for numbers in one["calls"].values()))
+    _check_calls([[number for numbers in one["calls"].values() for number in numbers] for one in flows])
+    _require("schemas", all(language in LANGUAGES and _is_source(source) for language, source in schemas))
+    for what in ("input", "context"):
+        parts = found[what]
+        _require(what, "json" in parts or ("shown" in parts and isinstance(parts.get("why", parts.get("sign")), str)))
+    _require("context", isinstance(found["context"].get("json"), list | None))
+    _require("secret", _are_texts(found["secret"]) and isinstance(found["context_name"], str))
+    _require("tools", isinstance(found["identity"], str) and (tools is None or _are_texts(tools)))
+    _require("version", isinstance(found["version"], str))
+
+
+def _check_calls(calls: list[list[int]]) -> None:
+    """Definitions call each other without a circle, and open at most `MOST_OPENED` all together."""
+    opened: dict[int, int] = {}
+    left = list(range(len(calls)))
+    around: set[int] = set()
+    while left:
+        number = left[-1]
+        _require("calls", all(type(inner) is int and 0 <= inner < len(calls) for inner in calls[number]))
+        inside = [inner for inner in calls[number] if inner not in opened]
+        if number in opened or not inside:
+            opened.setdefault(number, 1 + sum(opened[inner] for inner in calls[number]))
+            _require("calls", opened[number] <= MOST_OPENED)
+            around.discard(left.pop())
+        else:
+            around.add(number)
+            _require("calls", not around.intersection(inside))
+            left += inside
+
+
+def _is_source(found: Any) -> bool:
+    name, text, first = found
+    return isinstance(name, str) and isinstance(text, str) and type(first) is int and 0 <= first < 1 << 31
+
+
+def _are_texts(found: Any) -> bool:
+    return isinstance(found, list | tuple) and all(isinstance(text, str) for text in found)
+
+
+def _require(what: str, holds: object) -> None:
+    if not holds:
+        raise ValueError(what)
 
 
 def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:

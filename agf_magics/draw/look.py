@@ -76,6 +76,7 @@ STATES = {
     "kept": State("!", "failed but kept", "#a56c00", "#7d5200"),
     "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4"),
     "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200"),
+    "damaged": State("✗", "damaged", "#d64545", "#a31919"),
     "taken": State("", "taken", "#27894f", "#17683a", 2.4),
     "left": State("◌", "left running", "#a56c00", "#7d5200"),
 }

@@ -158,7 +158,7 @@ def _call_text(call: dict[str, Any]) -> str:
 
 def _row(run: LineLike) -> tuple[str, ...]:
     shown = look.state(run.status)
-    when = _moment(datetime.fromtimestamp(run.started))
+    when = _moment(datetime.fromtimestamp(run.started)) if run.started else ""
     return (line(run.run_id, 90), line(run.name, 60), f"{shown.mark} {line(run.status, 20)}", when,
             duration(run.seconds), f"{run.tokens:,}" if run.tokens is not None else "", line(run.note, 60))  # fmt: skip
 

@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from .journal_file import checksum
 from .pickles import encode
-from .records import COLUMNS, Record, read_records
-from .store import ROOM, Store, crc
+from .records import COLUMNS, FORMS, Record, is_moment, read_records
+from .store import ROOM, Store
 from .troubles import Trouble
+
+MOST_ID = 100
+"""Letters of the id of a damaged run that is shown by it."""
+
+SLICE = 500
+"""Lines that are deleted in one commit."""
+
+PAGES = 1024
+"""Pages that are given back to the disk in one commit, as long as it has room for the log of that."""
 
 ENDED = ("ok", "error", "cancelled")
 
-BEGINS = '[{"tokens":'
-"""How the tree of a run begins whose models were asked: see `summary`."""
+HEAD = "num, run, name, language, started, work_crc"
+"""What a run is: written when it begins, and covered by ``head_crc``."""
 
-LISTED = f"""num, run, name, language, status, started, ended, owner, taken,
-CASE WHEN substr(tree, 1, {len(BEGINS)})='{BEGINS}' THEN CAST(substr(tree, {len(BEGINS) + 1}, 20) AS INTEGER) END"""
+STATE = "num, owner, taken, status, ended, tokens, lost, end_crc"
+"""What became of it so far: covered by ``state_crc``."""
+
+END = "num, form, output, shown, stores, error, sign, tree"
+"""With what it ended: covered by ``end_crc``."""
+
+LISTED = """num, run, name, language, status, started, ended, owner, taken, tokens, lost,
+head_crc, state_crc, work_crc, end_crc"""
+
 OF_RUN = "line>? AND line<?"
-CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1 WHERE num=? AND owner=? AND status=?"""
+CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1,
+state_crc=agf_checksum(num, ?, taken+1, 'running', NULL, tokens, lost, end_crc)
+WHERE num=? AND owner=? AND status=?"""
+LEAVE = """UPDATE runs SET owner='', state_crc=agf_checksum(num, '', taken, status, ended, tokens, lost, end_crc)
+WHERE num=? AND owner=?"""
+
+STATUSES = (*ENDED, "waiting", "running")
 
 
 class Listed(NamedTuple):
@@ -32,7 +55,8 @@ class Listed(NamedTuple):
     name: str
     language: str
     status: str
-    """ok, error, cancelled, waiting; running, where a process that lives runs it; interrupted, where that one died."""
+    """ok, error, cancelled, waiting; running, where a process that lives runs it; interrupted, where that one died;
+    damaged, where its row is not what was written: then nothing else of it is known but the id, as far as that is."""
     started: float
     """Seconds since 1970, as is ``ended``."""
     ended: float | None
@@ -41,6 +65,8 @@ class Listed(NamedTuple):
     """How often it was taken up again."""
     tokens: int | None = None
     """What its models took by its end; None: none was asked, or it has no end."""
+    lost: int = 0
+    """How many of its calls could not be written; the run itself has said why."""
 
 
 class Told(NamedTuple):
@@ -48,6 +74,8 @@ class Told(NamedTuple):
 
     listed: Listed
     work: str
+    work_sign: bytes | None
+    """The signature of the work order: a person resumes what that person has begun."""
     form: str | None
     output: str | bytes | None
     shown: str | None
@@ -58,28 +86,61 @@ class Told(NamedTuple):
 
 
 def listed(store: Store) -> list[Listed]:
-    """Every run, the last one first. Raises Trouble."""
+    """Every run, the last one first; a damaged one as such. Raises Trouble."""
     store.flush()
     with store.reading() as connection:
         rows = connection.execute(f"SELECT {LISTED} FROM runs ORDER BY started DESC, num").fetchall()
     lives: dict[str, bool] = {}
-    return [_as_it_is(Listed(*row), store, lives) for row in rows]
+    return [_as_it_is(_listed(row) or _damaged(row), store, lives) for row in rows]
 
 
 def told(store: Store, run_id: str) -> Told | None:
     """A run by its id; None where there is none. Raises Trouble."""
     store.flush()
     with store.reading() as connection:
-        row = connection.execute(
-            f"SELECT {LISTED}, work, crc, form, output, shown, stores, error, sign, tree FROM runs WHERE run=?",
-            (run_id,),
-        ).fetchone()
+        row = connection.execute(f"SELECT {LISTED}, work, work_sign, {END} FROM runs WHERE run=?", (run_id,)).fetchone()
     if row is None:
         return None
-    one, (work, checked, *rest) = Listed(*row[:10]), row[10:]
-    if crc(run_id, work) != checked:
+    one, (work, signature, _, *end) = _listed(row[:15]), row[15:]
+    if one is None:
+        raise Trouble("journal.damaged", f"the row of run {run_id!r} is not what was written")
+    if not isinstance(work, str) or not _is_raw(signature) or checksum(one.num, work, signature) != row[13]:
         raise Trouble("journal.damaged", f"the work order of {run_id!r} is not what was written")
-    return Told(_as_it_is(one, store, {}), work, *rest)
+    if not _is_end(end) or checksum(one.num, *end) != row[14]:
+        raise Trouble("journal.damaged", f"the end of {run_id!r} is not what was written")
+    return Told(_as_it_is(one, store, {}), work, signature, *end)
+
+
+def _listed(row: tuple[Any, ...]) -> Listed | None:
+    """A row of `LISTED`; None where it is not what was written, or cannot have been."""
+    num, run, name, language, status, started, ended, owner, taken, tokens, lost, head, state, work_crc, end_crc = row
+    if checksum(num, run, name, language, started, work_crc) != head:
+        return None
+    if checksum(num, owner, taken, status, ended, tokens, lost, end_crc) != state:
+        return None
+    texts = isinstance(run, str) and isinstance(name, str) and isinstance(language, str)
+    counts = all(isinstance(n, int) and 0 <= n < 1 << 62 for n in (num, taken, lost, 0 if tokens is None else tokens))
+    times = is_moment(started) and (ended is None or is_moment(ended))
+    if not (texts and counts and times and num % ROOM == 0 and status in STATUSES and isinstance(owner, str)):
+        return None
+    return Listed(num, run, name, language, status, started, ended, owner, taken, tokens, lost)
+
+
+def _damaged(row: tuple[Any, ...]) -> Listed:
+    """A row that is not what was written: nothing of it is believed but its number, and an id that can be typed."""
+    num, run = row[:2]
+    readable = isinstance(run, str) and 0 < len(run) <= MOST_ID and run.isprintable() and not set(run) & set(" \t")
+    return Listed(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "", 0)
+
+
+def _is_end(end: list[Any]) -> bool:
+    form, output, shown, stores, error, sign, tree = end
+    texts = all(text is None or isinstance(text, str) for text in (shown, stores, error, tree))
+    return texts and _is_raw(sign) and form in FORMS and isinstance(output, FORMS[form])
+
+
+def _is_raw(value: object) -> bool:
+    return value is None or isinstance(value, bytes)
 
 
 def records(store: Store, num: int) -> Iterator[Record]:
@@ -108,35 +169,66 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
 def claim(store: Store, one: Listed) -> bool:
     """Take a run over from a process that died, or from its end; False when somebody else was first. Raises Trouble."""
     status = "running" if one.status == "interrupted" else one.status
-    return store.write_now(CLAIM, (store.owner.name, one.num, one.owner, status)) == 1
+    own = store.owner.name
+    store.unended.pop(one.num, None)
+    return store.write_now(CLAIM, (own, own, one.num, one.owner, status)) == 1
 
 
 def leave(store: Store, num: int) -> None:
     """A run that was claimed could not be begun: it is interrupted again. Raises Trouble."""
-    store.write_now("UPDATE runs SET owner='' WHERE num=? AND owner=?", (num, store.owner.name))
+    store.write_now(LEAVE, (num, store.owner.name))
 
 
-def forget(store: Store, nums: list[int]) -> None:
-    """Delete runs with all that was kept of them. Raises Trouble."""
-    with store.reading() as connection:
-        connection.execute("PRAGMA secure_delete=ON")
-        connection.execute("BEGIN IMMEDIATE")
-        for num in nums:
-            connection.execute(f"DELETE FROM records WHERE {OF_RUN}", (num, num + ROOM))
+def forget(store: Store, nums: Iterable[int]) -> None:
+    """Delete runs with all that was kept of them. Raises Trouble.
+
+    It must work on a full disk, where the log can hardly grow: so run by run, in slices, and pages that become free are
+    not overwritten (that would write all of them once more) but given back to the disk by `shrink`.
+    """
+    for num in nums:
+        end = num + ROOM if num % ROOM == 0 else num  # a damaged number has no lines of its own
+        while store.with_room(partial(_deleted, store, num, end)) == SLICE:
+            pass
+
+
+def _deleted(store: Store, num: int, end: int) -> int:
+    """Delete a slice of a run's lines, or with the last ones the run itself; how many lines that were."""
+    with store.writing() as connection:
+        connection.execute("PRAGMA secure_delete=FAST")
+        found = connection.execute("SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE))
+        lines = [line for (line,) in found]
+        if lines:
+            connection.execute("DELETE FROM records WHERE line>? AND line<=?", (num, lines[-1]))
+        if len(lines) < SLICE:
             connection.execute("DELETE FROM runs WHERE num=?", (num,))
         connection.execute("COMMIT")
+    return len(lines)
 
 
 def shrink(store: Store) -> int:
     """Give room that is not needed back to the disk; how many bytes the file has then. Raises Trouble."""
-    with store.reading() as connection:
+    pages, left = PAGES, 1
+    while left:
         try:
-            connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.OperationalError as error:  # somebody writes; the next time it will
-            if "lock" not in str(error):
+            left = store.with_room(partial(_vacuumed, store, pages))
+        except Trouble as trouble:
+            pages //= 8
+            if trouble.code != "journal.full" or not pages:
                 raise
+    store.checkpoint()
+    store.keep_reserve()
     return size(store.path)
+
+
+def _vacuumed(store: Store, pages: int) -> int:
+    """Give some pages back to the disk; how many are still free."""
+    with store.writing() as connection:
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        for _ in range(min(free, pages)):
+            connection.execute("PRAGMA incremental_vacuum(1)")  # with a larger number sqlite3 frees one page as well
+        (left,) = connection.execute("PRAGMA freelist_count").fetchone()
+        connection.execute("COMMIT")
+    return int(left) if left < free else 0
 
 
 def size(path: Path) -> int:
@@ -156,6 +248,8 @@ def sizes(store: Store) -> dict[int, int]:
 def _as_it_is(one: Listed, store: Store, lives: dict[str, bool]) -> Listed:
     if one.status != "running":
         return one
+    if one.num in store.unended and one.owner == store.owner.name:
+        return one._replace(status="interrupted", lost=store.unended[one.num])
     if one.owner not in lives:
         lives[one.owner] = store.is_alive(one.owner)
     return one if lives[one.owner] else one._replace(status="interrupted")

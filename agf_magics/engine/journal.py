@@ -17,17 +17,19 @@ from ..registry import MASK, Tool, shown_arguments
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .earlier import Earlier
+from .journal_file import checksum
 from .limits import ANYTHING, Grant
 from .pickles import Packed, encode, pack, sign, to_show, user_key
 from .records import Record, error_json, row_crc
 from .reuse import Digests, Reuse
 from .secret import Secrets
-from .store import ADD, ROOM, Store, crc
+from .store import ADD, ROOM, Store
 from .troubles import Trouble
 
-BEGIN = "INSERT INTO runs (num, run, name, language, status, started, owner, work, crc) VALUES (?,?,?,?,?,?,?,?,?)"
-END = """UPDATE runs SET status=?, ended=?, form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?
-WHERE num=? AND owner=?"""
+BEGIN = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
+state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
+END = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
+status=?, ended=?, tokens=?, lost=?, state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
 
 
 class Begun(NamedTuple):
@@ -65,6 +67,10 @@ class Journal:
         self.secret = Secrets()
         self.summary: Callable[[], Any] = lambda: None
         """Gives what is to be kept of the tree at its end, as JSON."""
+        self.tokens: Callable[[], int | None] = lambda: None
+        """Gives what its models took by then; None: none was asked."""
+        self._lost = 0
+        """Calls that could not be written."""
         self._line = max(num, earlier.line if earlier is not None else 0)
         self._said: set[str] = set()
 
@@ -73,17 +79,24 @@ class Journal:
         self.emit = emit
         if self.earlier is not None:
             return
-        row = (self.num, self.run_id, name, language, "running", time.time(), self.store.owner.name, work,
-               crc(self.run_id, work))  # fmt: skip
-        await self._write(BEGIN, row)
+        num, own, started = self.num, self.store.owner.name, time.time()
+        key = self._signing()
+        signature = sign(key, self.run_id, "work", work) if key is not None else None
+        end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
+        head = checksum(num, self.run_id, name, language, started, work_crc)
+        state = checksum(num, own, 0, "running", None, None, 0, end)
+        what = (num, self.run_id, name, language, started, own, work, signature)
+        await self._write(BEGIN, (*what, head, state, work_crc, end))
 
     def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         """Keep how it ended; nobody waits for it. Tried where nothing could be kept, too: what was full may have room
         again, and a run without an end looks interrupted."""
-        if not self.store.path.exists():  # a file that was removed takes every line, and gives none back
-            self._break(Trouble("journal.unwritable", f"{self.store.path}: it was removed while the run went on"))
+        try:
+            self.store.writer.check_place()
+        except Trouble as trouble:
+            self._break(trouble)
             self.tell()
-        self.store.writer.later(END, self._ending(status, output, stores, error), self._break)
+        self.store.writer.later(END, self._ending(status, output, stores, error), self._not_ended)
 
     # --- calls ---
 
@@ -168,7 +181,8 @@ class Journal:
         signature = self._signature(at, call.tries, value) if packed.form == "pickle" else None
         parts = (self._next(), what, at, call.tries, call.kind, call.name, call.started, ended, call.given,
                  int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip
-        await self._write(ADD, (*parts, row_crc(parts)))
+        if not await self._write(ADD, (*parts, row_crc(parts))):
+            self._lost += 1
 
     def _next(self) -> int:
         """The number of the next line."""
@@ -202,20 +216,28 @@ class Journal:
         text = secret.masked(to_show(kept, self.most)[0])
         told = secret.masked(error_json(error)) if error is not None else None
         tree = None if secret.too_many else secret.masked(encode(self.summary()))  # then that of its calls is shown
-        return (status, time.time(), packed.form, packed.data, packed.shown, text, told, signature, tree, self.num,
-                self.store.owner.name)  # fmt: skip
+        end = (packed.form, packed.data, packed.shown, text, told, signature, tree)
+        end_crc = checksum(self.num, *end)
+        state = (status, time.time(), self.tokens(), self._lost)
+        return (*end, end_crc, *state, *state, end_crc, self.num, self.store.owner.name)
 
     # --- trouble ---
 
-    async def _write(self, statement: str, row: Any, tell: bool = True) -> None:
+    async def _write(self, statement: str, row: Any) -> bool:
+        """Whether it could be written."""
         if self.broken is not None:
-            return
+            return False
         try:
             await self.store.writer.write(statement, row)
         except Trouble as trouble:
             self._break(trouble)
-            if tell:
-                self.tell()
+            self.tell()
+            return False
+        return True
+
+    def _not_ended(self, trouble: Trouble) -> None:
+        self._break(trouble)
+        self.store.unended[self.num] = self._lost
 
     def _break(self, trouble: Trouble) -> None:
         self.broken = self.broken or trouble
@@ -238,6 +260,8 @@ class Journal:
 CURES = {
     "journal.full": "make room; until then this run cannot be taken up from here",
     "journal.unwritable": "%config AgfMagics.journal says where runs are kept; None: nowhere",
+    "journal.foreign": "move it away, or say where runs are kept: %config AgfMagics.journal",
+    "journal.replaced": "the next run uses the new file; what this process wrote before lies beside it",
     "journal.damaged": "move it away: the next run begins a new one",
     "journal.newer": "update agf-magics, or move the file away",
     "journal.older": "move it away, or read it with that version: the next run begins a new one",

@@ -2,13 +2,18 @@
 
 Process ids are reused and mean nothing in another container; a lock is given back by the operating system. POSIX record
 locks, not flock: a child that was forked does not hold them.
+
+The names of these files are read from the journal, which anybody may have written. So a name must have the form that
+`Owner` gives it, and nothing is opened or removed but a plain file of one byte in the folder of locks itself.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
+import stat
 import sys
 from pathlib import Path
 from typing import IO
@@ -18,32 +23,56 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{12}")
+"""What a lock file is called: a process id and 12 random digits."""
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+_held: set[str] = set()
+"""The locks of this process. POSIX locks are the process's: it can take its own again, and closing would lose it."""
+
 
 class Owner:
     """This process, as one folder knows it."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises OSError where no file can be made."""
+        """Raises OSError where no file can be created."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         self._path = folder / self.name
-        self._file: IO[bytes] = self._path.open("w+b")
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
+        self._file: IO[bytes] = os.fdopen(descriptor, "r+b")
         self._file.write(b".")
         self._file.flush()
         _lock(self._file)
+        _held.add(self.name)
 
     def leave(self) -> None:
         """Say that this process keeps no runs any more."""
         self._file.close()
+        _held.discard(self.name)
         with contextlib.suppress(OSError):
             self._path.unlink()
 
 
+def is_name(name: object) -> bool:
+    """Whether ``name`` can be the name of a lock."""
+    return isinstance(name, str) and NAME.fullmatch(name) is not None
+
+
 def alive(folder: Path, name: str) -> bool:
-    """Whether the process of that name lives; never ask for one's own: looking would give the lock back."""
+    """Whether the process of that name lives. The lock of one that died is removed."""
+    if not is_name(name):
+        return False
+    if name in _held and name.startswith(f"{os.getpid()}-"):
+        return True
     path = folder / name
     try:
-        with path.open("r+b") as file:
+        if stat.S_ISLNK(os.lstat(folder).st_mode) or not _is_lock(os.lstat(path)):
+            return False
+        with os.fdopen(os.open(path, os.O_RDWR | _NO_LINK), "r+b") as file:
+            if not _is_lock(os.fstat(file.fileno())):
+                return False
             _lock(file)
     except FileNotFoundError:
         return False
@@ -54,8 +83,13 @@ def alive(folder: Path, name: str) -> bool:
     return False
 
 
+def _is_lock(found: os.stat_result) -> bool:
+    """Whether it is a plain file of one byte: what `Owner` makes, and nothing that could be worth keeping."""
+    return stat.S_ISREG(found.st_mode) and found.st_size == 1
+
+
 def _lock(file: IO[bytes]) -> None:
-    """Raises OSError when somebody else holds it."""
+    """Raises OSError when another process holds it."""
     if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:

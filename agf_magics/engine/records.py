@@ -7,7 +7,7 @@ import contextlib
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..flow.values import Value
@@ -17,11 +17,28 @@ from . import events as ev
 from .pickles import encode, unpack, weigh
 from .troubles import Trouble
 
+MOST_NAMED = 200
+"""Letters of the name of an exception's class."""
+
 MOST_SAID = 10_000
 """Letters of an exception's arguments that are kept."""
 
 SPLIT = "\x1f"
 """Between the attempts around a call."""
+
+FORMS: dict[Any, tuple[type, ...]] = {
+    "json": (str, type(None)),
+    "pickle": (bytes,),
+    "again": (type(None),),
+    None: (type(None),),
+}
+"""In which types a value of each form is stored."""
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, struct.error)
+"""What reading a value of another type than the one that was written may raise."""
+
+LATEST = 32_503_680_000.0
+"""The year 3000, in seconds since 1970."""
 
 NUMBERS = struct.Struct("<qddq")
 
@@ -61,13 +78,12 @@ class Record(NamedTuple):
 
     @property
     def value_shown(self) -> Value:
-        """Its value to be shown; nothing is unpickled."""
-        text = self.value if self.form == "json" else self.shown
-        return json.loads(text) if text is not None else None
+        """Its value to be shown; nothing is unpickled. Raises Trouble."""
+        return decoded(self.value if self.form == "json" else self.shown)
 
     @property
     def given_shown(self) -> Value:
-        return json.loads(self.given) if self.given is not None else None
+        return decoded(self.given)
 
 
 def again(tries: str, at: ev.At, attempt: int) -> str:
@@ -107,12 +123,55 @@ def is_within(inner: ev.At, outer: ev.At) -> bool:
 def read_records(store_rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
     """The records of rows ``<COLUMNS>, crc``. Raises Trouble for a damaged one."""
     for row in store_rows:
-        *parts, checked = row
-        if row_crc(tuple(parts)) != checked:
-            raise Trouble("journal.damaged", f"line {row[0]} is not what was written")
-        line, what, at, tries, *rest = parts
-        record = Record(line, what, tuple(json.loads(at)), tries, *rest)
-        yield record._replace(whole=bool(record.whole))
+        try:
+            yield _read(row)
+        except UNREADABLE:
+            raise Trouble("journal.damaged", f"line {row[0]} is not what was written") from None
+
+
+def _read(row: tuple[Any, ...]) -> Record:
+    """One record. Raises ValueError, or what a value of another type raises."""
+    *parts, checked = row
+    if row_crc(tuple(parts)) != checked:
+        raise ValueError
+    line, what, at, tries, kind, name, started, ended, *rest = parts
+    given, whole, form, value, shown, error, sign, digest = rest
+    place = tuple(json.loads(at))
+    numbers = all(time is None or is_moment(time) for time in (started, ended))
+    texts = all(isinstance(text, str) for text in (what, tries, kind, name))
+    shown_texts = all(text is None or isinstance(text, str) for text in (given, shown, error))
+    raw = all(data is None or isinstance(data, bytes) for data in (sign, digest))
+    if not (what.isidentifier() and is_at(place) and numbers and texts and shown_texts and raw and whole in (0, 1)):
+        raise ValueError
+    if not isinstance(value, FORMS[form]) or (what == "failed") != (error is not None):
+        raise ValueError
+    for one in tries.split(SPLIT) if tries else ():
+        *outer, attempt = json.loads(one)
+        if not is_at(tuple(outer)) or type(attempt) is not int:
+            raise ValueError
+    if error is not None:
+        error_from(error, ())
+    return Record(line, what, place, tries, kind, name, started, ended, given, bool(whole), *rest[2:])
+
+
+def is_moment(value: object) -> bool:
+    """Whether it is a time that this package writes: seconds since 1970, before the year 3000."""
+    return isinstance(value, float) and 0 < value < LATEST
+
+
+def is_at(value: object) -> bool:
+    """Whether it is where a call is made: a step's id, and then ids and numbers."""
+    if not isinstance(value, tuple) or not value or not isinstance(value[0], str):
+        return False
+    return all(isinstance(bit, str) or (type(bit) is int and 0 <= bit < 1 << 62) for bit in value)
+
+
+def decoded(text: str | bytes | None) -> Value:
+    """A stored JSON text as its value, None for none. Raises Trouble."""
+    try:
+        return json.loads(text) if text is not None else None
+    except (ValueError, TypeError, RecursionError):
+        raise Trouble("journal.damaged", "a stored value is not JSON") from None
 
 
 def value_of(record: Record) -> Value:
@@ -125,7 +184,7 @@ def value_of(record: Record) -> Value:
 def row_crc(row: tuple[Any, ...]) -> int:
     """What tells a damaged line from a whole one."""
     line, what, at, tries, kind, name, started, ended, given, whole, form, value, *rest = row
-    found = zlib.crc32(NUMBERS.pack(line, started or 0.0, ended or 0.0, whole))
+    found = zlib.crc32(NUMBERS.pack(line, started or -1.0, ended or -1.0, whole))
     told = f"{what}\0{at}\0{tries}\0{kind}\0{name}\0{given}\0{form}\0{rest!a}"
     found = zlib.crc32(told.encode("utf-8", "surrogatepass"), found)
     return zlib.crc32(value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass"), found)
@@ -146,20 +205,37 @@ def error_json(error: BaseException) -> str:
 
 
 def error_from(text: str, sources: Iterable[Source]) -> StepError:
-    """The failure again; its places are those of ``sources``, its cause is one that looks like it."""
+    """The failure again; its places are those of ``sources``, its cause is one that looks like it.
+
+    Raises ValueError, or what a value of another type raises.
+    """
     found = json.loads(text)
     known = {source.name: source for source in sources}
-    said = []
-    for code, message, hint, place, severity in found["said"]:
-        source = known.get(place[0]) if place else None
-        span = Span(source, place[1], place[2]) if source is not None else None
-        said.append(Diagnostic(code, message, span, hint, severity))
+    said, at = [_diagnostic(known, *one) for one in found["said"]], found["at"]
+    if not said or not (at is None or is_at(tuple(at))):
+        raise ValueError("a failure has an error and its place")
     error = StepError(*said)
-    if found["at"] is not None:
-        error.at = tuple(found["at"])
+    if at is not None:
+        error.at = tuple(at)
         error.where = ev.at_text(error.at)
     error.__cause__ = _cause(*found["cause"]) if "cause" in found else None
     return error
+
+
+def _diagnostic(
+    known: Mapping[str, Source], code: str, message: str, hint: str | None, place: Sequence[Any] | None, severity: Any
+) -> Diagnostic:
+    texts = isinstance(code, str) and isinstance(message, str) and (hint is None or isinstance(hint, str))
+    if not texts or severity not in ("error", "warning", "note"):
+        raise ValueError("an error is made of texts")
+    if place is None:
+        return Diagnostic(code, message, None, hint, severity)
+    name, start, end = place
+    if not (isinstance(name, str) and type(start) is int and type(end) is int):
+        raise ValueError("a place is a name and two numbers")
+    source = known.get(name)
+    there = source is not None and 0 <= start <= end <= len(source.text)
+    return Diagnostic(code, message, Span(source, start, end) if source and there else None, hint, severity)
 
 
 def _cause_json(cause: BaseException) -> list[Value]:
@@ -173,8 +249,11 @@ def _cause_json(cause: BaseException) -> list[Value]:
 
 def _cause(name: str, text: str, made_of: list[Value] | None) -> BaseException:
     """Like the exception that it was: its class by its name, without what else it carried."""
+    if not isinstance(name, str) or not isinstance(text, str):
+        raise ValueError("a cause is the name of a class and a text")
+    name = name if name.isidentifier() and len(name) <= MOST_NAMED else "Exception"
     known = getattr(builtins, name, None)
-    if made_of is not None and isinstance(known, type) and issubclass(known, Exception):
+    if isinstance(made_of, list) and isinstance(known, type) and issubclass(known, Exception):
         with contextlib.suppress(Exception):
             return known(*made_of)
     made: BaseException = type(name, (Exception,), {})(text)

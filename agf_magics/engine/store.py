@@ -11,29 +11,29 @@ import contextlib
 import os
 import sqlite3
 import threading
-import zlib
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
+from . import journal_file
+from .journal_file import (
+    check_format,
+    check_header,
+    connect,
+    create_file,
+    create_reserve,
+    free_reserve,
+    identity,
+    open_journal,
+    patiently,
+    refuse_links,
+)
 from .owners import Owner, alive
 from .troubles import Trouble, troubles
-from .writer import BUSY, Writer
+from .writer import Writer
 
-FORMAT = 2
-"""Grows when a file of an older version cannot be read any more. 2: a line has one number, its digest is bytes."""
-
-TABLES = """
-CREATE TABLE IF NOT EXISTS runs (
-    num INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, name TEXT NOT NULL, language TEXT NOT NULL,
-    status TEXT NOT NULL, started REAL NOT NULL, ended REAL, owner TEXT NOT NULL, taken INTEGER NOT NULL DEFAULT 0,
-    work TEXT NOT NULL, crc INTEGER NOT NULL, form TEXT, output BLOB, shown TEXT, stores TEXT, error TEXT, sign BLOB,
-    tree TEXT);
-CREATE TABLE IF NOT EXISTS records (
-    line INTEGER PRIMARY KEY, what TEXT NOT NULL, at TEXT NOT NULL, tries TEXT NOT NULL,
-    kind TEXT NOT NULL, name TEXT NOT NULL, started REAL, ended REAL, given TEXT, whole INTEGER NOT NULL,
-    form TEXT, value BLOB, shown TEXT, error TEXT, sign BLOB, digest BLOB, crc INTEGER NOT NULL);
-"""
+T = TypeVar("T")
 
 ROOM = 1 << 26
 """Numbers of lines that a run has for itself, from its own number on: so a line has one number and needs no index, and
@@ -46,21 +46,31 @@ class Store:
     """One file. `Store.at` is the one to use: a process has one for each."""
 
     _open: ClassVar[dict[Path, Store]] = {}
+    _retired: ClassVar[list[Store]] = []
+    """Those whose file was removed or replaced: runs that began before may still hold them."""
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, path: Path) -> None:
         """Make or open it. Raises Trouble."""
         self.path = path
         self.pid = os.getpid()
+        self.unended: dict[int, int] = {}
+        """Runs of this process whose end could not be written, with the number of their calls that were not either."""
         with troubles(path):
+            refuse_links(path)
             _make_folder(path.parent)
-            connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+            create_file(path)
+            self.file = identity(path)
+            """Which file it is: another one at its path gets nothing of what is written here."""
+            if self.file not in {store.file for store in (*self._open.values(), *self._retired)}:
+                check_header(path)
+            connection = open_journal(path)
             try:
-                _prepare(connection, path)
                 self.owner = Owner(self.owners)
             except BaseException:
                 connection.close()
                 raise
+        create_reserve(path)
         self.writer = Writer(path, connection)
 
     @classmethod
@@ -72,8 +82,10 @@ class Store:
             if found is not None and found.pid != os.getpid():
                 # SQLite's own locks do not survive a fork, neither for this connection nor for a new one to the file.
                 raise Trouble("journal.unwritable", f"{path}: a forked process cannot use what its parent has open")
-            if found is not None and path.exists():
+            if found is not None and found.is_there:
                 return found
+            if found is not None:
+                cls._retired.append(cls._open.pop(path))
             found = cls._open[path] = cls(path)
             return found
 
@@ -81,10 +93,20 @@ class Store:
     def close_all(cls) -> None:
         """Write what is still to be written, and give everything back."""
         with cls._lock:
-            for store in cls._open.values():
+            for store in (*cls._open.values(), *cls._retired):
                 if store.pid == os.getpid():
                     store.close()
             cls._open.clear()
+            cls._retired.clear()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file at its path is still the one that was opened."""
+        try:
+            self.writer.check_place()
+        except Trouble:
+            return False
+        return True
 
     @property
     def owners(self) -> Path:
@@ -102,38 +124,69 @@ class Store:
         """Wait until everything that was to be written is."""
         self.writer.flush()
 
+    def checkpoint(self) -> bool:
+        """Move the log into the file, and cut it off; whether that could be done."""
+        try:
+            with self._connected() as (connection, _):
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                return not busy
+        except Trouble:
+            return False
+
+    def with_room(self, do: Callable[[], T]) -> T:
+        """``do()``, which writes; on a full disk with the room that the log and the reserve take. Raises Trouble."""
+        for make_room in (self.checkpoint, lambda: free_reserve(self.path)):
+            try:
+                return do()
+            except Trouble as trouble:
+                if trouble.code != "journal.full":
+                    raise
+            make_room()
+        return do()
+
+    def keep_reserve(self) -> None:
+        """Hold some room of the disk back again."""
+        create_reserve(self.path)
+
     def write_now(self, statement: str, row: Sequence[Any]) -> int:
-        """From a thread that is no loop's, on a connection of its own; how many rows it changed. Raises Trouble."""
-        with self.reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        """Run one statement on a connection of its own and commit it; how many rows it changed. Not on a loop.
+
+        Raises Trouble.
+        """
+        with self.writing() as connection:
             changed = connection.execute(statement, row).rowcount
             connection.execute("COMMIT")
         return changed
 
     @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection for this thread that has begun to write; what is not committed is rolled back.
+
+        Raises Trouble.
+        """
+        with self._connected() as (connection, until):
+            patiently(lambda: connection.execute("BEGIN IMMEDIATE"), until)
+            yield connection
+
+    @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for this thread. Raises Trouble."""
-        with reading(self.path) as connection:
+        """A connection for this thread, which sees the file as it is now for as long as it is used. Raises Trouble."""
+        with self._connected() as (connection, until):
+            connection.execute("BEGIN")
+            patiently(lambda: connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone(), until)
             yield connection
 
-
-@contextlib.contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a file that is there. Raises Trouble."""
-    with troubles(path):
-        # A generator that reads may be left half-way, and is closed on whatever thread collects it.
-        uri = f"{path.absolute().as_uri()}?mode=rw"
-        connection = sqlite3.connect(uri, uri=True, timeout=BUSY, isolation_level=None, check_same_thread=False)
-        try:
-            _check_format(connection, path)
-            yield connection
-        finally:
-            connection.close()
-
-
-def crc(*texts: str) -> int:
-    """What tells a damaged row from a whole one."""
-    return zlib.crc32("".join(texts).encode("utf-8", "surrogatepass"))
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[tuple[sqlite3.Connection, float]]:
+        with troubles(self.path):
+            self.writer.check_place()
+            until = time.monotonic() + journal_file.BUSY
+            connection = connect(self.path)
+            try:
+                patiently(lambda: check_format(connection, self.path), until)
+                yield connection, until
+            finally:
+                connection.close()
 
 
 def _make_folder(folder: Path) -> None:
@@ -141,32 +194,9 @@ def _make_folder(folder: Path) -> None:
     if folder.name == ".agf" and not folder.exists():
         folder.mkdir(parents=True, mode=0o700)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if folder.name == ".agf" and not (folder / ".gitignore").exists():
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    made = not path.exists() or path.stat().st_size == 0
-    if made:
-        path.touch(mode=0o600)
-        path.chmod(0o600)
-    else:
-        _check_format(connection, path)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in filter(str.strip, TABLES.split(";")):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version={FORMAT}")
-    connection.execute("COMMIT")
-
-
-def _check_format(connection: sqlite3.Connection, path: Path) -> None:
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    if found > FORMAT:
-        raise Trouble("journal.newer", f"{path} was written by a newer version of agf-magics")
-    if 0 < found < FORMAT:
-        raise Trouble("journal.older", f"{path} was written by an older version of agf-magics")
+    if folder.name == ".agf":
+        with contextlib.suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
+            file.write("*\n")  # "x" follows no link
 
 
 atexit.register(Store.close_all)

@@ -21,7 +21,7 @@ def troubles(path: Path) -> Iterator[None]:
     """Whatever is wrong with the file as a Trouble."""
     try:
         yield
-    except (sqlite3.Error, OSError, ValueError, MemoryError) as error:
+    except (sqlite3.Error, OSError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         raise trouble_of(path, error) from None
 
 
@@ -36,7 +36,7 @@ def trouble_of(path: Path, error: Exception) -> Trouble:
         case OSError():
             code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
             return Trouble(code, f"{path}: {error.strerror or error}")
-        case ValueError():  # a text that is no UTF-8, a JSON that is none
+        case ValueError() | OverflowError() | RecursionError():  # no UTF-8, no JSON, a number beyond 64 bits
             return Trouble("journal.damaged", f"{path}: {error}")
         case MemoryError():
             return Trouble("journal.full", f"{path}: out of memory")

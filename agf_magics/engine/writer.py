@@ -23,10 +23,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+from .journal_file import BUSY, identity, index_of, is_busy, log_of
 from .troubles import Trouble, trouble_of
-
-BUSY = 20.0
-"""Seconds that another process may hold the file while it commits."""
 
 BEAT = 0.01
 """Seconds between two looks of the thread while lines are written."""
@@ -60,10 +58,15 @@ class Writer:
         connection.execute("PRAGMA busy_timeout=0")
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.execute("PRAGMA journal_size_limit=0")  # then the log is as large as what is in it
+        connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()  # then the log and its index are there
         self._path = path
+        self._name = str(path)
         self._connection = connection
         self._pid = os.getpid()
-        self._log = Path(f"{path}-wal")
+        self._log = log_of(path)
+        self._file = identity(path)
+        self._files_beside = {one: identity(one) for one in (self._log, index_of(path))}
+        """The log and its index, which belong to this file and to no other that is put in its place."""
         self._full = LOG
         """Bytes of the log at which it is looked after next."""
         self._wishes: deque[Wish] = deque()
@@ -106,6 +109,25 @@ class Writer:
         """Write what is still to be written, and give the file back."""
         self._asked.put(None)
         self._thread.join(10)
+
+    def check_place(self) -> None:
+        """Raise Trouble where the file was removed or replaced: what is written would go into a file without a name,
+        and SQLite would read this file's log into the other one."""
+        try:
+            found = os.lstat(self._name)  # 1 µs, before each commit
+        except OSError:
+            raise Trouble("journal.unwritable", f"{self._path}: it was removed while the run went on") from None
+        if (found.st_dev, found.st_ino) != self._file:
+            self._set_aside()
+            message = f"{self._path} was replaced by another file while this process had it open"
+            raise Trouble("journal.replaced", message)
+
+    def _set_aside(self) -> None:
+        """Move the log of the file that was replaced away from the one that took its place."""
+        for place, known in self._files_beside.items():
+            if known is not None and identity(place) == known:
+                with contextlib.suppress(OSError):
+                    os.replace(place, f"{place}-of-replaced-{known[1]}")
 
     # --- on a loop ---
 
@@ -161,11 +183,12 @@ class Writer:
     def _look_after_log(self) -> None:
         """Move the log into the file when it is long: nearly all of it while the loops go on, what they wrote meanwhile
         while they wait, so that it begins anew."""
-        with contextlib.suppress(sqlite3.Error, OSError):
+        with contextlib.suppress(sqlite3.Error, OSError, Trouble):
             size = self._log.stat().st_size
             if size < self._full:
                 return
             self._full = size + LOG
+            self.check_place()
             uri = f"{self._path.absolute().as_uri()}?mode=rw"  # nothing is made anew where it was removed
             with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as beside:
                 beside.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -183,9 +206,10 @@ class Writer:
         began = time.perf_counter()
         trouble = None
         try:
+            self.check_place()
             if not self._begin(patient=loop is None):
                 return False
-        except sqlite3.Error as error:
+        except (sqlite3.Error, Trouble) as error:
             trouble = trouble_of(self._path, error)
         batch = [self._wishes.popleft() for _ in range(len(self._wishes))]
         begun = trouble is None
@@ -206,7 +230,7 @@ class Writer:
             execute("BEGIN IMMEDIATE")
             return True
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            if not is_busy(error):
                 raise
         if not patient:
             return False

@@ -11,6 +11,7 @@ from IPython.core.magic import line_magic, magics_class, needs_local_scope
 from .. import kept_runs, launch, settings
 from ..draw.past_page import runs_html, runs_text
 from ..draw.plain import counted, line
+from ..engine.history import Listed
 from ..past import PastRun
 from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic
@@ -120,8 +121,12 @@ def kept_ids() -> list[str]:
 
 
 def told_on_load() -> str:
-    """Which runs can be taken up, in one line; empty where there are none."""
-    found = kept_runs.interrupted()
+    """Which runs can be resumed and what is wrong with the journal, a line each; empty where there is neither."""
+    found, wrong = kept_runs.on_load()
+    return "\n".join(filter(None, (_told_cut(found), line(wrong, 300))))
+
+
+def _told_cut(found: list[Listed]) -> str:
     if not found:
         return ""
     names = ", ".join(line(one.run_id, 60) for one in found[:MOST_TOLD])

@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from agf_magics import settings
+from agf_magics.engine import journal_file
+from agf_magics.engine.history import END, HEAD, STATE
+from agf_magics.engine.journal_file import checksum
+from agf_magics.engine.records import COLUMNS, UNREADABLE, row_crc
 from agf_magics.engine.store import Store
 from agf_magics.handle import live
 
@@ -48,5 +52,21 @@ def cut(path: Path, after: int, to: Path) -> Path:
         old.backup(new)
         new.execute("DELETE FROM records WHERE line NOT IN (SELECT line FROM records ORDER BY line LIMIT ?)", (after,))
         new.execute("UPDATE runs SET status='running', owner='dead', ended=NULL, output=NULL, stores=NULL, error=NULL")
+        seal(new)
         new.commit()
     return made
+
+
+def seal(connection: sqlite3.Connection) -> None:
+    """Give every row of both tables the checksums of what it has now, as whoever forges a journal would."""
+    connection.text_factory = journal_file._text
+    for row in connection.execute(f"SELECT {HEAD}, work, work_sign, {STATE}, {END} FROM runs").fetchall():
+        (num, *head), (work, sign), (_, *state), end = row[:6], row[6:8], row[8:16], row[16:]
+        work_crc, end_crc = checksum(num, work, sign), checksum(*end)
+        connection.execute(
+            "UPDATE runs SET head_crc=?, work_crc=?, state_crc=?, end_crc=? WHERE num=?",
+            (checksum(num, *head[:-1], work_crc), work_crc, checksum(num, *state[:-1], end_crc), end_crc, num),
+        )
+    for row in connection.execute(f"SELECT {COLUMNS} FROM records").fetchall():
+        with contextlib.suppress(*UNREADABLE):  # a value that no checksum can be made of
+            connection.execute("UPDATE records SET crc=? WHERE line=?", (row_crc(row), row[0]))

@@ -566,6 +566,7 @@ def test_old_runs_are_forgotten_and_those_that_wait_are_not(tmp_path: Path) -> N
                 "UPDATE runs SET ended = ended - 5 * 86400 WHERE rowid IN (SELECT rowid FROM runs LIMIT 2)"
             )
             connection.execute("UPDATE runs SET status = 'waiting' WHERE rowid IN (SELECT rowid FROM runs LIMIT 1)")
+            kept.seal(connection)
             connection.commit()
         from agf_magics.kept_runs import prune
 
