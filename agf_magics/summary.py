@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .engine.masking import Secrets
 from .engine.pickles import preview
 from .engine.progress import Progress, Row, Usage
 from .engine.records import Record
@@ -14,10 +15,13 @@ COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "drop
 OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
 
 
-def summary(progress: Progress) -> list[Any]:
+def summary(progress: Progress, secrets: Secrets) -> list[Any]:
     """What is known of each row, as JSON; before them the tokens, where models were asked, for a list of runs."""
     used = [{"tokens": progress.usage.tokens}] if progress.usage.requests else []
-    return [*used, *([list(key), *_row(row)] for key, row in progress.rows.items() if row.started or row.skipped)]
+    return [
+        *used,
+        *([list(key), *_row(row, secrets)] for key, row in progress.rows.items() if row.started or row.skipped),
+    ]
 
 
 def fill(progress: Progress, found: list[Any]) -> None:
@@ -34,15 +38,15 @@ def fill(progress: Progress, found: list[Any]) -> None:
         row.error = StepError(Diagnostic(*error)) if error is not None else None
 
 
-def _row(row: Row) -> list[Any]:
+def _row(row: Row, secrets: Secrets) -> list[Any]:
     error = row.error
-    told = (error.code, error.diagnostic.message) if isinstance(error, AgfError) else None
+    told = (error.code, secrets.text(error.diagnostic.message)) if isinstance(error, AgfError) else None
     if error is not None and told is None:
         told = ("step.tool-failed", type(error).__name__)
     return [
         [getattr(row, name) for name in COUNTS],
         [getattr(row, name) for name in OTHERS],
-        preview(row.value, 3, [40]),
+        preview(secrets.shown(row.value), 3, [40]),
         list(told) if told is not None else None,
     ]
 
