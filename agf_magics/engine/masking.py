@@ -86,6 +86,7 @@ class Secrets:
             self._known.add(parts)
             self._forms = self._forms.joined(forms_of(parts))
         unknown = parts.short or parts.opaque
+        self._unsearchable = self._unsearchable or unknown
         self.blind = self.blind or (unknown and not parts.found) or len(self._known) > MOST
         return Received(parts.found or unknown, unknown)
 
@@ -188,7 +189,7 @@ class Secrets:
         text, whole = to_show(value, most)
         if not self.active:
             return Preview(text, whole)
-        shown, _ = to_show(self.shown(value), most)
+        shown, _ = to_show(self.each(value) if isinstance(value, dict) else self.shown(value), most)
         return Preview(shown, whole and shown == text, shown != text)
 
     def shown(self, value: Value) -> Value:
@@ -198,6 +199,10 @@ class Secrets:
         if self.blind:
             return value if value is None or isinstance(value, bool) else MASK
         return self._shown(value, 200)
+
+    def each(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """Arguments or stores as they may be shown, each under its name."""
+        return {name: self.shown(value) for name, value in values.items()}
 
     def _shown(self, value: Value, room: int) -> Value:
         kind = type(value)
@@ -250,7 +255,7 @@ class Secrets:
             case ev.Answered():
                 return event._replace(answer=self.shown(event.answer))
             case ev.RunEnded():
-                return event._replace(stores=self.shown(dict(event.stores)))
+                return event._replace(stores=self.each(event.stores))
             case ev.Warned():
                 return event._replace(diagnostic=self.diagnostic(event.diagnostic))
         return event

@@ -96,7 +96,7 @@ def parts_of(secret: Any) -> Parts:
             news = [one for one in members if id(one) not in seen]
             seen.update((id(one), one) for one in news)
             left += news
-        elif part is None or isinstance(part, bool) or part in ("", b""):
+        elif part is None or isinstance(part, bool) or (isinstance(part, str | bytes | bytearray) and not part):
             continue
         elif isinstance(part, str):
             texts.add(str.__str__(part)) if len(part) >= SHORTEST else None
@@ -192,28 +192,33 @@ def _names(slots: Any) -> Iterable[str]:
 def forms_of(parts: Parts) -> Forms:
     """Everything to search for because of one secret."""
     texts, raws, slices = set[str](), set[bytes](), set[str]()
-    for text in parts.texts:
-        if len(text) > LONGEST:
-            middle = len(text) // 2
-            text = text[middle : middle + LONGEST // 10]
-            slices |= set(_texts(text))
-        texts |= set(_texts(text))
-        raws |= set(_encoded(text))
-    for raw in parts.raws:
-        raw = raw if len(raw) <= LONGEST else raw[len(raw) // 2 :][: LONGEST // 10]
-        found = {*_of_bytes(raw), *_texts(raw.decode("latin-1"))}
-        with contextlib.suppress(UnicodeDecodeError):
-            found |= set(_texts(raw.decode()))
+    for whole in (*parts.texts, *parts.raws):
+        part: str | bytes = whole if len(whole) <= LONGEST else whole[len(whole) // 2 :][: LONGEST // 10]  # type: ignore[assignment]
+        found = {form for text in _read(part) for form in _texts(text)}
+        if isinstance(part, bytes):
+            found |= set(_of_bytes(part))
+            raws.add(part)
+        raws |= {form for text in _read(part) for form in _encoded(text)}
         texts |= found
-        slices |= found if raw not in parts.raws else set()
-        raws.add(raw)
+        slices |= found if part is not whole else set()
     for number in parts.numbers:
-        texts |= set(_number_texts(number))
-        raws |= set(_number_bytes(number))
+        written = list(_number_texts(number))
+        texts |= {form for text in written for form in _texts(text)}
+        raws |= {*_number_bytes(number), *(form for text in written for form in _encoded(text))}
     texts = {text for text in texts if len(text) >= SHORTEST}
     raws |= {text.encode("utf-8", "surrogatepass") for text in texts}
     jsons = frozenset(json.dumps(text)[1:-1] for text in texts)
     return Forms(frozenset(texts), jsons, frozenset(raws), parts.numbers, frozenset(slices))
+
+
+def _read(part: str | bytes) -> Iterator[str]:
+    """A text, or what bytes are as a text."""
+    if isinstance(part, str):
+        yield part
+        return
+    yield part.decode("latin-1")
+    with contextlib.suppress(UnicodeDecodeError):
+        yield part.decode()
 
 
 def _texts(text: str) -> Iterator[str]:
@@ -223,6 +228,7 @@ def _texts(text: str) -> Iterator[str]:
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield from (written(text)[1:-1] for written in (repr, ascii))
     yield from (written(f"{text}'\"")[1:-4] for written in (repr, ascii))  # as in a text that has both quotes
+    yield text.translate(_LINES)
     yield html.escape(text)
     yield html.escape(text, quote=False)
     raw = text.encode("utf-8", "surrogatepass")
@@ -250,6 +256,8 @@ def _of_bytes(raw: bytes) -> Iterator[str]:
             yield sure.translate(_URL_SAFE)
 
 
+_LINES = {9: r"\t", 10: r"\n", 13: r"\r"}
+"""All that a table escapes."""
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
