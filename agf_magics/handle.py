@@ -18,11 +18,12 @@ from .engine.history import once_each
 from .engine.journal import Journal
 from .engine.limits import ANYTHING, Limits
 from .engine.linked import Linked
+from .engine.masking import Secrets
 from .engine.perform import clock
 from .engine.progress import Progress, Row, Usage
 from .engine.records import Record
+from .engine.secret_flow import secret_paths
 from .engine.troubles import Trouble
-from .feeds import secret_paths
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import Value
@@ -43,13 +44,10 @@ class Run:
     def __init__(
         self, linked: Linked, given: Given, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
     ) -> None:
-        self.run_id = (
-            f"{_ODD.sub('_', linked.flow.name or linked.flow.language)[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
-        )
-        """A word that can be written in the line of a magic."""
+        name = _ODD.sub("_", linked.flow.name or linked.flow.language)[:60]
+        self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
         self.linked = linked
-        self.input = given.input
-        self.context = given.context
+        self.input, self.context = given.input, given.context
         self.limits = limits
         self.dry = dry
         self._asker: host.Asker | None = None
@@ -64,7 +62,7 @@ class Run:
         self.journal: Journal | None = None
         """Where it is kept; None: nowhere."""
         self.work = ""
-        """Its work order."""
+        self.secrets = Secrets()
         self.grant = ANYTHING
         """What it may use; a run that is taken up may use no more than it might."""
         self._warnings = warnings
@@ -152,7 +150,7 @@ class Run:
             once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
             with contextlib.suppress(Trouble):  # a run says itself that it is not kept
                 calls += once_each(self.journal.store, self.journal.num, once)
-        return traced(self.progress, calls)
+        return traced(self.progress, calls, self.secrets.shown)
 
     def begin(
         self, emit: Callable[[Event], None], *, enter: Callable[[], None] | None = None, behind: bool = False
@@ -241,6 +239,7 @@ class Run:
             dry=self.dry,
             journal=self.journal,
             work=self.work,
+            secrets=self.secrets,
         )
 
     def _over(self, outcome: tuple[engine.Done] | BaseException) -> None:
@@ -272,7 +271,8 @@ class Run:
             return
         if context.holder == self.run_id and context.log is not None and without is not None:
             paths = secret_paths(self.linked)
-            context.log = without(context.log, paths) if paths else context.log
+            if paths or self.secrets.active:
+                context.log = without(context.log, paths, self.secrets.holds_any)
         context.release(self.run_id)
 
     def _leave(self, stop: asyncio.CancelledError) -> None:

@@ -9,9 +9,9 @@ from .engine.events import Warned
 from .engine.journal import Journal, lost
 from .engine.limits import granted, inside
 from .engine.perform import clock
+from .engine.secret_flow import hidden_by, reached
 from .engine.store import ROOM, Store
 from .engine.troubles import Trouble
-from .feeds import hidden_by, reached
 from .handle import Run
 from .pruning import prune
 from .settings import current
@@ -51,8 +51,10 @@ def keep(run: Run) -> None:
     run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, settings.journal_value)
     context = run.context
     said = (context.name, list(context.log or ())) if context is not None else ("", None)
-    run.work = written(linked, run.input, said, run.limits, granted.get(), run.run_id, settings.journal_value)
     watch(run)
+    run.work = written(
+        linked, run.input, said, run.limits, granted.get(), run.run_id, settings.journal_value, run.secrets
+    )
 
 
 def watch(run: Run) -> None:
@@ -60,12 +62,13 @@ def watch(run: Run) -> None:
     assert run.journal is not None
     names, steps = hidden_by(run.linked)
     flows = reached(run.linked)
-    run.journal.summary = lambda: summary(run.progress)
+    run.journal.summary = lambda: summary(run.progress, run.secrets)
     run.journal.tokens = lambda: run.progress.usage.tokens if run.progress.usage.requests else None
-    run.journal.secret.names = names
-    run.journal.secret.steps = frozenset((id(flows[number].flow), step) for number, step in steps)
+    run.journal.secret = run.secrets
+    run.secrets.names = names
+    run.secrets.steps = frozenset((id(flows[number].flow), step) for number, step in steps)
     for name in names & set(run.input if isinstance(run.input, dict) else ()):
-        run.journal.secret.learn(run.input[name])
+        run.secrets.learn(run.input[name])
 
 
 def opened(run: Run) -> Store | None:

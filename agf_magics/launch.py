@@ -13,6 +13,7 @@ from .engine.events import Event, FiredEnded, Warned
 from .engine.gate import gate, kernel_bound
 from .engine.host import Asker
 from .engine.limits import Limits, granted
+from .engine.masking import Secrets
 from .engine.outside import said
 from .engine.perform import clock
 from .engine.progress import Progress
@@ -73,7 +74,7 @@ async def arun(
 ) -> Run:
     """`run` on the loop that is running: ``await agf.arun(...)``. Plain functions go to worker threads."""
     made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse)
-    await made.here(emitter(made.progress, on_event))
+    await made.here(emitter(made.progress, made.secrets, on_event))
     return made.result() if raises else made
 
 
@@ -121,7 +122,7 @@ def begin(
     made = prepare(
         flow, input, registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse, behind=behind, inline=inline
     )
-    made.begin(emitter(made.progress, on_event), enter=enter, behind=behind)
+    made.begin(emitter(made.progress, made.secrets, on_event), enter=enter, behind=behind)
     return made
 
 
@@ -218,8 +219,9 @@ def _give(name: str, span: Span | None, others: Sequence[str]) -> str:
     return f"give it: --set {name}=… (in Python: input={{{name!r}: …}}).{bare}{also}"
 
 
-def emitter(progress: Progress, listener: Callable[[Event], None] | None) -> Callable[[Event], None]:
-    """Fold each event and tell the listener; one that raises is dropped with a warning and the run goes on."""
+def emitter(progress: Progress, secrets: Secrets, listener: Callable[[Event], None] | None) -> Callable[[Event], None]:
+    """Fold each event and tell the listener, without secrets; one that raises is dropped with a warning and the run
+    goes on."""
     if listener is None:
         return progress.apply
     told: list[Callable[[Event], None]] = [listener]
@@ -230,7 +232,7 @@ def emitter(progress: Progress, listener: Callable[[Event], None] | None) -> Cal
         progress.apply(event)
         for tell in told:
             try:
-                tell(event)
+                tell(secrets.event(event) if secrets.active else event)
             except Exception as error:
                 told.clear()
                 message = f"on_event raised {said(error)}; it is not called again"

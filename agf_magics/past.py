@@ -14,6 +14,7 @@ from .engine.earlier import Earlier
 from .engine.events import at_text
 from .engine.history import Told
 from .engine.linked import Linked
+from .engine.masking import Secrets
 from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
 from .engine.progress import FAILURES_KEPT, Progress, Row, Usage
 from .engine.records import UNREADABLE, Record, decoded, error_from, is_within
@@ -40,12 +41,11 @@ class PastRun:
     warnings: tuple[Diagnostic, ...] = ()
 
     def __init__(self, store: Store, told: Told) -> None:
-        self._store = store
-        self._told = told
+        self._store, self._told = store, told
         self.run_id = told.listed.run_id
-        self.name = told.listed.name
-        self.language = told.listed.language
+        self.name, self.language = told.listed.name, told.listed.language
         self.status = told.listed.status
+        self.secrets = Secrets()  # the journal stores none
         """ok, error, cancelled, waiting, running, interrupted."""
 
     @property

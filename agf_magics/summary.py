@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
+from .engine.masking import Secrets
 from .engine.pickles import preview
 from .engine.progress import Progress, Row, Usage
 from .engine.records import Record
@@ -15,9 +16,9 @@ COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "drop
 OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
 
 
-def summary(progress: Progress) -> list[Any]:
+def summary(progress: Progress, secrets: Secrets) -> list[Any]:
     """What is known of each row, as JSON."""
-    return [[list(key), *_row(row)] for key, row in progress.rows.items() if row.started or row.skipped]
+    return [[list(key), *_row(row, secrets)] for key, row in progress.rows.items() if row.started or row.skipped]
 
 
 def fill(progress: Progress, found: list[Any]) -> None:
@@ -56,15 +57,15 @@ def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value < 1 << 62
 
 
-def _row(row: Row) -> list[Any]:
+def _row(row: Row, secrets: Secrets) -> list[Any]:
     error = row.error
-    told = (error.code, error.diagnostic.message) if isinstance(error, AgfError) else None
+    told = (error.code, secrets.text(error.diagnostic.message)) if isinstance(error, AgfError) else None
     if error is not None and told is None:
         told = ("step.tool-failed", type(error).__name__)
     return [
         [getattr(row, name) for name in COUNTS],
         [getattr(row, name) for name in OTHERS],
-        preview(row.value, 3, [40]),
+        preview(secrets.shown(row.value), 3, [40]),
         list(told) if told is not None else None,
     ]
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from .draw.plain import duration, line
 from .draw.values import table_html, table_text, value_text
 from .engine.progress import Progress, Row
 from .engine.records import Record
+from .flow.values import Value
 from .text.diagnostics import AgfError
 
 MOST_ROWS = 500
 """Rows that are shown; all of them are there."""
 
 
-def traced(progress: Progress, calls: Iterable[Record] = ()) -> Trace:
-    """One row a step, in the order of the definition; ``calls``: what a journal has of the steps that run once."""
+def traced(
+    progress: Progress, calls: Iterable[Record] = (), shown: Callable[[Value], Value] = lambda value: value
+) -> Trace:
+    """One row a step, in the order of the definition; ``calls``: what a journal has of the steps that run once;
+    ``shown``: a value as it may be shown."""
     kept = {"/".join(map(str, record.at)): record for record in calls}
-    return Trace(_row(row, kept.get(row.id)) for row in progress.rows.values())
+    return Trace(_row(row, kept.get(row.id), shown) for row in progress.rows.values())
 
 
 class Trace(tuple[dict[str, Any], ...]):
@@ -73,7 +77,7 @@ def _cell(row: dict[str, Any], column: str) -> str:
     return line(value if isinstance(value, str) else value_text(value), 60 if column != "step" else 100)
 
 
-def _row(row: Row, call: Record | None) -> dict[str, Any]:
+def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:
     return {
         "step": row.id,
         "kind": row.word,
@@ -86,5 +90,5 @@ def _row(row: Row, call: Record | None) -> dict[str, Any]:
         "error": str(row.error.diagnostic.message) if isinstance(row.error, AgfError) else None,
         "attempts": row.started or None,
         "input": call.given_shown if call is not None else None,
-        "output": call.value_shown if call is not None else None if row.many else row.value,
+        "output": call.value_shown if call is not None else None if row.many else shown(row.value),
     }

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 from .engine.limits import Grant, Limits
 from .engine.linked import Linked
+from .engine.masking import Secrets
 from .engine.pickles import Unreadable, encode, is_signed, pack, sign, unpack, user_key
-from .feeds import flows_of, hidden_by, reached
+from .engine.secret_flow import flows_of, hidden_by, reached
 from .flow.values import Value
 from .languages import LANGUAGES
 from .text.source import Source
@@ -70,13 +71,22 @@ class Order(NamedTuple):
 
 
 def written(
-    linked: Linked, input: Value, context: tuple[str, Value], limits: Limits, grant: Grant, run_id: str, most: int
+    linked: Linked,
+    input: Value,
+    context: tuple[str, Value],
+    limits: Limits,
+    grant: Grant,
+    run_id: str,
+    most: int,
+    secrets: Secrets,
 ) -> str:
-    """The work order as JSON; ``context``: the name of its context and what that says."""
+    """The work order as JSON; ``context``: the name of its context and its messages."""
     flows = reached(linked)
     numbers = {id(each): number for number, each in enumerate(flows)}
     inputs, _ = hidden_by(linked)
-    secret = frozenset(inputs & set(input)) if isinstance(input, dict) else frozenset()
+    secret = frozenset[str]()
+    if isinstance(input, dict):
+        secret = frozenset(name for name, value in input.items() if name in inputs or secrets.holds(value, near=False))
     kept = {name: value for name, value in input.items() if name not in secret} if secret else input
     order = {
         "format": FORMAT,

@@ -29,7 +29,6 @@ LAYERS = (
     "trace",
     "handle",
     "summary",
-    "feeds",
     "work_order",
     "pruning",
     "keeping",

@@ -17,6 +17,12 @@ from .values import value_html, value_text
 MOST_STORES = 30
 
 
+class Masks(Protocol):
+    """What hides the secrets of a run."""
+
+    def shown(self, value: Value) -> Value: ...
+
+
 class RunLike(Protocol):
     """What a page reads of a run."""
 
@@ -38,6 +44,8 @@ class RunLike(Protocol):
     def note(self) -> str: ...
     @property
     def progress(self) -> Progress: ...
+    @property
+    def secrets(self) -> Masks: ...
 
 
 def run_html(run: RunLike) -> str:
@@ -51,9 +59,10 @@ def run_html(run: RunLike) -> str:
     if run.error is not None:
         parts.append(page.error_html(run.error))
     if run.status == "ok" or run.output is not None:
-        parts.append(f'<div style="margin:4px 0">{value_html(run.output)}</div>')
+        parts.append(f'<div style="margin:4px 0">{value_html(run.secrets.shown(run.output))}</div>')
     if run.stores:
-        kept = "".join(_store(name, value) for name, value in islice(run.stores.items(), MOST_STORES))
+        shown = run.secrets.shown
+        kept = "".join(_store(name, shown(value)) for name, value in islice(run.stores.items(), MOST_STORES))
         parts.append(_folded(f"{counted(len(run.stores), 'store')}{_more(run.stores)}", kept))
     steps = page.steps_html(run.progress, now=_now(run.progress))
     parts.append(_folded(counted(len(run.progress.rows), "step"), steps, opened=failed))
@@ -71,11 +80,11 @@ def run_text(run: RunLike) -> str:
     if run.error is not None:
         said += [page.error_text(run.error)]
     if run.status == "ok" or run.output is not None:
-        said += ["output:", *_indented(value_text(run.output))]
+        said += ["output:", *_indented(value_text(run.secrets.shown(run.output)))]
     if run.stores:
         said.append(f"stores:{_more(run.stores)}")
         for name, value in islice(run.stores.items(), MOST_STORES):
-            lines = _briefly(value_text(value))
+            lines = _briefly(value_text(run.secrets.shown(value)))
             one = len(lines) == 1
             said.append(f"  {line(name, 60)}: {lines[0]}" if one else f"  {line(name, 60)}:")
             said += [] if one else [f"    {each}" for each in lines]

@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from ..flow.frame import Frame
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
-from ..registry import MASK, Tool, shown_arguments
+from ..registry import MASK, Tool
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .events import Question
 from .host import Nobody
+from .masking import hide
 from .outside import failure
 from .perform import Performer, clock
 from .records import value_of
@@ -34,7 +35,8 @@ async def permitted(
     Gives what the person put in its place, where the step takes that; None: it is made as it is. Raises StepError.
     """
     assert step.permit is not None
-    shown = shown_arguments(tool, given) if tool is not None else given
+    shown = hide(given, tool.secret) if tool is not None else given
+    shown = shown if run.secrets.blind else run.secrets.shown(shown)  # who approves must see something
     text = step.permit(frame, given, shown)
     if text is None:
         return None
@@ -72,7 +74,7 @@ def _put(step: Invoke, frame: Frame, given: Mapping[str, Value], said: Mapping[s
         raise StepError(Diagnostic("step.instead", message))
     if tool is not None and result not in said:
         tool.check({**given, **said})
-    step.instead.take(frame, _masked(said, hidden))
+    step.instead.take(frame, hide(said, hidden))
 
 
 def _denied(step: Invoke, why: str, asked: str) -> StepError:
@@ -84,10 +86,6 @@ def _placed(step: Invoke, error: StepError) -> StepError:
     found = error.diagnostic
     message = f"what was to be put in the place of this call cannot be: {found.message}"
     return StepError(Diagnostic("step.instead", message, step.name.span or step.span, found.hint))
-
-
-def _masked(said: Value, hides: Collection[str]) -> Value:
-    return {name: MASK if name in hides else value for name, value in said.items()} if isinstance(said, dict) else said
 
 
 async def answer(
@@ -110,15 +108,16 @@ async def answer(
             if not question.approval:  # the call that was approved may still have to be made
                 run.emit(ev.StepKept(at, clock(), journal.run_id))
             return value_of(kept)
+    question = question._replace(text=run.secrets.text(question.text))
     run.emit(ev.Asked(at, clock(), question))
     ok, said_ = await run.host.ask(question)
     value = settle(said_) if ok else None
-    run.emit(ev.Answered(at, clock(), _masked(value, hides)))
+    hidden = [value[name] for name in hides if name in value] if isinstance(value, dict) else []
+    for one in hidden:
+        run.secrets.learn(one)
+    run.emit(ev.Answered(at, clock(), MASK if secret else hide(value, hides)))
     if ok:
         if journal is not None:
-            hidden = [value[name] for name in hides if name in value] if isinstance(value, dict) else []
-            for one in hidden:
-                journal.secret.learn(one)
             call = journal.calling(step, None, at, tries, {"text": question.text})
             await journal.keep_answer(call, value, secret or bool(hidden))
         return value
@@ -126,4 +125,4 @@ async def answer(
         hint = "take it up with an answer: %resume RUN --answer …"
         found = Diagnostic("run.waiting", f"an answer is needed: {question.text}", step.name.span or step.span, hint)
         raise ev.Unanswered(found)
-    raise failure(None, "question", step, {}, said_)
+    raise failure(None, "question", step, run.secrets, said_)

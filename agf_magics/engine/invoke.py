@@ -26,9 +26,9 @@ from .loop import later
 from .outside import outside, placed
 from .perform import Index, More, Performer, Scope, clock
 from .requests import request
+from .secret_placeholders import substitute_secrets
 from .sessions import Answerer
 from .subflows import call_flow
-from .withheld import revealed
 
 
 def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Value | Waits[Value]:
@@ -61,9 +61,11 @@ def _tool(run: Performer, step: Invoke, tool: Tool, frame: Frame, scope: Scope, 
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
     given = given_to(step, frame, tool, tool.accepts if step.offers or step.wants else None)
     try:
-        given = tool.check(revealed(tool, given, run.models.withheld) if tool.secret else given)
+        given = tool.check(substitute_secrets(tool, given, run.models.placeholders) if tool.secret else given)
     except StepError as error:
         raise placed(error, step, step.args.names or ()) from None
+    if tool.secret:
+        run.secrets.receive(tool, given)
     for meter in scope.meters:
         meter.tool()
     run.calls += 1
@@ -82,6 +84,7 @@ async def _tool_if_permitted(
         if step.instead.result in instead:
             return instead[step.instead.result]
         given = tool.check({**given, **instead})
+        run.secrets.receive(tool, given)
     return await arrived(_tool_called(run, step, tool, given, scope, index))
 
 
@@ -181,7 +184,7 @@ async def _asked(run: Performer, step: Invoke, person: Person, frame: Frame, sco
         return dry.result(step, None, scope.linked)
     at = (*scope.before, step.id, *index)
     question = Question(str(given.get("text", "")), tuple(map(str, given.get("choices", ()))), False, ev.at_text(at))
-    secret = run.journal is not None and (id(scope.linked.flow), step.id) in run.journal.secret.steps
+    secret = (id(scope.linked.flow), step.id) in run.secrets.steps
     return await answer(run, step, question, at, scope.tries, secret)
 
 

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..registry import MASK, Tool, shown_arguments
+from ..registry import MASK, Tool
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .earlier import Earlier
 from .journal_file import checksum
 from .limits import ANYTHING, Grant
-from .pickles import Packed, encode, pack, sign, to_show, user_key
+from .masking import NOTHING, Received, Secrets, hide
+from .pickles import Packed, encode, sign, user_key
 from .records import Record, error_json, row_crc
 from .reuse import Digests, Reuse
-from .secret import Secrets
 from .store import ADD, ROOM, Store
 from .troubles import Trouble
 
@@ -43,6 +43,7 @@ class Begun(NamedTuple):
     given: str | None
     whole: bool
     digest: bytes | None = None
+    received: Received = NOTHING
 
 
 class Journal:
@@ -116,32 +117,33 @@ class Journal:
     ) -> Begun:
         """A call that is about to be made; ``given`` is written down now, because user code may change it. ``tools``
         and ``grant``: what it may use, where a later run may take its outcome over."""
-        hidden = callee.secret if isinstance(callee, Tool) else ()
-        shown = given
-        if isinstance(callee, Tool) and hidden:
-            for name in hidden:
-                self.secret.learn(given.get(name))
-            shown = shown_arguments(callee, given)
-        text, whole = to_show(shown, self.most)
-        whole = whole and not hidden
+        shown, received = given, NOTHING
+        if isinstance(callee, Tool) and callee.secret:
+            received = self.secret.receive(callee, given)
+            shown = hide(given, callee.secret)
+        text, whole, masked = self.secret.to_show(shown, self.most)
+        if masked:  # what it returns may hold what it was given
+            received = received._replace(any=True)
+        whole = whole and not received.any
         digest = None
         if tools is not None:
-            digest = self.digests.of(step, callee, given, text if whole else None, tools, grant)
+            held = text if whole else None
+            digest = self.digests.of(step, callee, given, held, tools, grant, keyed=received.any)
         name = getattr(callee, "name", step.name.text)
-        return Begun(at, tries, step.kind, name, time.time(), self.secret.masked(text), whole, digest)
+        return Begun(at, tries, step.kind, name, time.time(), text, whole, digest, received)
 
     def returned(self, call: Begun, value: Value, secret: bool = False) -> Awaitable[None]:
         """Keep what a call gave, and go on when that is durable."""
         if secret:
-            self.secret.given(value)
-        packed = self.secret.packed(pack(value, self.most), secret)
+            self.secret.returned(value)
+        packed = self.secret.pack(value, self.most, call.received, secret)
         if packed.form == "again":
             self._unkept(call, packed)
         return self._keep("finished", call, packed, None)
 
     def raised(self, call: Begun, error: StepError) -> Awaitable[None]:
         """Keep that it failed."""
-        return self._keep("failed", call, Packed("json", None), self.secret.masked(error_json(error)))
+        return self._keep("failed", call, Packed("json", None), error_json(error, self.secret))
 
     def has_said(self, at: ev.At, tries: str) -> bool:
         """Whether what an earlier session has of this call is its own, and was not taken over from another run."""
@@ -154,8 +156,8 @@ class Journal:
     def keep_answer(self, call: Begun, value: Value, secret: bool = False) -> Awaitable[None]:
         """Keep what a person answered: nobody is asked twice, but for what is ``secret``."""
         if secret:
-            self.secret.given(value)
-        return self._keep("answered", call, self.secret.packed(pack(value, self.most), secret), None)
+            self.secret.returned(value)
+        return self._keep("answered", call, self.secret.pack(value, self.most, call.received, secret), None)
 
     async def once(self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any) -> bool:
         """Whether a call that nobody waits for may be started: never twice. Durable before it starts."""
@@ -206,16 +208,16 @@ class Journal:
     ) -> tuple[Any, ...]:
         secret = self.secret
         secret.end()
-        packed = secret.packed(pack(output, self.most), secret.too_many)
+        packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
         signature = None
         if packed.form == "pickle":
             key = self._signing()
             signature = sign(key, self.run_id, "output", "", packed.data or b"") if key is not None else None
         hides = stores if secret.too_many else secret.names
         kept = {name: MASK if name in hides else value for name, value in stores.items()}
-        text = secret.masked(to_show(kept, self.most)[0])
-        told = secret.masked(error_json(error)) if error is not None else None
-        tree = None if secret.too_many else secret.masked(encode(self.summary()))  # then that of its calls is shown
+        text = secret.to_show(kept, self.most).text
+        told = error_json(error, secret) if error is not None else None
+        tree = None if secret.too_many else encode(self.summary())  # then that of its calls is shown
         end = (packed.form, packed.data, packed.shown, text, told, signature, tree)
         end_crc = checksum(self.num, *end)
         state = (status, time.time(), self.tokens(), self._lost)

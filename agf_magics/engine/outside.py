@@ -5,19 +5,19 @@ Everything that a run calls outside of itself goes through `outside`, whatever k
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
-from ..registry import Tool, Where, shown_text
+from ..registry import Where
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import events as ev
 from .calls import Result, TimedOut, Waits, arrived
 from .journal import Journal
 from .limits import Grant, granted
+from .masking import HIDDEN, Secrets
 from .perform import Index, Performer, Scope, clock
 from .records import error_from, value_of
 
@@ -65,10 +65,10 @@ def outside(
         if narrower is not None:  # before the rest is awaited others may be begun
             granted.reset(narrower)
     if type(result) is Waits:
-        return Waits(_come_back(result.rest, grant, callee, what, step, given, most))
+        return Waits(_come_back(run, result.rest, grant, callee, what, step, most))
     ok, value = result
     if not ok:
-        raise failure(callee, what, step, given, value, most)
+        raise failure(callee, what, step, run.secrets, value, most)
     return value if type(value) in ATOMS else _settled(value, callee, what, step)
 
 
@@ -103,18 +103,12 @@ async def _kept(
     except StepError as error:
         await journal.raised(call, error)
         raise
-    await journal.returned(call, value, (id(scope.linked.flow), step.id) in journal.secret.steps)
+    await journal.returned(call, value, (id(scope.linked.flow), step.id) in run.secrets.steps)
     return value
 
 
 async def _come_back(
-    rest: Awaitable[Result],
-    grant: Grant,
-    callee: Outer,
-    what: str,
-    step: Invoke,
-    given: dict[str, Value],
-    most: float | None,
+    run: Performer, rest: Awaitable[Result], grant: Grant, callee: Outer, what: str, step: Invoke, most: float | None
 ) -> Value:
     narrower = granted.set(grant) if grant is not granted.get() else None
     try:
@@ -123,7 +117,7 @@ async def _come_back(
         if narrower is not None:
             granted.reset(narrower)
     if not ok:
-        raise failure(callee, what, step, given, value, most)
+        raise failure(callee, what, step, run.secrets, value, most)
     return _settled(value, callee, what, step)
 
 
@@ -144,7 +138,7 @@ def failure(
     callee: Outer | None,
     what: str,
     step: Invoke,
-    given: dict[str, Value],
+    secrets: Secrets,
     raised: BaseException,
     most: float | None = None,
 ) -> StepError:
@@ -156,11 +150,10 @@ def failure(
         if raised.seconds == most:
             hint = "%config AgfMagics.step_timeout sets it (in Python: limits=Limits(step_timeout=…))"
         return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
-    if isinstance(callee, Tool) and callee.secret:
-        whole = "".join(traceback.format_exception(raised))
-        if shown_text(callee, given, whole) != whole:  # then the exception itself is not shown either: no cause
-            message = f"{name} failed: {said(raised, lambda text: shown_text(callee, given, text))}"
-            return StepError(Diagnostic("step.tool-failed", message, span))
+    if secrets.raised(raised):  # then the exception itself is not shown either: no cause
+        if secrets.blind:
+            return StepError(Diagnostic(f"step.{what}-failed", f"{name} failed: {type(raised).__name__}", span, HIDDEN))
+        return StepError(Diagnostic(f"step.{what}-failed", f"{name} failed: {said(raised, secrets.text)}", span))
     if isinstance(raised, StepError) and all(isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])):
         return placed(_anew(raised), step, ())
     hint = "; ".join(map(str, getattr(raised, "__notes__", ())))

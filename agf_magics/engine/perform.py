@@ -23,6 +23,7 @@ from .host import TURN, Host, StillRunning
 from .journal import Journal
 from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from .linked import Linked
+from .masking import Secrets
 
 clock = time.monotonic
 
@@ -53,13 +54,13 @@ Index = tuple[int, ...]
 class Models:
     """What a run knows of the models it has asked."""
 
-    __slots__ = ("told", "withheld")
+    __slots__ = ("placeholders", "told")
 
     def __init__(self) -> None:
         self.told: set[Diagnostic] = set()
         """What was said of them already."""
-        self.withheld: dict[str, Value] = {}
-        """The secrets that their replies held, by the marks that stand for them."""
+        self.placeholders: dict[str, Value] = {}
+        """The secrets that their replies held, by their placeholders."""
 
 
 class More(NamedTuple):
@@ -94,6 +95,7 @@ class Performer:
         budget: Budget,
         dry: bool = False,
         journal: Journal | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         self.shapes = shapes
         self.host = host
@@ -103,6 +105,8 @@ class Performer:
         """Tools and agents are not called: values made from their schemas answer."""
         self.journal = journal
         """None: nothing is kept."""
+        self.secrets = secrets if secrets is not None else Secrets()
+        """What its tools received as secret so far."""
         self.reached: Frame | None = None
         """What the outermost flow's last finished step left."""
         self.models = Models()
@@ -173,6 +177,7 @@ class Performer:
             return None
         if isinstance(error, StepError) and error.at is None:
             error.at, error.where = at, ev.at_text(at)
+            self.secrets.error(error)
         self.emit(ev.StepFailed(at, clock(), error))
         if step.rescue is None or not swallowed(error):
             return None

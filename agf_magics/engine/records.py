@@ -14,6 +14,7 @@ from ..flow.values import Value
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
 from . import events as ev
+from .masking import Secrets
 from .pickles import encode, unpack, weigh
 from .troubles import Trouble
 
@@ -190,16 +191,17 @@ def row_crc(row: tuple[Any, ...]) -> int:
     return zlib.crc32(value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass"), found)
 
 
-def error_json(error: BaseException) -> str:
+def error_json(error: BaseException, secrets: Secrets) -> str:
     """A failure as JSON: what it says and where, not what it carries."""
     found: dict[str, Any] = {"at": getattr(error, "at", None), "said": []}
     if isinstance(error, AgfError):
-        for one in error.diagnostics[:20]:
+        for one in map(secrets.diagnostic, error.diagnostics[:20]):
             span = (one.span.source.name, one.span.start, one.span.end) if one.span is not None else None
             found["said"].append([one.code, one.message, one.hint, span, one.severity])
     else:
-        found["said"].append(["step.tool-failed", f"{type(error).__name__}: {error}", None, None, "error"])
-    if error.__cause__ is not None:
+        message = secrets.text(f"{type(error).__name__}: {error}")
+        found["said"].append(["step.tool-failed", message, None, None, "error"])
+    if error.__cause__ is not None and not secrets.raised(error.__cause__):
         found["cause"] = _cause_json(error.__cause__)
     return encode(found)
 

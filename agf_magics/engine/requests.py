@@ -18,8 +18,8 @@ from .calls import arrived
 from .limits import Grant
 from .outside import outside, placed
 from .perform import Index, Performer, Scope, clock
+from .secret_placeholders import replace_secrets
 from .sessions import Answerer, offered
-from .withheld import withhold
 
 RETRIES = 3
 """Times that a request is made again which a provider was too busy for."""
@@ -88,7 +88,7 @@ class _Caller:
     async def function(self, **given: Value) -> Value:
         seconds = self.run.budget.limits.model_timeout
         reply = await answered(self.answerer.model, self.asked, seconds, _teller(self.run))
-        withhold(reply, self.answerer.tools, self.run.models.withheld)
+        replace_secrets(reply, self.answerer.tools, self.run.models.placeholders, self.run.secrets)
         self.heard.append(True)
         _used(self.run, self.at, reply)
         return reply

@@ -16,7 +16,7 @@ from ..flow.values import Value
 from ..registry import Agent, Policy, Tool, Transform
 from ..registry.fingerprint import content, fingerprint
 from .limits import Grant
-from .pickles import user_key
+from .pickles import sign, user_key
 from .records import Record
 
 
@@ -34,9 +34,11 @@ class Digests:
         text: str | None,
         tools: Mapping[str, Tool],
         grant: Grant,
+        keyed: bool = False,
     ) -> bytes | None:
         """A digest of this very call, ``text`` being its arguments as JSON where that says all of them; None where
-        there is no telling what it is."""
+        there is no telling what it is. ``keyed``: its arguments hold a secret, which could be guessed from the digest:
+        it is made with this user's key, and without one there is none."""
         what = self.called(callee)
         if what is None:
             return None
@@ -53,10 +55,11 @@ class Digests:
         else:
             held = f"json {text}"
         gives = step.gives.text if step.gives is not None else ""
-        told = hashlib.sha256(f"{step.kind}\0{what}\0{gives}\0{held}".encode())
-        if isinstance(callee, Tool) and callee.secret:  # else a short secret could be guessed from it
-            told.update(user_key() or b"")
-        return told.digest()
+        told = f"{step.kind}\0{what}\0{gives}\0{held}".encode()
+        if not keyed:
+            return hashlib.sha256(told).digest()
+        key = user_key()
+        return sign(key, "call", told) if key is not None else None
 
     def called(self, callee: object) -> str | None:
         """A digest of what is called; that of a request to a model is its own and is not looked for again."""

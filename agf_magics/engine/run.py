@@ -20,6 +20,7 @@ from .invoke import invoke
 from .journal import Journal
 from .limits import Budget, LimitReached, Limits, granted, inside
 from .linked import Linked
+from .masking import Secrets
 from .perform import Performer, Scope, Shape, clock
 from .side_by_side import branches, each
 from .subflows import in_time, metered
@@ -58,17 +59,19 @@ async def run(
     dry: bool = False,
     journal: Journal | None = None,
     work: str = "",
+    secrets: Secrets | None = None,
 ) -> Done:
     """Run ``linked`` to its end and tell ``emit`` of everything that happens; RunEnded is the last of it, always.
 
     A run that a tool or an agent starts may use what that one was granted.
 
     With a ``journal`` it is kept, and what that has of earlier sessions is not done again; ``work`` is the work order.
+    ``secrets`` learns what its tools receive as secret.
 
     Raises StepError when a step failed, CancelledError when the run was cancelled.
     """
     budget = Budget(limits)
-    performer = Performer(SHAPES, host, emit, budget, dry, journal)
+    performer = Performer(SHAPES, host, emit, budget, dry, journal, secrets)
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     within = inside.set(True)

@@ -291,8 +291,8 @@ class Flow:
     """The file that defines it, where a definition named that file; None: it is registered, or a text of its own."""
     context: str | None = None
     """The named context that a run of it reads and adds to (plans); empty: that of its own name; None: it has none."""
-    without: Callable[[Any, Collection[tuple[str, ...]]], Any] | None = None
-    """The log of that context without what stands at these paths."""
+    without: Callable[[Any, Collection[tuple[str, ...]], Callable[[Value], bool]], Any] | None = None
+    """The log of that context without the values at these paths and the messages that hold a secret."""
     ways: Mapping[str, Callable[[Flow], Flow]] = field(default_factory=dict)
     """Other ways in which it can run, each as another flow, by the option that chooses it (``--ordered``)."""
     chosen: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from .model_faults import ModelFault, timed_out
 from .models import Model, Offered, Request, model_of
 from .policies import Policy, policy
 from .registry import Registry, Shelf, default
-from .tools import MASK, Tool, shown_arguments, shown_text, tool
+from .tools import MASK, Tool, tool
 from .transforms import Transform, transform
 
 __all__ = [
@@ -37,8 +37,6 @@ __all__ = [
     "policy",
     "read_json",
     "reply",
-    "shown_arguments",
-    "shown_text",
     "timed_out",
     "tool",
     "transform",

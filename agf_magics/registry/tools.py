@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -80,28 +80,6 @@ class Tool:
             wrong = error
         # Raised out here: the cause would carry the values, and a secret is one of them.
         raise StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", wrong, given))
-
-
-def shown_arguments(tool: Tool, given: Mapping[str, Value]) -> dict[str, Value]:
-    """``given`` as it may be shown and kept."""
-    return {name: MASK if name in tool.secret else value for name, value in given.items()}
-
-
-def shown_text(tool: Tool, given: Mapping[str, Value], text: str) -> str:
-    """``text`` (what its exception says) as it may be shown and kept: without the secrets that it was given."""
-    found = {word for name in tool.secret for word in _words(given.get(name))}
-    for word in sorted(found, key=len, reverse=True):
-        text = text.replace(word, MASK)
-    return text
-
-
-def _words(secret: Value) -> set[str]:
-    """How it may stand in a text."""
-    if isinstance(secret, (dict, list)):
-        return {word for part in (secret.values() if isinstance(secret, dict) else secret) for word in _words(part)}
-    if isinstance(secret, str):
-        return {secret, repr(secret)[1:-1]} - {""}
-    return set() if secret is None or isinstance(secret, bool) else {repr(secret)}
 
 
 @overload

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import agf_magics as agf
-from agf_magics.registry import Registry, Tool, shown_arguments, tool
+from agf_magics.registry import Registry, Tool, tool
 from agf_magics.text.diagnostics import StepError
 
 
@@ -238,13 +238,6 @@ def test_a_result_that_says_nothing_of_json_has_no_schema(registry: Registry) ->
     for function in (frame, anything, unknown, silent):
         tool(function, registry=registry)
     assert [kept.gives for kept in registry.tools.values()] == [None] * 4
-
-
-def test_secrets_are_masked_where_arguments_are_shown(registry: Registry) -> None:
-    @tool(registry=registry, secret=("token",))
-    def call(url: str, token: str): ...
-
-    assert shown_arguments(only(registry), {"url": "u", "token": "hunter2"}) == {"url": "u", "token": "•••"}
 
 
 @pytest.mark.parametrize("token", [["hunter2"], {"hunter2": 1}, 2.5e7, b"hunter2"])

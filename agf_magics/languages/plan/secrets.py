@@ -1,11 +1,11 @@
-"""What must not stay in a named context when a run is over: the secrets that it was given.
+"""A named context without the secrets of a run that is over.
 
-They are left out, not masked: a later run that reads one must be given it again, and is not to go on with a mask.
+They are left out, not masked: a later run that reads one must be given it again, and must not go on with a mask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ...flow.values import Value
@@ -13,10 +13,11 @@ from .log import Log
 from .messages import inline, kind_of
 
 
-def without(log: Any, paths: Collection[tuple[str, ...]]) -> Log:
-    """The log with nothing at ``paths`` (a kind, or a kind and a name in it); itself where nothing stands there."""
-    found = [_left(message, paths) for message in log]
-    if all(one is message for one, message in zip(found, log, strict=True)):
+def without(log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]) -> Log:
+    """The log with nothing at ``paths`` (a kind, or a kind and a name in it) and no message that ``holds`` a secret;
+    itself where there is neither."""
+    found = [left for message in log if not holds(left := _left(message, paths))]
+    if len(found) == len(log) and all(one is message for one, message in zip(found, log, strict=True)):
         return log if isinstance(log, Log) else Log(log)
     return Log(found)
 

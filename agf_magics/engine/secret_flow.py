@@ -1,7 +1,7 @@
-"""What must not be written down with a run: which inputs and steps feed arguments that a tool takes as secret.
+"""Where secrets come from: which inputs and steps of a definition feed arguments that a tool takes as secret.
 
-Found from the definitions, before the first step: the work order with the input is on the disk before anything is
-called.
+Found from the definitions, before the first step: the work order with the input is on the disk before any tool is
+called. The values themselves are `masking`'s.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Several
 
-from .engine.linked import Choice, Linked
-from .flow.frame import Ref
-from .flow.steps import Branches, Compute, Dag, Each, Flow, Fold, Invoke, Sequence, Step, Walk, children, every
-from .registry import Tool
+from ..flow.frame import Ref
+from ..flow.steps import Branches, Compute, Dag, Each, Flow, Fold, Invoke, Sequence, Step, Walk, children, every
+from ..registry import Tool
+from .linked import Choice, Linked
 
 VALUE = "\0"
 """No name in a frame: ``(VALUE, id)`` is what a step gives, ``(VALUE, "")`` what flows into a definition."""

@@ -10,8 +10,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine.link import link
-from agf_magics.engine.secret import MOST
-from agf_magics.feeds import hidden_by
+from agf_magics.engine.masking import MOST
+from agf_magics.engine.secret_flow import hidden_by
 from agf_magics.registry import MASK
 from tests.counting import work
 from tests.engine import kept

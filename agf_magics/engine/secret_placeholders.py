@@ -1,0 +1,54 @@
+"""Placeholders for secrets in the replies of models: a reply is shown and stored with them, and the tool that is called
+gets the values back.
+
+A placeholder means its value for this run alone. One that an earlier session of the run stored has no value any more:
+the call fails, the model reads why and calls again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..flow.values import Value
+from ..registry import MASK, Tool
+from ..text.diagnostics import Diagnostic, StepError
+from .masking import Secrets
+
+
+def replace_secrets(
+    reply: dict[str, Value], tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets
+) -> None:
+    """Put placeholders into ``reply`` where its calls hold secrets, and their values into ``values``."""
+    for call in reply["calls"]:
+        tool, given = tools.get(call["tool"]), call["arguments"]
+        if not isinstance(tool, Tool) or not tool.secret:
+            continue
+        if not isinstance(given, dict):  # it could not be read, and any part of it may be the secret
+            call["arguments"] = MASK
+        else:
+            secrets.receive(tool, given)
+            marks = {name: _placeholder(value, values) for name, value in given.items() if name in tool.secret}
+            call["arguments"] = {**given, **marks}
+        for part in reply.get("kept", {}).get("parts", ()):
+            if part.get("tool_call_id") == call["id"]:
+                part["args"] = call["arguments"]
+
+
+def substitute_secrets(tool: Tool, given: dict[str, Value], values: Mapping[str, Value]) -> dict[str, Value]:
+    """``given`` with the values of its placeholders."""
+    found = {}
+    for name in tool.secret & given.keys():
+        value = given[name]
+        if isinstance(value, str) and value in values:
+            found[name] = values[value]
+        elif isinstance(value, str) and value.startswith(f"{MASK} #"):
+            message = f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are not kept"
+            raise StepError(Diagnostic("tool.arguments", message))
+    return {**given, **found} if found else given
+
+
+def _placeholder(value: Value, values: dict[str, Value]) -> str:
+    made = f"{MASK} #{len(values) + 1}"
+    values[made] = value
+    return made

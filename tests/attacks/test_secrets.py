@@ -1,0 +1,391 @@
+"""Tools that return, wrap, encode or raise what they received as secret: no form of it is stored or shown."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import decimal
+import html
+import json
+import pickle
+import re
+import sqlite3
+import struct
+import tempfile
+import types
+import urllib.parse
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pandas
+import pydantic
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import agf_magics as agf
+from agf_magics.registry import MASK
+from tests.engine import kept
+
+
+@dataclasses.dataclass
+class Box:
+    held: Any
+
+
+class Slotted:
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+class Model(pydantic.BaseModel):
+    held: Any
+
+
+# --- what a tool may make of a secret ---
+
+
+def leaves(secret: Any) -> list[Any]:
+    """The texts, bytes and numbers in a secret."""
+    if isinstance(secret, dict):
+        return [leaf for part in (*secret.keys(), *secret.values()) for leaf in leaves(part)]
+    if isinstance(secret, list | tuple | set | frozenset):
+        return [leaf for part in secret for leaf in leaves(part)]
+    return [secret]
+
+
+def texts(secret: Any) -> list[str]:
+    return [leaf.decode("latin-1") if isinstance(leaf, bytes) else str(leaf) for leaf in leaves(secret)]
+
+
+def each(make: Callable[[str], Any]) -> Callable[[Any], Any]:
+    return lambda secret: [make(text) for text in texts(secret)]
+
+
+def as_bytes(encoding: str) -> Callable[[Any], Any]:
+    return each(lambda text: text.encode(encoding, "replace"))
+
+
+MAKES: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda s: s,
+    "in a dict": lambda s: {"got": [s, {"more": s}]},
+    "in a set": lambda s: set(leaves(s)),
+    "in a frozenset": lambda s: (frozenset(leaves(s)),),
+    "as keys": lambda s: dict.fromkeys(leaves(s), 1),
+    "as text keys": lambda s: dict.fromkeys(texts(s), 1),
+    "in a sentence": each(lambda text: f"got {text}, thanks"),
+    "in a word": each(lambda text: f"x{text}y"),
+    "as JSON": lambda s: json.dumps(texts(s)),
+    "as JSON, not escaped": lambda s: json.dumps(texts(s), ensure_ascii=False),
+    "as a repr": repr,
+    "as a repr with both quotes": lambda s: repr([f"{text} '\"" for text in texts(s)]),
+    "for a URL": each(lambda text: f"https://x.org/?key={urllib.parse.quote(text)}"),
+    "in a form": each(urllib.parse.quote_plus),
+    "in base64": each(lambda text: base64.b64encode(text.encode()).decode()),
+    "in a header": each(lambda text: base64.b64encode(f"ann:{text}".encode()).decode()),
+    "in hex": each(lambda text: text.encode().hex()),
+    "in utf-8": as_bytes("utf-8"),
+    "in utf-16": as_bytes("utf-16"),
+    "in utf-32": as_bytes("utf-32"),
+    "in latin-1": as_bytes("latin-1"),
+    "in a bytearray": each(lambda text: bytearray(text.encode())),
+    "in an object": Box,
+    "in a model": lambda s: Model(held=s),
+    "in slots": Slotted,
+    "in a namespace": lambda s: types.SimpleNamespace(held=[s]),
+    "pickled": pickle.dumps,
+    "pickled as text": lambda s: pickle.dumps(s, protocol=0),
+    "compressed": lambda s: zlib.compress(repr(s).encode()),
+    "compressed in an object": lambda s: Box({"of": zlib.compress(repr(s).encode())}),
+    "compressed in an array": lambda s: numpy.frombuffer(zlib.compress(repr(s).encode()), dtype="u1"),
+    "in an array": lambda s: numpy.array(texts(s)),
+    "in an object array": lambda s: numpy.array([*leaves(s), None], dtype=object),
+    "in a table": lambda s: pandas.DataFrame({"got": pandas.Series(leaves(s), dtype=object)}),
+    "in a column's name": lambda s: pandas.DataFrame({text: [1] for text in texts(s)}),
+    "as numbers": lambda s: [leaf for leaf in leaves(s) if isinstance(leaf, int | float)],
+    "as decimals": lambda s: [decimal.Decimal(leaf) for leaf in leaves(s) if isinstance(leaf, int | float)],
+    "as numbers of an array": lambda s: numpy.array([leaf for leaf in leaves(s) if isinstance(leaf, int | float)]),
+    "as numbers in an object": lambda s: Box([leaf for leaf in leaves(s) if isinstance(leaf, int | float)]),
+    "none of it": lambda s: len(leaves(s)),
+}
+
+
+# --- where it is looked for ---
+
+
+def forms(secret: Any) -> Iterator[tuple[str, bytes]]:
+    """What must not be found. Made by hand: what the engine searches for is no witness of itself."""
+    for leaf in leaves(secret):
+        if isinstance(leaf, bytes):
+            yield "bytes", leaf
+        if isinstance(leaf, int | float):
+            yield "number", json.dumps(leaf).encode()
+            yield "pickled number", struct.pack(">d", leaf)
+            if isinstance(leaf, int) and abs(leaf) >= 1 << 24:
+                yield "packed number", leaf.to_bytes(8, "little", signed=True)
+    for text in texts(secret):
+        plain = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1],
+                 html.escape(text), urllib.parse.quote(text)}  # fmt: skip
+        plain |= {json.dumps(form)[1:-1] for form in plain}
+        yield from (("text", form.encode()) for form in plain)
+        yield from ((encoding, text.encode(encoding)) for encoding in ("utf-16-le", "utf-32-le"))
+        raw = text.encode()
+        yield "base64", base64.b64encode(raw)[: len(raw) * 8 // 6]
+        yield "hex", raw.hex().encode()
+
+
+def found(secret: Any, within: bytes) -> set[str]:
+    return {name for name, form in forms(secret) if form in within}
+
+
+def on_disk(path: Path) -> bytes:
+    kept.flush(path)
+    return b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+
+
+def shown(run: agf.Run, events: list[Any]) -> bytes:
+    past = agf.runs(run.run_id)
+    pages = [*run._repr_mimebundle_().values(), *past._repr_mimebundle_().values(), repr(run), repr(run.trace),
+             repr(list(run.trace)), repr(list(past.calls)), repr(events), repr(run.warnings)]  # fmt: skip
+    error: BaseException | None = run.error
+    while error is not None:
+        pages += [str(error), repr(error), repr(error.args)]
+        error = error.__cause__ or error.__context__
+    return "\n".join(pages).encode("utf-8", "replace")
+
+
+def played(secret: Any, make: Callable[[Any], Any], folder: Path, fails: bool = False) -> tuple[agf.Run, bytes, bytes]:
+    """The run of a tool that makes something of its secret, what is on the disk after it and what is shown of it."""
+    registry, events = agf.Registry(), list[Any]()
+
+    @agf.tool(registry=registry, secret=["token"])
+    def use(token: Any) -> Any:
+        if fails:
+            raise ValueError(make(token))
+        return make(token)
+
+    @agf.tool(registry=registry)
+    def other(x: Any) -> Any:
+        return {"seen": x}
+
+    text = (
+        "pipeline: main\nsteps:\n- tool: {name: use, args: {token: !expr ctx.key}, output: got}\n"
+        "- tool: {name: other, args: {x: !expr got}, output: more}\n"
+    )
+    with kept.journal_in(folder) as path:
+        run = agf.run(text, {"key": secret}, registry=registry, on_event=events.append, raises=False)
+        return run, on_disk(path), shown(run, events)
+
+
+# --- the property ---
+
+LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+VARIED = st.text(LETTERS, min_size=8, max_size=20).map("{}~7!".format)  # no word of a definition
+VARIED = VARIED.filter(lambda text: len(set(text)) > 6)
+RAW = st.binary(min_size=8, max_size=20).filter(lambda raw: len(set(raw)) > 4)
+WHOLE = st.integers(10**9, 2**62).map(lambda number: number | 1) | st.integers(-(2**62), -(10**9))
+BROKEN = st.floats(1e3, 1e12).filter(lambda number: len(repr(number)) > 10)
+ATOMS = VARIED | RAW | WHOLE | BROKEN
+NESTED = st.recursive(
+    ATOMS,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3)
+        | st.dictionaries(VARIED.map("1!{}".format), inner, min_size=1, max_size=2)
+        | st.frozensets(ATOMS, min_size=1, max_size=2).map(set)
+        | st.tuples(inner, ATOMS)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(secret=NESTED, how=st.sampled_from(list(MAKES)), fails=st.booleans())
+@example('pä"ss\\wörd-☃', "in an object", False)
+@example('pä"ss\\wörd-☃', "in utf-8", False)
+@example('pä"ss\\wörd-☃', "in a set", False)
+@example(b"bytes-secret-1", "itself", False)
+@example({"set-secret-77"}, "itself", False)
+@example(3.14159265, "itself", False)
+@example(3.14159265, "in an object", False)
+@example(314159265, "in an object", True)
+@example({"4-key!": ['it\'s "quoted"']}, "as a repr", True)
+def test_no_form_of_a_secret_is_stored_or_shown(secret: Any, how: str, fails: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run, disk, pages = played(secret, MAKES[how], Path(folder), fails)
+    assert run.status == ("error" if fails else "ok")
+    assert found(secret, disk) == set()
+    assert found(secret, pages) == set()
+    if how == "none of it" and not fails:
+        assert f'"seen":{len(leaves(secret))}'.encode() in disk
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("how", MAKES)
+@pytest.mark.parametrize("secret", ['pä"ss\\wörd-☃-9f8e', b"raw \xff\xfe secret", 314159265, 2718.281828])
+def test_no_form_of_these_secrets_is_stored_or_shown(secret: Any, how: str, fails: bool, tmp_path: Path) -> None:
+    run, disk, pages = played(secret, MAKES[how], tmp_path, fails)
+    assert run.status == ("error" if fails else "ok")
+    assert found(secret, disk) == set()
+    assert found(secret, pages) == set()
+
+
+# --- short ones, and what must stay ---
+
+
+def values(path: Path) -> str:
+    """Everything in the journal that comes from a value."""
+    kept.flush(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        rows = [
+            *connection.execute("SELECT given, value, shown, error FROM records"),
+            *connection.execute("SELECT output, shown, stores, error FROM runs"),
+        ]
+    return "\n".join(str(cell) for row in rows for cell in row)
+
+
+@pytest.mark.parametrize("secret", ["47Xz", "4a!7q", 4711, "4711", -4711, 47.11, b"47\xff1", ("47Xz",), {"pin": 4711}])
+@pytest.mark.parametrize("how", ["itself", "in a sentence", "in a word", "in an object", "as a repr", "in utf-8"])
+def test_a_secret_of_four_characters_is_neither_stored_nor_shown(secret: Any, how: str, tmp_path: Path) -> None:
+    run, _, pages = played(secret, MAKES[how], tmp_path)
+    journaled = values(tmp_path / "runs.sqlite")
+    for text in texts(leaves(secret)[-1:]):
+        assert run.status == "ok"
+        assert text not in journaled
+        assert text.strip("-") not in re.sub(r"\d+\.\d+", "", pages.decode())
+
+
+@pytest.mark.parametrize("secret", ["abc", 7, 3.5, b"ab", ["abc", 7], {"pin": "777"}, numpy.array([4, 7, 1, 1])])
+def test_of_a_run_with_a_shorter_secret_no_value_is_stored_or_shown(secret: Any, tmp_path: Path) -> None:
+    for fails in (False, True):
+        run, _, _ = played(secret, lambda token: {"got": f"<{token}>"}, tmp_path / str(fails), fails)
+        assert run.status == ("error" if fails else "ok")
+        journaled = values(tmp_path / str(fails) / "runs.sqlite")
+        events = list[Any]()
+        for text in (f"<{leaf}>" for leaf in leaves(secret)):
+            assert text not in journaled
+            assert text not in repr(events)
+            assert text not in "".join(run._repr_mimebundle_().values())
+        if fails:
+            assert run.error is not None
+            assert "fewer than 4 characters" in (run.error.diagnostic.hint or "")
+            assert run.error.__cause__ is None
+        else:
+            assert {found.code for found in run.warnings} == {"journal.unkept"}
+
+
+@pytest.mark.parametrize("nothing", [None, "", True, False, [], {}, {"port": None}])
+def test_what_is_no_secret_hides_nothing(nothing: Any, tmp_path: Path) -> None:
+    run, disk, _ = played(nothing, lambda token: "pears and figs", tmp_path)
+    assert b"pears and figs" in disk
+    assert run.warnings == ()
+
+
+def test_a_short_member_of_a_secret_keeps_the_result_of_its_call_out_of_the_journal(tmp_path: Path) -> None:
+    card = {"number": "4111-1111-1111-1111", "check": "123"}
+    run, _, _ = played(card, lambda token: {"of": token["check"]}, tmp_path)
+    assert [found.code for found in run.warnings] == ["journal.unkept"]
+    with kept.journal_in(tmp_path):
+        assert agf.runs(run.run_id).steps["steps[0]"].value == MASK
+
+
+@pytest.mark.parametrize(("secret", "unrelated"), [(4711, [14711, 4.7119, "order 84711x"]), ("4711", "1471100 pears"),
+                                                   ("47Xz", "a47Xzb"), (123456789, [1234567890])])  # fmt: skip
+def test_what_only_looks_like_a_short_secret_is_stored(secret: Any, unrelated: Any, tmp_path: Path) -> None:
+    """In the result of a call that was given none of it."""
+    registry = agf.Registry()
+    agf.tool(lambda token: None, name="use", secret=["token"], registry=registry)
+    agf.tool(lambda: unrelated, name="other", registry=registry)
+    steps = "- tool: {name: use, args: {token: !expr ctx.key}}\n- tool: {name: other}\n"
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run(f"pipeline: main\nsteps:\n{steps}", {"key": secret}, registry=registry)
+        assert run.warnings == ()
+        assert json.dumps(unrelated).replace(", ", ",") in values(path).split("\n")
+
+
+def test_what_was_not_stored_is_called_again_and_gives_the_same(tmp_path: Path) -> None:
+    registry, fails, called = agf.Registry(), [True], list[str]()
+
+    @agf.tool(registry=registry, secret=["token"])
+    def echo(token: str) -> Any:
+        called.append("echo")
+        return {"got": token}
+
+    @agf.tool(registry=registry)
+    def last(x: Any) -> Any:
+        called.append("last")
+        return len(str(x)) if not fails[0] else 1 / 0
+
+    text = (
+        "pipeline: main\nsteps:\n- tool: {name: echo, args: {token: !expr ctx.key}, output: got}\n"
+        "- tool: {name: last, args: {x: !expr got}}\n"
+    )
+    agf.define(text, registry=registry)
+    with kept.journal_in(tmp_path):
+        failed = agf.run("main", {"key": "4a!7q"}, registry=registry, raises=False)
+        fails[0] = False
+        run = agf.resume(failed.run_id, registry=registry, input={"key": "4a!7q"})
+    assert (run.output, called) == (len("{'got': '4a!7q'}"), ["echo", "last"] * 2)
+
+
+def test_a_secret_is_left_out_wherever_the_input_repeats_it(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda token: None, name="use", secret=["token"], registry=registry)
+    text = "pipeline: main\nsteps:\n- tool: {name: use, args: {token: !expr ctx.key}}\n"
+    given_ = {"key": "s3cret-t0ken", "url": "https://x.org?key=s3cret-t0ken", "doc": "pears and figs"}
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run(text, given_, registry=registry)
+        assert json.loads(run.work)["secret"] == ["key", "url"]
+        disk = on_disk(path)
+    assert b"s3cret-t0ken" not in disk
+    assert b"pears and figs" in disk
+
+
+def test_words_of_the_journal_itself_may_be_secrets(tmp_path: Path) -> None:
+    for secret in ("said", "steps", "code", "tool", "ok~~", "cause", "null", "json", "1000", 1000, 1000.0):
+        folder = tmp_path / str(secret)
+        run, _, _ = played(secret, lambda token: {"got": token}, folder)
+        failed, _, _ = played(secret, str, folder, fails=True)
+        with kept.journal_in(folder):
+            past = agf.runs(run.run_id)
+            assert (past.status, past.stores["key"], past.error) == ("ok", MASK, None)
+            assert past.stores["got"] in (MASK, {"got": MASK})
+            error = agf.runs(failed.run_id).error
+            assert error is not None
+            assert error.code == "step.tool-failed"
+
+
+def test_a_named_context_does_not_carry_a_secret_into_the_next_run(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda token: {"got": token}, name="echo", secret=["token"], registry=registry)
+    agf.tool(lambda: "pears and figs", name="other", registry=registry)
+    first = "- {_tool: echo, token: †input.token, _outputPath: †state.got}\n- {_tool: other, _outputPath: †state.doc}\n"
+    with kept.journal_in(tmp_path) as path:
+        agf.run(agf.load(first, "plan", registry=registry), {"token": "s3cret-t0ken"}, registry=registry)
+        second = "name: p\ncontext: p\ncalls:\n- {_tool: other, _outputPath: †state.more}\n"
+        run = agf.run(agf.load(second, "plan", registry=registry), registry=registry)
+        disk = on_disk(path)
+    assert run.status == "ok"
+    assert b"s3cret-t0ken" not in disk
+    assert b"pears and figs" in disk
+
+
+def test_a_digest_of_a_call_with_a_secret_needs_the_key_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def digests(key: bytes | None) -> list[Any]:
+        monkeypatch.setattr("agf_magics.engine.reuse.user_key", lambda: key)
+        folder = tmp_path / repr(key)
+        played("4a!7q", lambda token: [token], folder)
+        with contextlib.closing(sqlite3.connect(folder / "runs.sqlite")) as connection:
+            return [row[0] for row in connection.execute("SELECT digest FROM records ORDER BY line")]
+
+    one, other, none = digests(b"1" * 32), digests(b"2" * 32), digests(None)
+    assert none == [None, None]
+    assert all(one)
+    assert set(one).isdisjoint(other)
