@@ -7,8 +7,8 @@ from pathlib import Path
 
 from .engine.events import Warned
 from .engine.journal import Journal, lost
-from .engine.limits import granted, inside
 from .engine.perform import clock
+from .engine.rights import rights
 from .engine.store import ROOM, Store
 from .engine.troubles import Trouble
 from .feeds import hidden_by, reached
@@ -40,7 +40,8 @@ def keep(run: Run) -> None:
     Not a dry run, which calls nothing; nor one that a tool starts: that is part of its tool's call, and is made again
     with it. Where nothing can be kept the run says so and goes on.
     """
-    if run.dry or inside.get():
+    mine = rights()
+    if run.dry or mine.inside:
         return
     store = opened(run)
     if store is None:
@@ -49,7 +50,7 @@ def keep(run: Run) -> None:
     run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, settings.journal_value)
     context = run.context
     said = (context.name, list(context.log or ())) if context is not None else ("", None)
-    run.work = written(linked, run.input, said, run.limits, granted.get(), run.run_id, settings.journal_value)
+    run.work = written(linked, run.input, said, run.limits, mine.grant, run.run_id, settings.journal_value)
     watch(run)
 
 
