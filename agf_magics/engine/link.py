@@ -72,7 +72,15 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
-        return Linked(flow, callees, schemas, dict(self.registry.tools))
+        return Linked(flow, callees, schemas, dict(self.registry.tools), self.uses(flow))
+
+    def uses(self, flow: Flow) -> frozenset[str] | None:
+        """The tools that ``flow`` allows itself. An alias names what is registered as such, else what has its name
+        (decision B5)."""
+        if flow.uses is None:
+            return None
+        known = {*self.registry.tools, *self.registry.flows}
+        return frozenset(one.alias if one.alias in known else one.registered or one.alias for one in flow.uses)
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
         if step.pick is None:

@@ -80,7 +80,7 @@ async def run(
         async with asyncio.timeout(limits.timeout) as deadline:
             if journal is not None:
                 await journal.begin(emit, linked.flow.name, linked.flow.language, work)
-            scope = Scope(linked, grant=grant, meters=metered(linked.flow, 0))
+            scope = Scope(linked, grant=grant.narrow(linked.uses), meters=metered(linked.flow, 0))
             ended = await in_time(linked.flow, performer.flow(scope, given))
     except asyncio.CancelledError:
         _end(performer, "cancelled", None, _kept(performer, linked))

@@ -18,7 +18,7 @@ from ..text.source import Source, Span
 from .data import data
 from .declared import END as END
 from .declared import START as START
-from .declared import Caps, Instead, Taken
+from .declared import Caps, Instead, Taken, Uses
 from .declared import Edge as Edge
 from .frame import Agenda, Args, Ended, Expr, Frame, Given, Join, Outcome, Ran, Target
 from .schemas import Schema
@@ -285,6 +285,8 @@ class Flow:
     taken: tuple[Taken, ...] = ()
     """What it reads of its calls' results by name."""
     caps: Caps | None = None
+    uses: tuple[Uses, ...] | None = None
+    """The tools that it allows itself and all that it calls; None: those of its invoker (decision B1′)."""
     refuses: tuple[Diagnostic, ...] = ()
     """What it needs that nobody can give: told as warnings when it is defined, and a run is refused (decision A5)."""
     file: str | None = None
@@ -295,8 +297,7 @@ class Flow:
     """The log of that context without what stands at these paths."""
     ways: Mapping[str, Callable[[Flow], Flow]] = field(default_factory=dict)
     """Other ways in which it can run, each as another flow, by the option that chooses it (``--ordered``)."""
-    chosen: tuple[str, ...] = ()
-    """Which of them it is: what its text does not say."""
+    chosen: tuple[str, ...] = ()  # which of them it is: what its text does not say
     latent: tuple[str, ...] = ()
     """The tools that were declared latent when it was defined, and not by its text (plans)."""
 
