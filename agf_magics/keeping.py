@@ -34,6 +34,14 @@ def journal_file() -> Path | None:
     return project / Path(name).expanduser()
 
 
+def journal_files() -> tuple[Path, ...]:
+    """Everything that the journal is on the disk; empty where runs are not kept."""
+    path = journal_file()
+    if path is None:
+        return ()
+    return (*(path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")), path.with_name("owners"))
+
+
 def keep(run: Run) -> None:
     """Let ``run`` be kept, from before its first step on.
 
