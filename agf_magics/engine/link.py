@@ -166,7 +166,7 @@ class _Linker:
             hint = "nest with a call step" + (f": call: {{pipeline: {called}}}" if called != name else "")
             self.found.error("flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint)
             return None
-        if tool is None and name in self.registry.flows:
+        if tool is None and name in self.registry.flows and not step.only_tools:
             return self.called(step, around)
         if tool is None and step.file is not None:
             held = self.file(step, around)
@@ -174,13 +174,19 @@ class _Linker:
                 self.arguments(step, held)
             return held
         if tool is None:
-            near = suggest(name, [*self.registry.tools, *self.registry.flows], "registered tools")
+            near = suggest(name, self.tools(step), "registered tools")
+            if name in self.registry.flows:
+                near = f"{name!r} is a {self.registry.flows[name].language}: call: {{pipeline: {name}}}"
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near)
             return None
         if tool.arguments.doubts:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
         self.arguments(step, tool)
         return tool
+
+    def tools(self, step: Invoke) -> list[str]:
+        """What ``step`` may name as a tool."""
+        return [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
 
     def arguments(self, step: Invoke, tool: Tool) -> None:
         """A call names the arguments its tool has, and those it cannot do without."""

@@ -104,6 +104,8 @@ class Invoke(Step):
     """What flows into a called flow beside its input."""
     gives: Name | None = None
     """The schema its result must conform to."""
+    only_tools: bool = False
+    """Whether the name of a tool cannot be a flow's (decision P22)."""
     tools: tuple[Name, ...] | None = None
     """Capabilities: the tools it may use at most; None: its invoker's. For a model: what it is offered of them."""
 
@@ -270,8 +272,7 @@ class Flow:
     """Where in a frame its named stores live: ``("ctx",)``; what no step writes there its input must bring."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """The schemas its own document set declares."""
-    infer: Infer | None = None
-    """None: nothing is known of what its expressions give."""
+    infer: Infer | None = None  # None: nothing is known of what its expressions give
     inputs: tuple[Any, ...] = ()
     """The names it reads from its input, as `rules` finds them: `Ref`s with a span each."""
     warnings: tuple[Diagnostic, ...] = ()
@@ -298,8 +299,7 @@ class Flow:
     ways: Mapping[str, Callable[[Flow], Flow]] = field(default_factory=dict)
     """Other ways in which it can run, each as another flow, by the option that chooses it (``--ordered``)."""
     chosen: tuple[str, ...] = ()  # which of them it is: what its text does not say
-    latent: tuple[str, ...] = ()
-    """The tools that were declared latent when it was defined, and not by its text (plans)."""
+    latent: tuple[str, ...] = ()  # tools that were declared latent when it was defined, and not by its text (plans)
 
 
 class Definition(NamedTuple):
