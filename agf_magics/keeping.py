@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from pathlib import Path
 
 from .engine.events import Warned
 from .engine.journal import Journal, lost
 from .engine.perform import clock
+from .engine.pickles import key_file
 from .engine.rights import rights
 from .engine.store import ROOM, Store
 from .engine.troubles import Trouble
 from .feeds import hidden_by, reached
 from .handle import Run
 from .pruning import prune
-from .settings import current
+from .settings import current, user_file
 from .summary import summary
 from .work_order import written
 
@@ -34,12 +36,13 @@ def journal_file() -> Path | None:
     return project / Path(name).expanduser()
 
 
-def journal_files() -> tuple[Path, ...]:
-    """Everything that the journal is on the disk; empty where runs are not kept."""
-    path = journal_file()
-    if path is None:
-        return ()
-    return (*(path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")), path.with_name("owners"))
+def own_files() -> tuple[Path, ...]:
+    """What this package has on the disk, for itself alone: the journal, the user's key and settings."""
+    path, user = journal_file(), [user_file()]
+    with contextlib.suppress(RuntimeError):  # there is no home
+        user.append(key_file())
+    runs = [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")] if path is not None else []
+    return (*runs, *(one.with_name("owners") for one in runs[:1]), *(one.parent for one in user if one is not None))
 
 
 def keep(run: Run) -> None:

@@ -45,22 +45,23 @@ def install(
     folder: Callable[[], Path],
     allow_shell: Callable[[], bool],
     stopped: Callable[[], bool] = lambda: False,
-    journal: Callable[[], Collection[Path]] = tuple,
+    protected: Callable[[], Collection[Path]] = tuple,
 ) -> None:
     """Register the built-in tools.
 
     ``folder``: the notebook's, asked at each call. ``stopped``: whether the call on this thread has been cancelled; a
-    running command asks, because no interrupt reaches a thread that is not the main one. ``journal``: the files and
-    folders that runs are kept in, asked at each call: the file tools do not touch them.
+    running command asks, because no interrupt reaches a thread that is not the main one. ``protected``:
+    the files and folders of this package itself (settings, keys, runs), asked at each call: the file tools do not touch
+    them.
     """
 
     def read(path: str) -> str:
         """The text of a file below the notebook's folder."""
-        return _read(Path(os.path.realpath(folder())), path, journal())
+        return _read(Path(os.path.realpath(folder())), path, protected())
 
     def write(path: str, content: Any) -> Written:
         """Write text, or any JSON value as JSON, to a file below the notebook's folder."""
-        return _write(Path(os.path.realpath(folder())), path, content, journal())
+        return _write(Path(os.path.realpath(folder())), path, content, protected())
 
     def shell(command: list[str], timeout: float | None = None, success_codes: Sequence[int] = (0,)) -> Ran:
         """Run a program with its arguments in the notebook's folder (off until AgfMagics.allow_shell is True)."""
@@ -74,10 +75,10 @@ def install(
     tool(shell, registry=registry, reuse=False)
 
 
-def _read(root: Path, path: str, journal: Collection[Path]) -> str:
+def _read(root: Path, path: str, protected: Collection[Path]) -> str:
     try:
-        with opened(root, path, _names(root, path, journal), "read") as file:
-            _refuse_journal(file, path, journal)
+        with opened(root, path, _names(root, path, protected), "read") as file:
+            _refuse_protected(file, path, protected)
             with open(file.descriptor, "rb", closefd=False) as content:
                 return content.read().decode("utf-8-sig")
     except NotThere as error:
@@ -90,15 +91,15 @@ def _read(root: Path, path: str, journal: Collection[Path]) -> str:
     raise StepError(Diagnostic("tool.file-read", f"{path!r} {why}"))
 
 
-def _write(root: Path, path: str, content: Value, journal: Collection[Path]) -> Written:
+def _write(root: Path, path: str, content: Value, protected: Collection[Path]) -> Written:
     if not isinstance(content, str) and not is_json(content):
         message = f"{path!r} cannot be written: the content is {type_name(content)} and not text or JSON throughout"
         raise StepError(Diagnostic("tool.file-write", message))
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
     try:
         written = text.encode("utf-8")
-        with opened(root, path, _names(root, path, journal), "write") as file:
-            _refuse_journal(file, path, journal)
+        with opened(root, path, _names(root, path, protected), "write") as file:
+            _refuse_protected(file, path, protected)
             os.ftruncate(file.descriptor, 0)
             with open(file.descriptor, "wb", closefd=False) as out:
                 out.write(written)
@@ -112,17 +113,17 @@ def _write(root: Path, path: str, content: Value, journal: Collection[Path]) -> 
     raise StepError(Diagnostic("tool.file-write", f"{path!r} cannot be written: {why}"))
 
 
-def _names(root: Path, path: str, journal: Collection[Path]) -> tuple[str, ...]:
-    below = [Path(os.path.realpath(file)) for file in journal]
+def _names(root: Path, path: str, protected: Collection[Path]) -> tuple[str, ...]:
+    below = [Path(os.path.realpath(file)) for file in protected]
     return names(path, [file.relative_to(root).parts for file in below if file.is_relative_to(root)])
 
 
-def _refuse_journal(file: Found, path: str, journal: Collection[Path]) -> None:
-    """The journal may have another name as well: a hard link, a folder that is mounted twice."""
-    for one in journal:
+def _refuse_protected(file: Found, path: str, protected: Collection[Path]) -> None:
+    """A file may have another name as well: a hard link, a folder that is mounted twice."""
+    for one in protected:
         with suppress(OSError):
             if os.path.samestat(file.status, os.stat(one)):
-                message = f"{path!r} is protected: it belongs to the journal"
+                message = f"{path!r} is protected: it belongs to agf-magics"
                 raise StepError(Diagnostic("tool.file-path", message, hint=OWN_TOOL))
 
 

@@ -2,7 +2,7 @@
 
 A path is relative, has no ``..`` and goes through no symbolic link. Some files are never touched, because whoever
 writes them runs code or turns something on later, or whoever reads them sees what is not for a definition: dot-files,
-the files of `RUN_LATER`, the journal. Names are compared as the file systems that are the least strict compare them.
+the files of `RUN_LATER`, our own. Names are compared as the file systems that are the least strict compare them.
 
 A path is opened folder by folder, each relative to the one before (``dir_fd``), so nobody can put a link there between
 a check and its use. Windows has no such calls: there each name is looked at before the file is opened.
@@ -74,7 +74,7 @@ def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, 
             raise _refused(f"{path!r} is protected: {as_written!r}", OWN_TOOL)
     for other in protected:
         if folded[: len(other)] == tuple(map(fold, other)):
-            raise _refused(f"{path!r} is protected: it belongs to the journal", OWN_TOOL)
+            raise _refused(f"{path!r} is protected: it belongs to agf-magics", OWN_TOOL)
     return asked.parts
 
 

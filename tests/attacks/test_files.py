@@ -68,7 +68,7 @@ def folder(tmp_path: Path) -> Path:
 class Files:
     def __init__(self, folder: Path, journal: tuple[Path, ...] = ()) -> None:
         self.registry = Registry()
-        install(self.registry, folder=lambda: folder, allow_shell=lambda: False, journal=lambda: journal)
+        install(self.registry, folder=lambda: folder, allow_shell=lambda: False, protected=lambda: journal)
 
     def refused(self, path: str) -> list[str]:
         """The codes of reading and of writing it; empty where one of them was done."""
