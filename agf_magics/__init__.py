@@ -16,6 +16,7 @@ from .define import define, evaluate, load
 from .engine.limits import Limits
 from .engine.threads import here
 from .flow.steps import Flow
+from .keeping import own_files
 from .kept_runs import Runs, runs
 from .launch import Run, RunCancelled, arun, find, run, start
 from .launches import (
@@ -62,6 +63,7 @@ install(  # file__read, file__write and shell are there from the start (decision
     folder=Path.cwd,
     allow_shell=lambda: current.settings.allow_shell,
     stopped=lambda: here.call is not None and here.call.stopped,
+    protected=own_files,
 )
 registry.configured = lambda: (current.settings.model, current.settings.model_base_url)
 

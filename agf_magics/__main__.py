@@ -8,6 +8,7 @@ import json
 import runpy
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
     try:
-        settings.current.settings = settings.read(Path.cwd())
+        opened: dict[str, Any] = {
+            name: True for name in ("allow_shell", "allow_import") if getattr(options, name, False)
+        }
+        settings.current.settings = replace(settings.read(Path.cwd()), **opened)
         settings.current.ask = _ask
         for module in options.tools:
             if not _import(module):
@@ -101,10 +105,14 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("file", type=Path, help="a definition in any of the languages (YAML or JSON)")
         about = "a module or .py file that registers tools and agents"
         one.add_argument("--tools", action="append", default=[], metavar="MODULE", help=about)
+        about = "let the definition name functions of Python files, which are then imported"
+        one.add_argument("--allow-import", action="store_true", help=about)
         about = "another definition, one that is called"
         one.add_argument("--define", action="append", default=[], type=Path, metavar="FILE", help=about)
     chosen = acts.choices
     chosen["run"].add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
+    about = "let shell steps start programs"
+    chosen["run"].add_argument("--allow-shell", action="store_true", help=about)
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
     chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
     chosen["check"].add_argument("--strict", action="store_true", help="warnings refuse too")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from pathlib import Path
 
 from .engine.events import Warned
 from .engine.journal import Journal, lost
-from .engine.limits import granted, inside
 from .engine.perform import clock
+from .engine.pickles import key_file
+from .engine.rights import rights
 from .engine.secret_flow import hidden_by, reached
 from .engine.store import ROOM, Store
 from .engine.troubles import Trouble
 from .handle import Run
 from .pruning import prune
-from .settings import current
+from .settings import current, user_file
 from .summary import summary
 from .work_order import written
 
@@ -36,13 +38,23 @@ def journal_file() -> Path | None:
     return path.parent.resolve() / path.name if path.is_absolute() else project / path
 
 
+def own_files() -> tuple[Path, ...]:
+    """What this package has on the disk, for itself alone: the journal, the user's key and settings."""
+    path, user = journal_file(), [user_file()]
+    with contextlib.suppress(RuntimeError):  # there is no home
+        user.append(key_file())
+    runs = [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")] if path is not None else []
+    return (*runs, *(one.with_name("owners") for one in runs[:1]), *(one.parent for one in user if one is not None))
+
+
 def keep(run: Run) -> None:
     """Let ``run`` be kept, from before its first step on.
 
     Not a dry run, which calls nothing; nor one that a tool starts: that is part of its tool's call, and is made again
     with it. Where nothing can be kept the run says so and goes on.
     """
-    if run.dry or inside.get():
+    mine = rights()
+    if run.dry or mine.inside:
         return
     store = opened(run)
     if store is None:
@@ -52,9 +64,7 @@ def keep(run: Run) -> None:
     context = run.context
     said = (context.name, list(context.log or ())) if context is not None else ("", None)
     watch(run)
-    run.work = written(
-        linked, run.input, said, run.limits, granted.get(), run.run_id, settings.journal_value, run.secrets
-    )
+    run.work = written(linked, run.input, said, run.limits, mine.grant, run.run_id, settings.journal_value, run.secrets)
 
 
 def watch(run: Run) -> None:

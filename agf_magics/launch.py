@@ -12,11 +12,12 @@ from .define import linked as link_with_files
 from .engine.events import Event, FiredEnded, Warned
 from .engine.gate import gate, kernel_bound
 from .engine.host import Asker
-from .engine.limits import Limits, granted
+from .engine.limits import Limits
 from .engine.masking import Secrets
 from .engine.outside import said
 from .engine.perform import clock
 from .engine.progress import Progress
+from .engine.rights import rights
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import TooDeep, Value, settle, type_name
@@ -145,7 +146,7 @@ def prepare(
     found_flow = find(flow, registry)
     linked, problems = link_with_files(found_flow, registry)
     if inline:
-        problems = gate(found_flow, problems, granted.get().identity)
+        problems = gate(found_flow, problems, rights().grant.identity)
     if behind:
         problems.extend(kernel_bound(linked))
     given = Given(settled(input, found_flow), context=_context(found_flow, registry, dry))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .define import load
-from .engine.limits import ANYTHING, OFFERED, Grant, granted, refuse_inside
+from .engine.limits import ANYTHING, OFFERED, Grant, granted
+from .engine.rights import refuse_inside
 from .flow.steps import Flow
 from .flow.values import Value, is_json, type_name
 from .kept_runs import past

@@ -16,10 +16,11 @@ from .engine.gate import kernel_bound
 from .engine.history import Told, claim, leave
 from .engine.host import Asker
 from .engine.journal import Journal
-from .engine.limits import Limits, granted, refuse_inside
+from .engine.limits import Limits, granted
 from .engine.link import link
 from .engine.perform import clock
 from .engine.pickles import Unreadable, is_signed, user_key
+from .engine.rights import refuse_inside, rights
 from .engine.store import Store
 from .engine.troubles import Trouble
 from .files import files
@@ -80,7 +81,7 @@ def take_up(
 ) -> Run:
     """`resume`, handed back at once: the caller must `wait` unless it runs ``behind``."""
     made = claimed(run_id, input, answer, trust, registry, limits, ask, behind)
-    grant = granted.set(made.grant.narrow(granted.get().tools))
+    grant = granted.set(made.grant.narrow(rights().grant.tools))
     try:
         made.begin(emitter(made.progress, made.secrets, on_event), enter=enter, behind=behind)
     except BaseException:

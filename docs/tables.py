@@ -133,10 +133,12 @@ def _wrapped(usage: str, width: int = 88) -> str:
 def shared_settings() -> str:
     defaults = settings.Settings()
     docs = field_docs(settings, "Settings")
-    rows = [
-        (f"`{name}`", f"`{name.replace('_', '-')}`", f"`{getattr(defaults, name)!r}`", docs[name]) for name in SHARED
-    ]
+    rows = [(f"`{name}`", _in_project(name), f"`{getattr(defaults, name)!r}`", docs[name]) for name in SHARED]
     return _table(("`%config AgfMagics.…`", "in pyproject.toml", "default", "what it sets"), rows)
+
+
+def _in_project(name: str) -> str:
+    return "never" if name in settings.OPENING else f"`{name.replace('_', '-')}`"
 
 
 def view_settings() -> str:

@@ -22,7 +22,7 @@ from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import AgfMagics
-from agf_magics.settings import Settings
+from agf_magics.settings import OPENING, Settings
 from docs import tables
 from tests import doc_codes
 from tests.doc_pages import DOCS, ERRORS, Entry, Told, blocks, entries, example, new_shell, pages, session
@@ -171,7 +171,8 @@ def test_a_magic_with_its_options_and_its_example_is_described(command: Any) -> 
 def test_settings_are_described_with_their_defaults() -> None:
     page = SITE["reference/settings.md"]
     for field in fields(Settings):
-        assert f"| `{field.name}` | `{field.name.replace('_', '-')}` | `{field.default!r}` |" in page
+        in_project = "never" if field.name in OPENING else f"`{field.name.replace('_', '-')}`"
+        assert f"| `{field.name}` | {in_project} | `{field.default!r}` |" in page
     for name, trait in AgfMagics.class_traits(config=True).items():
         assert f"| `{name}` |" in page, trait.help
 

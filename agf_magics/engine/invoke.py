@@ -192,7 +192,10 @@ def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
     if tool in LAUNCHES:
         return Diagnostic("flow.launch", f"a step cannot launch a pipeline: {tool!r}", span, "nest with a call step")
     may = ", ".join(sorted((grant.tools or frozenset()) - LAUNCHES)) or "none"
-    return Diagnostic("step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, f"it may use {may}")
+    hint = f"it may use {may}"
+    if may == "none":
+        hint += ": the document, the agent or the step around it lists none (action_space, tools, capabilities)"
+    return Diagnostic("step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, hint)
 
 
 CALL: dict[type, Callable[..., Value | Waits[Value]]] = {

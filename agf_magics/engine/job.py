@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from .calls import StillRunning
 from .host import Host
 from .loop import EngineLoop, on_an_engine_loop
+from .rights import held
 from .threads import Call
 from .threads import here as on_this_thread
 from .waiting import POLL, Waiter, waiters
@@ -183,7 +184,8 @@ def start(
     """
     if waited:
         _refuse_on_a_loop()
-    return Job(main, enter, waited, over)
+    with held():
+        return Job(main, enter, waited, over)
 
 
 def _wake(future: asyncio.Future[None]) -> None:

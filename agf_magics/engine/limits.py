@@ -155,7 +155,7 @@ ANYTHING = Grant()
 """The person's: every tool."""
 
 granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
-"""What the user code that runs here may use: a run that it starts gets no more."""
+"""What the user code that runs here may use: a run that it starts gets no more. `rights.rights` reads it."""
 
 
 def granting(grant: Grant, function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
@@ -178,13 +178,6 @@ async def _awaiting(grant: Grant, value: Awaitable[Any]) -> Any:
 
 inside: ContextVar[bool] = ContextVar("inside", default=False)
 """Whether the code that runs here runs within a run."""
-
-
-def refuse_inside(launch: str) -> None:
-    """Raise for a launch within a run, from whatever code (decision A13)."""
-    if inside.get():
-        hint = "nest with a call step; Python code in a tool may use agf_magics.run"
-        raise StepError(Diagnostic("flow.launch", f"nobody can launch a pipeline inside a run: {launch}", hint=hint))
 
 
 def _raise_it(what: str) -> str:

@@ -72,7 +72,15 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
-        return Linked(flow, callees, schemas, dict(self.registry.tools))
+        return Linked(flow, callees, schemas, dict(self.registry.tools), self.uses(flow))
+
+    def uses(self, flow: Flow) -> frozenset[str] | None:
+        """The tools that ``flow`` allows itself. An alias names what is registered as such, else what has its name
+        (decision B5)."""
+        if flow.uses is None:
+            return None
+        known = {*self.registry.tools, *self.registry.flows}
+        return frozenset(one.alias if one.alias in known else one.registered or one.alias for one in flow.uses)
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
         if step.pick is None:
@@ -158,7 +166,7 @@ class _Linker:
             hint = "nest with a call step" + (f": call: {{pipeline: {called}}}" if called != name else "")
             self.found.error("flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint)
             return None
-        if tool is None and name in self.registry.flows:
+        if tool is None and name in self.registry.flows and not step.only_tools:
             return self.called(step, around)
         if tool is None and step.file is not None:
             held = self.file(step, around)
@@ -166,13 +174,19 @@ class _Linker:
                 self.arguments(step, held)
             return held
         if tool is None:
-            near = suggest(name, [*self.registry.tools, *self.registry.flows], "registered tools")
+            near = suggest(name, self.tools(step), "registered tools")
+            if name in self.registry.flows:
+                near = f"{name!r} is a {self.registry.flows[name].language}: call: {{pipeline: {name}}}"
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near)
             return None
         if tool.arguments.doubts:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
         self.arguments(step, tool)
         return tool
+
+    def tools(self, step: Invoke) -> list[str]:
+        """What ``step`` may name as a tool."""
+        return [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
 
     def arguments(self, step: Invoke, tool: Tool) -> None:
         """A call names the arguments its tool has, and those it cannot do without."""

@@ -46,6 +46,8 @@ class Linked:
     """The registry's, with the flow's own document set on top (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
     """Every tool that was registered: what an agent may be offered."""
+    uses: frozenset[str] | None = None
+    """The registered tools that the flow allows itself and all that it calls; None: those of its invoker."""
     agent: ModelAgent | None = None
     """Whose session it is, where it answers for an agent that is a model."""
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)

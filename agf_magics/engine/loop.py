@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any, ClassVar
 
 from . import calls
+from .rights import NOBODY, under
 
 BEAT = 0.25
 STUCK = 2.0
@@ -36,7 +37,7 @@ class EngineLoop:
         """Who runs on it: held here, because a loop holds its tasks only weakly."""
         self._beaten = time.monotonic()
         self._abandoned = False
-        self.thread = threading.Thread(target=self._live, name="agf-engine", daemon=True)
+        self.thread = threading.Thread(target=under, args=(NOBODY, self._live), name="agf-engine", daemon=True)
         self.thread.start()
 
     @classmethod

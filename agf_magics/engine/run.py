@@ -22,6 +22,7 @@ from .limits import Budget, LimitReached, Limits, granted, inside
 from .linked import Linked
 from .masking import Secrets
 from .perform import Performer, Scope, Shape, clock
+from .rights import rights, watch_threads
 from .side_by_side import branches, each
 from .subflows import in_time, metered
 
@@ -74,13 +75,15 @@ async def run(
     performer = Performer(SHAPES, host, emit, budget, dry, journal, secrets)
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
-    within = inside.set(True)
+    watch_threads()
+    grant = rights().grant
+    around, within = granted.set(grant), inside.set(True)
     try:
         # asyncio.timeout(None) would cost nothing here, but a run's own deadline must be told from a tool's.
         async with asyncio.timeout(limits.timeout) as deadline:
             if journal is not None:
                 await journal.begin(emit, linked.flow.name, linked.flow.language, work)
-            scope = Scope(linked, grant=granted.get(), meters=metered(linked.flow, 0))
+            scope = Scope(linked, grant=grant.narrow(linked.uses), meters=metered(linked.flow, 0))
             ended = await in_time(linked.flow, performer.flow(scope, given))
     except asyncio.CancelledError:
         _end(performer, "cancelled", None, _kept(performer, linked))
@@ -93,6 +96,7 @@ async def run(
     except BaseException as error:
         failure = error
     finally:
+        granted.reset(around)
         inside.reset(within)
     if failure is not None:
         kept = _kept(performer, linked)

@@ -40,7 +40,7 @@ async def call_flow(run: Performer, step: Invoke, linked: Linked, frame: Frame, 
             given = {**given, **instead}
     named = [name.text for name in step.tools] if step.tools is not None else None
     meters = (*scope.meters, *metered(linked.flow, scope.calls + 1))
-    grant = scope.grant.narrow(named)
+    grant = scope.grant.narrow(named, linked.uses)
     if linked.agent is not None:  # the identity is the agent's; it only ever narrows (decision A12)
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
     # What nobody waits for never runs on the thread that waits for the run: by then that one may be gone.

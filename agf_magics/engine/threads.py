@@ -56,6 +56,11 @@ class Call:
         self._taken = threading.Lock()
 
     @property
+    def context(self) -> contextvars.Context:
+        """What the code that it runs inherits."""
+        return self._context
+
+    @property
     def name(self) -> str:
         return getattr(self.function, "__name__", None) or type(self.function).__name__
 

@@ -25,6 +25,14 @@ class Caps:
     span: Span | None = None
 
 
+class Uses(NamedTuple):
+    """A tool that a definition allows itself and all that it calls (a local tool of an action space)."""
+
+    alias: str
+    registered: str = ""
+    """What it is registered as, where nothing is registered under its alias."""
+
+
 class Taken(NamedTuple):
     """What a text reads of a call's result: what the schema of that result is held against, once it is known."""
 

@@ -18,7 +18,7 @@ from ..text.source import Source, Span
 from .data import data
 from .declared import END as END
 from .declared import START as START
-from .declared import Caps, Instead, Taken
+from .declared import Caps, Instead, Taken, Uses
 from .declared import Edge as Edge
 from .frame import Agenda, Args, Ended, Expr, Frame, Given, Join, Outcome, Ran, Target
 from .schemas import Schema
@@ -104,6 +104,8 @@ class Invoke(Step):
     """What flows into a called flow beside its input."""
     gives: Name | None = None
     """The schema its result must conform to."""
+    only_tools: bool = False
+    """Whether the name of a tool cannot be a flow's (decision P22)."""
     tools: tuple[Name, ...] | None = None
     """Capabilities: the tools it may use at most; None: its invoker's. For a model: what it is offered of them."""
 
@@ -270,8 +272,7 @@ class Flow:
     """Where in a frame its named stores live: ``("ctx",)``; what no step writes there its input must bring."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """The schemas its own document set declares."""
-    infer: Infer | None = None
-    """None: nothing is known of what its expressions give."""
+    infer: Infer | None = None  # None: nothing is known of what its expressions give
     inputs: tuple[Any, ...] = ()
     """The names it reads from its input, as `rules` finds them: `Ref`s with a span each."""
     warnings: tuple[Diagnostic, ...] = ()
@@ -285,6 +286,8 @@ class Flow:
     taken: tuple[Taken, ...] = ()
     """What it reads of its calls' results by name."""
     caps: Caps | None = None
+    uses: tuple[Uses, ...] | None = None
+    """The tools that it allows itself and all that it calls; None: those of its invoker (decision B1′)."""
     refuses: tuple[Diagnostic, ...] = ()
     """What it needs that nobody can give: told as warnings when it is defined, and a run is refused (decision A5)."""
     file: str | None = None
@@ -295,10 +298,8 @@ class Flow:
     """The log of that context without the values at these paths and the messages that hold a secret."""
     ways: Mapping[str, Callable[[Flow], Flow]] = field(default_factory=dict)
     """Other ways in which it can run, each as another flow, by the option that chooses it (``--ordered``)."""
-    chosen: tuple[str, ...] = ()
-    """Which of them it is: what its text does not say."""
-    latent: tuple[str, ...] = ()
-    """The tools that were declared latent when it was defined, and not by its text (plans)."""
+    chosen: tuple[str, ...] = ()  # which of them it is: what its text does not say
+    latent: tuple[str, ...] = ()  # tools that were declared latent when it was defined, and not by its text (plans)
 
 
 class Definition(NamedTuple):

@@ -16,7 +16,7 @@ from .. import settings
 from ..text.diagnostics import Diagnostic, suggest
 
 SHARED = tuple(field.name for field in fields(settings.Settings))
-"""What pyproject.toml can set as well."""
+"""What files and the environment can set as well."""
 
 DEFAULTS = settings.Settings()
 
@@ -101,7 +101,7 @@ class AgfMagics(Configurable):
     max_nodes = Int(DEFAULTS.max_nodes, min=1, help="YAML nodes of a definition.").tag(config=True)
 
     def __init__(self, shell: Any, folder: Path) -> None:
-        """What IPython's own configuration says, else the pyproject.toml above ``folder``, else the defaults."""
+        """What IPython's own configuration says, else what `settings.read` finds for ``folder``."""
         found = settings.read(folder)
         self._check(shell.config)
         super().__init__(parent=shell)
@@ -119,7 +119,7 @@ class AgfMagics(Configurable):
 
     def forget(self) -> None:
         """Let the settings of this process be what they are without a notebook."""
-        settings.current.settings = settings.Settings()
+        settings.current.settings = settings.without_files()
 
     def _check(self, config: Config) -> None:
         known: dict[str, Any] = dict(type(self).class_traits(config=True))

@@ -296,6 +296,7 @@ def test_an_inner_definition_never_has_more_than_the_one_around_it(registry: agf
 metadata: {{id: {name}, name: N, version: "1.0.0", description: d}}
 interface: {{input: {{}}, output: {{}}}}
 constraints: {{limits: {{max_tool_calls: {calls}}}}}
+action_space: {{local_agents: [{{alias: {agent}, source: x}}], local_tools: [{{alias: quick}}]}}
 execution_policy: {{id: agf.sequential, config: {{steps: [{{agent: {agent}}}, {{agent: {agent}}}]}}}}
 """
         register(text, "policy", name=name, registry=registry)

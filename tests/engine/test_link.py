@@ -75,11 +75,29 @@ def test_a_circle_of_calls_is_named() -> None:
         prepare("a", registry=registry)
 
 
-def test_a_tools_name_may_be_a_flow() -> None:
+def test_a_tools_name_may_be_a_flow_in_a_plan_and_never_in_a_pipeline() -> None:
     registry = agf.Registry()
     agf.define("pipeline: double\nsteps:\n  - transform: {value: ctx.n * 2}\n", registry=registry)
-    agf.define("pipeline: p\nsteps:\n  - tool: {name: double, args: {n: 4}}\n", registry=registry)
-    assert agf.run("p", registry=registry).output == 8
+    agf.define("name: q\ncalls: [{_tool: double, n: 4, _outputPath: †state.x}]\noutput: †state.x\n", registry=registry)
+    assert agf.run("q", registry=registry).output == 8
+    found = agf.define("pipeline: p\nsteps:\n  - tool: {name: double, args: {n: 4}}\n", registry=registry)
+    assert found is not None
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.run("p", registry=registry)
+    assert (caught.value.code, caught.value.diagnostic.hint) == (
+        "flow.unknown-tool",
+        "'double' is a pipeline: call: {pipeline: double}",
+    )
+    agf.tool(lambda n: 3 * n, name="double", registry=registry)  # a tool of that name comes first
+    assert agf.run("p", registry=registry).output == 12
+
+
+def test_a_tool_that_is_not_registered_is_never_said_to_be_nearly_a_flow() -> None:
+    registry = agf.Registry()
+    agf.define("pipeline: double\nsteps:\n  - transform: {value: ctx.n * 2}\n", registry=registry)
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.run("pipeline: p\nsteps:\n  - tool: {name: doubel, args: {n: 4}}\n", registry=registry)
+    assert "double" not in str(caught.value.diagnostic.hint)
 
 
 def test_a_schema_of_another_cell_is_found_and_the_documents_own_comes_first() -> None:

@@ -82,9 +82,9 @@ def test_an_absolute_path_is_refused_even_when_it_lies_below(call: Callable[...,
 
 @pytest.mark.parametrize("path", ["", "  ", "a\0b", "a\nb", "a\ud800"])
 def test_what_is_no_path_is_refused(call: Callable[..., Any], path: str) -> None:
-    with pytest.raises(StepError, match="is no path"):
+    with pytest.raises(StepError, match="is not a path"):
         call("file__read", path=path)
-    with pytest.raises(StepError, match="is no path"):
+    with pytest.raises(StepError, match="is not a path"):
         call("file__write", path=path, content="x")
 
 
@@ -171,6 +171,10 @@ def test_a_text_that_cannot_be_encoded_leaves_the_file_as_it_was(call: Callable[
 
 
 def test_a_name_that_is_too_long_is_told(call: Callable[..., Any]) -> None:
-    with pytest.raises(StepError) as caught:
-        call("file__write", path="n" * 5000, content="x")
-    assert caught.value.code == "tool.file-write"
+    for path in ("n" * 256, "ü" * 128, "n" * 5000, "/".join(["name"] * 1000), f"{'n' * 256}/x"):
+        for name, given in (("file__read", {}), ("file__write", {"content": "x"})):
+            with pytest.raises(StepError, match="is too long") as caught:
+                call(name, path=path, **given)
+            assert caught.value.code == "tool.file-path"
+            assert len(str(caught.value)) < 300
+    call("file__write", path="n" * 255, content="x")

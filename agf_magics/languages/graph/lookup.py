@@ -1,13 +1,28 @@
 """What an expression does with the state: paths, arithmetic, comparing, writing into a text.
 
 The state is never changed: a sum of lists is a new list. Of an object only what is no method and does not begin with
-``_`` can be read (decision Y5), and nothing grows beyond a bound, whatever a loop does with it.
+``_`` can be read (decision Y5), of what programs are made of (`CLOSED`) nothing, and nothing grows beyond a bound,
+whatever a loop does with it.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+    TracebackType,
+)
 from typing import Any
 
 from ...flow.values import ATOMS, LARGEST, Value, equal, is_json, type_name
@@ -60,8 +75,31 @@ def reader(names: tuple[str, ...]) -> Callable[[Any], Value]:
     return of_an_object if len(names) == 2 else followed
 
 
+CLOSED = (
+    ModuleType,
+    type,
+    FunctionType,
+    BuiltinFunctionType,
+    MethodType,
+    functools.partial,
+    property,
+    CodeType,
+    CellType,
+    FrameType,
+    TracebackType,
+    GeneratorType,
+    CoroutineType,
+    AsyncGeneratorType,
+    Generator,
+    Coroutine,
+    AsyncGenerator,
+)
+"""What programs are made of. Its attributes lead to variables of the notebook that no definition was given: a generator
+has its frame, a module has all that it imports. The last three are any class of that kind (Cython has its own)."""
+
+
 def _attribute(value: Value, name: str) -> Value:
-    if not name or name.startswith("_"):
+    if not name or name.startswith("_") or isinstance(value, CLOSED):
         return MISSING
     try:
         found = getattr(value, name, MISSING)

@@ -119,7 +119,7 @@ _ON_ERROR = Key("on_error", "on_error", "fail (when left out) ends the run; skip
 _RETRY = Key("on_error", "retries", "fail (when left out), skip, or retry: then max_retries more attempts.")
 _RETRIES = Key("max_retries", "count", "More attempts with on_error: retry (3 when left out).")
 _REQUIRES = Key("requires", "names", "Keys that must be in the state, else the node fails.")
-_IDENTITY = Key("identity", "text", "The registered agent that answers; without it the default agent.")
+_IDENTITY = Key("identity", "name", "The registered agent that answers; without it the default agent.")
 _SCHEMA = Key("schema", "name", "The registered schema that the answer must conform to.")
 _PROMPT = Key("prompt", "prompt", "What it is asked; {name} is a variable, {state.name} the state's.", True)
 _MODEL = tuple(
@@ -276,7 +276,7 @@ DEFAULTS = _kind(
     "What nodes that ask an agent do where they do not say.",
     Key("on_error", "retries", "Their on_error."),
     Key("on_overflow", "overflow", "A map's on_overflow."),
-    Key("identity", "text", "Their identity."),
+    Key("identity", "name", "Their identity."),
     *_MODEL,
 )
 

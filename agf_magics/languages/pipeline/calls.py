@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from ...flow.frame import Expr
 from ...flow.steps import Name
+from ...text.diagnostics import suggest
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .body import Here, Read, Reader, is_null
 from .values import Arguments, Command, Constant, Named
-from .words import TARGET, Key
+from .words import EXAMPLES, TARGET, Key
 
 _PATH = re.compile(r"(?:(?=\w+\.)|\{ *)([A-Za-z_]\w*)(?:\.\w+)*(?: *\})?")
 """``ctx.doc``, ``{item}``: as a word, ``item`` may well be a text."""
@@ -81,9 +82,18 @@ def _command(reader: Reader, node: Node, key: Key, here: Here) -> Expr | None:
 
 
 def _tools(reader: Reader, node: Node, key: Key, here: Here) -> tuple[Name, ...] | None:
-    listed = node.fields.get("tools") if isinstance(node, Fields) else None
-    if listed is None or not isinstance(node, Fields) or len(node.fields) > 1:
+    if not isinstance(node, Fields):
         reader.mistyped(node, key)
+        return None
+    listed = node.fields.get("tools")
+    others = [name for name in node.fields if name != "tools"]
+    for name in others:
+        hint = suggest(name, ["tools"]) or f"{key.name} limits the tools and nothing else"
+        reader.wrong("unknown-key", f"{key.name!r} has no key {name!r}", node.keys[name].span, hint)
+    if listed is None and not others:
+        reader.wrong("missing-key", f"{key.name!r} needs 'tools'", node.span, f"{key.name}: {EXAMPLES['tools']}")
+    elif listed is None:
+        pass
     elif not isinstance(listed, Items):
         reader.wrong("wrong-type", f"'tools' takes a list of names, not {shown(listed)}", listed.span)
     else:

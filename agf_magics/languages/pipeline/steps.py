@@ -148,9 +148,8 @@ def _transform(at: At, given: Given, body: Fields) -> Step:
 def _tool(at: At, given: Given, body: Fields) -> Step:
     name: Name = given["name"]
     args = given.get("args") or Arguments(())
-    return Invoke(
-        **at._asdict(), label=shorten(name.text), kind="tool", name=name, args=args, gives=given.get("schema")
-    )
+    label, gives = shorten(name.text), given.get("schema")
+    return Invoke(**at._asdict(), label=label, kind="tool", name=name, args=args, gives=gives, only_tools=True)
 
 
 def _shell(at: At, given: Given, body: Fields) -> Step:

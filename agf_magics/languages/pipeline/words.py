@@ -126,7 +126,7 @@ STEPS: Mapping[str, Kind] = {
             "agent",
             "Asks an agent.",
             Key("prompt", "template", "What it is asked; {ctx.x}, {pipe} and {item} are replaced.", required=True),
-            Key("identity", "text", "The registered agent that answers; without it the default agent.", null=True),
+            Key("identity", "name", "The registered agent that answers; without it the default agent.", null=True),
             Key("capabilities", "tools", "The tools it may use at most.", null=True),
             _SCHEMA,
             _OUTPUT,

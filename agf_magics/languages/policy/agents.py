@@ -1,6 +1,7 @@
 """The action space: the local agents that a policy runs, the tools that its model may use, and what is not here.
 
-Without an ``action_space`` the kernel's registered agents are the local agents, and no tool is allowed (decision B1).
+Without an ``action_space`` the kernel's registered agents are the local agents, and a document may use no tool
+(decisions B1, B1′).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from ...flow.declared import Uses
 from ...flow.session import Offer
 from ...flow.steps import Name
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
@@ -106,6 +108,10 @@ class ActionSpace:
             hint = near or suggest(name.text, self.agents, "local agents")
             self.problems.error("policy.unknown-alias", f"no local agent is called {name.text!r}", name.span, hint)
         return Delegate(Name(name.text, name.span))
+
+    def uses(self) -> tuple[Uses, ...]:
+        """The tools that the definition may use, with all that it calls."""
+        return tuple(Uses(offer.name.text, offer.registered) for offer in self.tools.values())
 
     def unused(self, wanted_by_model: bool) -> Iterator[Diagnostic]:
         """What a run would need and cannot have yet (decision B3): errors for what a model would be offered."""

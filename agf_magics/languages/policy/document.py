@@ -63,6 +63,11 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
     return root
 
 
+def is_bare(root: Fields) -> bool:
+    """Whether the text is a policy alone, ``{id, config}``, which has no action space and no place for one."""
+    return root.span == root.fields[_POLICY].span
+
+
 @cache
 def _check(whole: bool) -> Any:
     """What judges a document; of one that has the policy alone only that is required (decision B1)."""

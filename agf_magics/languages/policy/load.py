@@ -14,7 +14,7 @@ from ...text.diagnostics import Diagnostics, suggest
 from ...text.source import Source, Text
 from ...text.yamlnodes import Bounds, Fields, Node, Scalar, plain
 from .agents import ActionSpace
-from .document import document
+from .document import document, is_bare
 from .path import PARENT, Path, parse_path
 from .policies import POLICIES, vendor
 from .reading import Policy
@@ -64,6 +64,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         gives=policy.gives.schema,
         taken=_taken(policy, steps),
         caps=limits,
+        uses=None if is_bare(root) else policy.space.uses(),
         refuses=refuses,
     )
 

@@ -1,0 +1,186 @@
+"""Files of the notebook's folder, as the built-in tools may touch them (decision D3).
+
+A path is relative, has no ``..`` and goes through no symbolic link. Some files are never touched, because whoever
+writes them runs code or turns something on later, or whoever reads them sees what is not for a definition: dot-files,
+the files of `RUN_LATER`, our own. Names are compared as the file systems that are the least strict compare them.
+
+A path is opened folder by folder, each relative to the one before (``dir_fd``), so nobody can put a link there between
+a check and its use. Windows has no such calls: there each name is looked at before the file is opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePath
+from typing import Literal, NamedTuple
+
+from ..text.diagnostics import Diagnostic, StepError
+
+RUN_LATER = frozenset({"pyproject.toml", "setup.cfg", "conftest.py", "makefile", "gnumakefile"})
+"""Files that a program runs, or is configured by, in the folder they are in."""
+
+IMPORTED = frozenset({"sitecustomize", "usercustomize", "conftest"})
+"""Modules that Python or pytest imports by itself, in whatever form: a source, a compiled file, a folder."""
+
+LONGEST_NAME = 255
+"""Bytes."""
+LONGEST_PATH = 4_096
+"""Bytes of a path below the folder."""
+
+ANCHORED = os.open in os.supports_dir_fd and os.mkdir in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+"""Whether a file can be opened relative to an open folder."""
+
+UNUSABLE = ("Cc", "Cs", "Zl", "Zp")
+"""Categories of characters that no path has: control characters, half characters, line ends."""
+
+HINT = "a path is relative to the notebook's folder and may not leave it"
+OWN_TOOL = "no definition may touch it; a tool of your own can"
+
+
+class Found(NamedTuple):
+    """An open file."""
+
+    descriptor: int
+    status: os.stat_result
+
+
+class NotThere(Exception):
+    """Why a file cannot be opened, in words: ``does not exist``."""
+
+
+def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, ...]:
+    """The names that ``path`` goes through. Raises StepError ``tool.file-path`` where it may not be touched.
+
+    ``protected``: paths below the folder that may not be touched either, nor what is below them.
+    """
+    asked = PurePath(path)
+    if not path.strip() or any(unicodedata.category(each) in UNUSABLE for each in path):
+        raise _refused(f"{path!r} is not a path", HINT)
+    if asked.drive or asked.root or ".." in asked.parts:
+        raise _refused(f"{path!r} leads out of the notebook's folder", HINT)
+    if any("\\" in name for name in asked.parts):
+        raise _refused(f"{path!r} has a backslash", "write / between folders")
+    if len(os.fsencode(path)) > LONGEST_PATH or any(len(os.fsencode(name)) > LONGEST_NAME for name in asked.parts):
+        shown = f"{path[:40]}…"
+        raise _refused(f"{shown!r} is too long", f"a name has at most {LONGEST_NAME} bytes, a path {LONGEST_PATH:,}")
+    folded = tuple(map(fold, asked.parts))
+    for name, as_written in zip(folded, asked.parts, strict=True):
+        if is_protected(name):
+            raise _refused(f"{path!r} is protected: {as_written!r}", OWN_TOOL)
+    for other in protected:
+        if folded[: len(other)] == tuple(map(fold, other)):
+            raise _refused(f"{path!r} is protected: it belongs to agf-magics", OWN_TOOL)
+    return asked.parts
+
+
+def fold(name: str) -> str:
+    """A name as the least strict file system has it: without case, without forms of a letter, without what is not seen
+    in it, without what Windows cuts off its end.
+
+    >>> fold("PyProject.TOML. "), fold("\\uff0eg\\u200cit"), fold("conftest.py::$DATA")
+    ('pyproject.toml', '.git', 'conftest.py')
+    """
+    seen = "".join(each for each in name if unicodedata.category(each) != "Cf")
+    stream = unicodedata.normalize("NFKC", seen).partition(":")[0]
+    return unicodedata.normalize("NFKC", stream.casefold()).strip(" ").rstrip(". ")
+
+
+def is_protected(name: str) -> bool:
+    """Whether a folded name may not be touched, as a file or a folder."""
+    short = os.name == "nt" and "~" in name  # PYPROJ~1.TOM is pyproject.toml
+    return (
+        not name
+        or name.startswith(".")
+        or name.endswith(".pth")
+        or name in RUN_LATER
+        or name.partition(".")[0] in IMPORTED
+        or short
+    )
+
+
+@contextmanager
+def opened(root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]) -> Iterator[Found]:
+    """The regular file at ``parts`` below ``root``; to be written it is made, with the folders on the way.
+
+    ``path``: as it was asked for, for messages. Raises StepError ``tool.file-path`` for a symbolic link, NotThere
+    where there is no such file, OSError.
+    """
+    file = _anchored(root, path, parts, how) if ANCHORED else _checked(root, path, parts, how)
+    try:
+        status = os.fstat(file)
+        if stat.S_ISDIR(status.st_mode) and how == "read":
+            raise NotThere("is a folder")
+        if not stat.S_ISREG(status.st_mode):
+            raise NotThere("is not a file")
+        yield Found(file, status)
+    finally:
+        os.close(file)
+
+
+def _anchored(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
+    """The file's descriptor, by way of a descriptor of each folder."""
+    here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in parts[:-1]:
+            if how == "write":
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=here)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            inner = _open(name, flags, here, path)
+            os.close(here)
+            here = inner
+        if not parts:
+            return os.dup(here)
+        # Without waiting: a pipe has nobody at its other end.
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return _open(parts[-1], flags | (os.O_RDONLY if how == "read" else os.O_WRONLY | os.O_CREAT), here, path)
+    finally:
+        os.close(here)
+
+
+def _open(name: str, flags: int, folder: int, path: str) -> int:
+    try:
+        return os.open(name, flags, 0o666, dir_fd=folder)
+    except OSError as error:
+        if _is_link(name, folder):
+            raise _refused(f"{path!r} goes through a symbolic link", HINT) from None
+        if error.errno == errno.ENOENT:
+            raise NotThere("does not exist") from None
+        if error.errno in (errno.EISDIR, errno.ENXIO):  # a pipe that nobody reads, a socket
+            raise NotThere("is not a file") from None
+        raise
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _checked(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
+    """The file's descriptor where the system has no ``dir_fd``."""
+    place = root
+    for name in parts:
+        place = place / name
+        is_junction = getattr(os.path, "isjunction", lambda _: False)
+        if os.path.islink(place) or is_junction(place):
+            raise _refused(f"{path!r} goes through a symbolic link", HINT)
+    if os.path.isdir(place):
+        raise NotThere("is a folder" if how == "read" else "is not a file")
+    if how == "write":
+        place.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDONLY if how == "read" else os.O_WRONLY | os.O_CREAT
+    try:
+        return os.open(place, flags | getattr(os, "O_BINARY", 0), 0o666)
+    except FileNotFoundError:
+        raise NotThere("does not exist") from None
+
+
+def _refused(message: str, hint: str) -> StepError:
+    return StepError(Diagnostic("tool.file-path", message, hint=hint))
