@@ -14,6 +14,7 @@ from ..flow.schemas import Schema, cycle
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
+from ..registry.arguments import Arguments
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from .field_reads import unknown_gifts, unknown_reads
 from .limits import LAUNCHES, OFFERED, RESULT
@@ -181,12 +182,17 @@ class _Linker:
             return None
         if tool.arguments.doubts:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
+        self.patterns(step, tool.arguments)
         self.arguments(step, tool)
         return tool
 
     def tools(self, step: Invoke) -> list[str]:
         """What ``step`` may name as a tool."""
         return [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
+
+    def patterns(self, step: Invoke, takes: Arguments) -> None:
+        """A pattern of an annotation that RE2 does not support is refused before the run (decision D5)."""
+        self.found.extend(replace(fault, span=step.name.span) for fault in takes.refused)
 
     def arguments(self, step: Invoke, tool: Tool) -> None:
         """A call names the arguments its tool has, and those it cannot do without."""
@@ -238,7 +244,11 @@ class _Linker:
         return self.answers(step, default, around)
 
     def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
-        return self.session(step, agent, around) if isinstance(agent, ModelAgent) else agent
+        if isinstance(agent, ModelAgent):
+            return self.session(step, agent, around)
+        if agent.accepts is not None:
+            self.patterns(step, agent.takes)
+        return agent
 
     def instead(self, step: Invoke) -> None:
         """What is registered is taken before the file that the definition names."""

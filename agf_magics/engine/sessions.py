@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..flow.frame import Ended, Frame, Outcome, Ref
+from ..flow.json_schema import judge
 from ..flow.misfits import told
 from ..flow.react import Read, react
-from ..flow.schemas import Schema, json_schema, judge
+from ..flow.schemas import Schema, json_schema
 from ..flow.session import Offer, Session, asked, shown
 from ..flow.steps import Flow, Invoke, Name, Sequence
 from ..flow.values import Value

@@ -1,4 +1,4 @@
-"""In which words it is told that a value differs from a JSON Schema. What finds it is `schemas.judge`.
+"""In which words it is told that a value differs from a JSON Schema. What finds it is `json_schema.judge`.
 
 An alternative (``anyOf``, ``oneOf``) is told as what the likeliest of them misses: the one whose finding lies deepest
 in the value, for its author got furthest there.
@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from .schemas import Misfit, shown_value
+from .json_schema import Misfit
+from .json_schema_keywords import unnamed
+from .schemas import shown_value
 from .values import Value
 
 KINDS: Mapping[str, str] = {
@@ -115,6 +117,8 @@ SAY: Mapping[str, Callable[[Misfit], str]] = {
     "maxItems": lambda m: f"needs at most {_count(m.wanted, 'element')} and has {len(m.found)}",
     "uniqueItems": lambda m: "has an element twice",
     "additionalProperties": lambda m: f"has fields that nothing knows: {', '.join(map(repr, extra(m)))}",
+    "false": lambda m: "is not allowed",
+    "items": lambda m: f"has {_count(len(m.found), 'element')}; {len(m.rule.get('prefixItems', ()))} are allowed",
     "unusable": lambda m: f"cannot be checked, its schema is wrong: {m.wanted}",
     "$ref": lambda m: f"refers to {m.wanted!r}, which is nowhere" if m.wanted else "refers to itself without an end",
 }
@@ -122,4 +126,4 @@ SAY: Mapping[str, Callable[[Misfit], str]] = {
 
 def extra(misfit: Misfit) -> list[str]:
     """The names that a closed object does not have."""
-    return [name for name in misfit.found if name not in misfit.rule.get("properties", {})]
+    return unnamed(misfit.found, misfit.rule)

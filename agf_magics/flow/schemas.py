@@ -2,27 +2,22 @@
 
 Conformance to them is our own code, not jsonschema: importing that costs 0.8 s in a JupyterLab environment, and its
 messages are not the author's words. A test holds that the two agree. Where a document or a function brings a JSON
-Schema of its own, `judge` asks jsonschema, and `misfits` has the words.
+Schema of its own, `json_schema.judge` asks jsonschema, and `misfits` has the words.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from ..text.diagnostics import Diagnostic, Diagnostics
 from ..text.source import Span
 from .samples import sample as sample
 from .values import DEEPEST, Value, type_name
-
-if TYPE_CHECKING:
-    from jsonschema import ValidationError
 
 FieldKind = Literal["bool", "string", "number", "enum", "list", "object", "ref"]
 
@@ -254,88 +249,3 @@ def check_schemas(schemas: Mapping[str, Schema], problems: Diagnostics) -> None:
     others = tuple((f"refers to {ref.schema!r}", ref.span) for ref in refs[1:] if ref.span)
     message = f"schemas cannot refer to each other in a circle: {' → '.join(chain)}"
     problems.add(Diagnostic("schema.cycle", message, refs[0].span, "leave one of the references out", related=others))
-
-
-# --- any JSON Schema, where a document or a function brings one ---
-
-
-class Misfit(NamedTuple):
-    """One thing in which a value differs from a JSON Schema."""
-
-    path: tuple[str | int, ...]
-    """Where in the value: ``("items", 0, "id")``."""
-    keyword: str
-    """What it fails: ``type``, ``required``; ``$ref`` where the schema itself leads nowhere or round in a circle,
-    ``unusable`` where it cannot be applied."""
-    wanted: Any
-    """What the schema says there."""
-    found: Value
-    within: tuple[tuple[Misfit, ...], ...] = ()
-    """Of an ``anyOf`` or ``oneOf``: what each alternative finds."""
-    rule: Mapping[str, Any] = {}
-    """The object of the schema that says it."""
-
-
-JSON_TYPES: Mapping[str, Callable[[Value], bool]] = {
-    "string": lambda value: type(value) is str,
-    "boolean": lambda value: type(value) is bool,
-    "null": lambda value: value is None,
-    "integer": lambda value: type(value) is int or (type(value) is float and value.is_integer()),
-    "number": lambda value: type(value) is int or (type(value) is float and value - value == 0),
-    "array": lambda value: type(value) is list,
-    "object": lambda value: type(value) is dict and all(type(key) is str for key in value),
-}
-"""What is opaque is of no type (decision A1); 5.0 is an integer."""
-
-
-def judge(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Callable[[Value], list[Misfit]]:
-    """What finds everything in which a value differs from ``schema``; its references are those of ``root``.
-
-    >>> [(m.path, m.keyword) for m in judge({"items": {"type": "string"}})(["a", 3])]
-    [((1,), 'type')]
-    """
-    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
-    from referencing.exceptions import Unresolvable
-
-    # Said, for the library's own opens a connection for a reference to elsewhere (decision A20).
-    whole = _validator()(dict(root or schema), registry=REGISTRY)
-    validator = whole if root is None else whole.evolve(schema=schema)
-
-    def found(value: Value) -> list[Misfit]:
-        try:
-            return sorted(map(_misfit, validator.iter_errors(value)), key=lambda misfit: [*map(str, misfit.path)])
-        except Unresolvable as error:
-            return [Misfit((), "$ref", f"#{error.ref}" if error.ref.startswith("/") else error.ref, value, rule=schema)]
-        except RecursionError:
-            return [Misfit((), "$ref", None, value, rule=schema)]
-        except (re.error, ArithmeticError) as error:  # its pattern is none; a number beyond all floats
-            return [Misfit((), "unusable", str(error), value, rule=schema)]
-
-    return found
-
-
-def schema_misfits(schema: Mapping[str, Any]) -> list[Misfit]:
-    """In what ``schema`` is no JSON Schema."""
-    return judge(_validator().META_SCHEMA)(schema)
-
-
-@cache
-def _validator() -> Any:
-    from jsonschema import Draft202012Validator, TypeChecker
-    from jsonschema.validators import extend
-
-    types = TypeChecker({name: partial(_is_type, of) for name, of in JSON_TYPES.items()})
-    return extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
-
-
-def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool:
-    return of(value)
-
-
-def _misfit(error: ValidationError) -> Misfit:
-    ways: dict[Any, list[Misfit]] = {}
-    for inner in error.context or ():
-        ways.setdefault(inner.schema_path[0], []).append(_misfit(inner))
-    rule = error.schema if isinstance(error.schema, Mapping) else {}
-    within = tuple(map(tuple, ways.values()))
-    return Misfit(tuple(error.absolute_path), str(error.validator), error.validator_value, error.instance, within, rule)

@@ -10,6 +10,7 @@ with ``"fault"`` where its arguments cannot be read; one without a tool's name i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -28,9 +29,24 @@ ASKED_AGAIN = 2
 LONGEST = 100_000
 """Characters of a tool's result that a model is shown."""
 
+_FENCE = re.compile(r"```[^\n`]*\n")
+
 ANSWER_NOW = "Answer now, with what you know: no tool can be used any more."
 
 Verdict = Literal["tools", "again", "answer"]
+
+
+def unfenced(text: str) -> str:
+    """A reply without the code fence around all of it; the reply itself where there is none.
+
+    >>> unfenced("```json\\n[1]\\n```"), unfenced("[1]")
+    ('[1]', '[1]')
+    """
+    whole = text.strip()
+    opening = _FENCE.match(whole)
+    if opening is None or not whole.endswith("```") or len(whole) < opening.end() + 3:
+        return text
+    return whole[opening.end() : -3].rstrip(" \t").removesuffix("\n")
 
 
 class Offer(NamedTuple):

@@ -117,7 +117,7 @@ def by_schema(
 
 def expression(text: str, look: Look, is_template: bool = False) -> Offer:
     """What may stand at the end of the expression ``text``."""
-    path = re.search(r"[\w.]*$", text)
+    path = re.search(r"(?<![\w.])[\w.]*+$", text)
     assert path is not None, "it matches the empty text"
     base, _, fragment = path[0].rpartition(".")
     if _in_text(text) or (path[0] and path[0][0].isdigit()):
@@ -126,7 +126,7 @@ def expression(text: str, look: Look, is_template: bool = False) -> Offer:
     if is_template:
         found = [choice for choice in found if choice.type not in ("function", "keyword")]
     elif not base:
-        found += [Choice(name, "name") for name in re.findall(r"(\w+)\s*->", text)]
+        found += [Choice(name, "name") for name in re.findall(r"(?<!\w)(\w++)\s*+->", text)]
     return _these(fragment, found)
 
 
@@ -143,7 +143,7 @@ class Seen:
         words: Words,
         registry: Registry,
     ) -> None:
-        fragment = re.search(r"\w*$", before)
+        fragment = re.search(r"(?<!\w)\w*+$", before)
         self.text = before[: fragment.start() if fragment else None] + after
         self.inputs, self.words, self.registry = inputs, words, registry
         spot, above, everywhere = reading.spot, reading.above, reading.everywhere(after)
@@ -178,8 +178,9 @@ class Seen:
             registered = self.registry.schemas.get(schema)
             names = self.fields.get(schema) or (list(registered.fields) if registered else [])
             yield from (Choice(name, "field") for name in names)
-        for name in re.findall(rf"(?<![\w.]){re.escape(path)}\.(\w+)", self.text):
-            yield Choice(name, "name")
+        for found in re.finditer(r"(?<![\w.])[\w.]++", self.text):
+            if found[0].startswith(f"{path}.") and (name := found[0][len(path) + 1 :].partition(".")[0]):
+                yield Choice(name, "name")
 
     def registered(self, what: str | None) -> list[Choice]:
         shelves: Mapping[str, Iterable[str]] = {

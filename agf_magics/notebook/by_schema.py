@@ -6,10 +6,10 @@ decides which of several shapes a mapping has. Nothing is validated, and half a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..flow.patterns import searcher
 from .cursor import ELEMENT, Spot
 
 Schema = Mapping[str, Any]
@@ -111,7 +111,7 @@ def _holds(condition: Schema, near: Near) -> bool:
         wanted = [inner["const"]] if "const" in inner else inner.get("enum")
         if wanted is not None and said not in map(_written, wanted):
             return False
-        if "pattern" in inner and not re.search(inner["pattern"], said):
+        if "pattern" in inner and not searcher(inner["pattern"])(said):
             return False
     return all(name in near for name in condition.get("required", ()))
 
@@ -134,7 +134,7 @@ def _under(schema: Schema, part: str) -> Iterator[Schema]:
         return
     if named is True:
         return
-    matching = [inner for pattern, inner in schema.get("patternProperties", {}).items() if re.search(pattern, part)]
+    matching = [inner for pattern, inner in schema.get("patternProperties", {}).items() if searcher(pattern)(part)]
     for inner in matching or [schema.get("additionalProperties")]:
         if isinstance(inner, Mapping):
             yield inner

@@ -23,7 +23,7 @@ from .commands import COMMANDS
 from .names import NAMES
 from .options import Command, Kind
 
-MAGIC = re.compile(r"\s*(?:[\w.,\s\[\]]+=\s*)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
+MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
 FILES = (".yaml", ".yml", ".json", ".svg", ".dot")
 MOST_FILES = 200
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")

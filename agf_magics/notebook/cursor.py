@@ -17,7 +17,9 @@ ELEMENT = "-"
 FLOW = 10**6
 """The column of what stands in brackets: deeper than any indentation."""
 
-KEY = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#{}\[\],"'&*!|>%@`-][^#]*?|-\S[^#]*?)\s*:(?=\s|$)""")
+KEY = re.compile(
+    r"""("(?:[^"\\]|\\.)*+"|'(?:[^']|'')*+'|(?:[^\s#{}\[\],"'&*!|>%@`-]|-\S)(?:[^#:]|:(?!\s|$))*+)\s*+:(?=\s|$)"""
+)
 LITERAL = re.compile(r"(?:![\w!]*\s+)?[|>][-+0-9]*\s*(?:#.*)?$")
 SPECIAL = re.compile(r"""[]["'\\#{},:]""")
 SPECIAL_STARTS = ("{", "[", '"', "'", "!", "&")

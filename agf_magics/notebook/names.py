@@ -174,7 +174,7 @@ NAMES: Mapping[str, Names] = {
         keys={"input_mapping": ("argument",)},
         alone={"output_from": ("last", "merge", "first")},
         paths=Paths(
-            re.compile(r"(?:^|[^\w.])(?P<path>[\w.]*(?:\[\]\.)?\w*)$"),
+            re.compile(r"(?:^|[^\w.])(?P<path>[\w.]*+(?:\[\]\.\w*+)?)$"),
             _parent,
             lambda spot: (
                 spot.path[-2:-1] == ("input_mapping",) if spot.part == "value" else spot.path[-1:] == ("args_match",)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, overload
 
 from ..flow.schemas import Schema, conform
-from ..flow.session import asked
+from ..flow.session import asked, unfenced
 from ..flow.values import TooDeep, Value, is_json, isolate
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from .arguments import Arguments
@@ -34,8 +33,6 @@ HANDED = ("prompt", "input", "schema", "tools", "identity")
 
 OURS = frozenset({"schema", "tools", "identity"})
 """Made by the caller, not by the run's data: not checked against annotations."""
-
-FENCE = re.compile(r"```[^\n`]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -222,10 +219,8 @@ def _make(
 
 def read_json(text: str) -> Value:
     """The JSON that a reply is, or holds in a code fence. Raises StepError ``agent.reply-not-json``."""
-    fenced = FENCE.fullmatch(text.strip())
-    bare = fenced[1] if fenced else text
     try:
-        read = isolate(json.loads(bare))
+        read = isolate(json.loads(unfenced(text)))
         why = "" if is_json(read) else "a number in it is not finite"
     except json.JSONDecodeError as error:
         why = f"{error.msg[:1].lower()}{error.msg[1:]} at line {error.lineno}, column {error.colno}"

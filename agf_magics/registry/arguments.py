@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..flow.patterns import unusable
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, suggest
 from .callables import names_around, signature_of
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
 class Arguments:
     """``validate`` gives the checked arguments or raises pydantic's ValidationError, which `explain` makes readable."""
 
-    __slots__ = ("_function", "_gives", "_model", "_unchecked", "more", "parameters", "secret", "signature", "validate")
+    __slots__ = (
+        "_function", "_gives", "_model", "_refused", "_unchecked", "_what", "more", "parameters", "secret", "signature",
+        "validate",
+    )  # fmt: skip
 
     def __init__(
         self, function: Callable[..., Any], what: str, *, secret: Collection[str] = (), unchecked: Collection[str] = ()
     ) -> None:
         """``what``: who speaks in an error, ``tool 'fetch'``. ``secret``: parameters whose values are never told;
         ``unchecked``: those that the caller itself fills."""
-        self._function = function
+        self._function, self._what = function, what
+        self._refused: tuple[Diagnostic, ...] = ()
         self._model: Model | None = None
         self._gives: tuple[dict[str, Any] | None] | None = None
         self.signature = signature_of(function)
@@ -57,6 +62,12 @@ class Arguments:
     def doubts(self) -> tuple[str, ...]:
         """Which annotations cannot be used; anything is accepted there."""
         return self._read().doubts
+
+    @property
+    def refused(self) -> tuple[Diagnostic, ...]:
+        """Patterns of the annotations that cannot be used, as errors (decision D5)."""
+        self._read()
+        return self._refused
 
     @property
     def takes(self) -> str:
@@ -102,6 +113,7 @@ class Arguments:
             checked = {n: p.replace(annotation=Any) if n in self._unchecked else p for n, p in self.parameters.items()}
             self._model = build(checked, self.more, names_around(self._function), self.secret)
             self.validate = self._model.validate
+            self._refused = unusable(self._model.schema, self._what)
         return self._model
 
 

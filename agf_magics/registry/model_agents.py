@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..flow.patterns import unusable
 from ..flow.session import STEPS
 from ..flow.values import Value
+from ..text.diagnostics import DefinitionError
 from .agents import USER
 from .callables import Names, checked_name, checked_names
 from .models import Model, model_of
@@ -60,7 +62,8 @@ def model_agent(
         agf.model_agent("reviewer", model="openai:gpt-4o", instructions="Be strict.", tools=["fetch"])
 
     ``model``: a name, or a model object of pydantic-ai; None: the one that is configured. ``tools`` limits what it may
-    use, and is what its model is offered. ``gives``: JSON Schema of its answer. ``max_steps``: requests it may take.
+    use, and is what its model is offered. ``gives``: JSON Schema of its answer; a DefinitionError ``schema.pattern`` if
+    RE2 does not support a pattern of it. ``max_steps``: requests it may take.
     Settings are ``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``.
     """
     _checked(name, instructions, max_steps, settings)
@@ -75,6 +78,8 @@ def model_agent(
         steps=max_steps,
         settings=settings or None,
     )
+    if refused := unusable(gives, f"model_agent {name!r}"):
+        raise DefinitionError(*refused)
     into(registry).agents.add(made)
     return made
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from .source import Span
@@ -81,11 +82,12 @@ def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str |
     >>> suggest("transfrom", ["transform"], "step kinds")
     'did you mean transform?'
     """
-    known = list(map(str, choices))
+    known = choices if isinstance(choices, Collection) else list(choices)
     near = _near(word, known)
+    first = [str(name) for name in islice(known, 20)]
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []
-    if what and known and known != [near]:  # a single one is said once
-        shown = ", ".join(map(_printable, known[:20])) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
+    if what and first and (len(known) > 1 or first != [near]):  # a single one is said once
+        shown = ", ".join(map(_printable, first)) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
         parts.append(f"{what} are {shown}")
     return " ".join(parts) or None
 
@@ -112,13 +114,19 @@ def nearest(word: str, choices: list[str], alike: float) -> str | None:
     return near[0] if near else None
 
 
-def _near(word: str, known: list[str]) -> str | None:
+def _near(word: str, known: Collection[str]) -> str | None:
     left = _left.get()
     if left is not None and left[0] < len(known):
         return None
+    names = list(map(str, known))
     # A word in the wrong case is the likeliest slip and difflib does not see it.
     small = word.lower()
-    return min((name for name in known if name.lower() == small), default=None) or nearest(word, known, 0.6)
+    same = min((name for name in names if name.lower() == small), default=None)
+    if same is None:
+        return nearest(word, names, 0.6)
+    if left is not None:
+        left[0] -= len(names)
+    return same
 
 
 def _printable(name: str) -> str:
@@ -227,10 +235,12 @@ class StepError(AgfError):
 def _excerpt(span: Span) -> list[str]:
     line, column = span.place
     text = span.source.line(line)
+    cut = max(0, column - 1 - 2 * WIDE)  # a line may be a megabyte: only what may be shown is looked at
+    text, column = text[cut : cut + 6 * WIDE], column - cut
     # A caret under the wrong letter is worse than none: wide characters take two cells, tabs are shown as one blank.
     before, marked = text[: column - 1], text[column - 1 : column - 1 + max(1, span.end - span.start)]
     shown, lead, width = _readable(text), _cells(before), max(1, _cells(marked))
-    if _cells(shown) > WIDE:  # where an output wraps, the caret points at nothing
+    if cut or _cells(shown) > WIDE:  # where an output wraps, the caret points at nothing
         start = max(0, min(len(before) - 30, len(shown) - WIDE + 2))
         more = "…" if len(shown) > start + WIDE - 2 else ""
         lead = _cells(before[start:]) + (start > 0)

@@ -83,7 +83,8 @@ class Fields(NamedTuple):
 
 
 def _first_line(span: Span) -> Span:
-    line = span.text.partition("\n")[0].rstrip()
+    end = span.source.text.find("\n", span.start, span.end)
+    line = span.source.text[span.start : span.end if end < 0 else end].rstrip()
     return Span(span.source, span.start, span.start + len(line))
 
 

@@ -5,7 +5,10 @@ Everything parsed carries a Span; a line and a column are computed only when som
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 
@@ -18,7 +21,7 @@ class Source:
     """
 
     name: str
-    text: str
+    text: str = field(repr=False)
     first_line: int = 1
 
     def span(self, start: int = 0, end: int | None = None) -> Span:
@@ -27,14 +30,24 @@ class Source:
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column of ``offset``, as an editor counts them: both from 1, lines from ``first_line``."""
-        before = self.text[:offset]
-        return before.count("\n") + self.first_line, offset - (before.rfind("\n") + 1) + 1
+        starts = _line_starts(self)
+        index = bisect_right(starts, offset) - 1
+        return index + self.first_line, offset - starts[index] + 1
 
     def line(self, number: int) -> str:
         """The text of line ``number``, counted from ``first_line``; empty where there is no such line."""
-        lines = self.text.split("\n")
+        starts = _line_starts(self)
         index = number - self.first_line
-        return lines[index].rstrip("\r") if 0 <= index < len(lines) else ""
+        if not 0 <= index < len(starts):
+            return ""
+        end = starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
+        return self.text[starts[index] : end].rstrip("\r")
+
+
+# Asked once for each finding and each step that is shown: what it takes must not grow with the text each time.
+@lru_cache(maxsize=16)
+def _line_starts(source: Source) -> list[int]:
+    return [0, *(found.end() for found in re.finditer("\n", source.text))]
 
 
 class Span(NamedTuple):
@@ -43,6 +56,10 @@ class Span(NamedTuple):
     source: Source
     start: int
     end: int
+
+    def __repr__(self) -> str:
+        """Without the source's text: a flow has thousands of spans."""
+        return f"<{self.source.name}:{self.start}-{self.end}>"
 
     @property
     def text(self) -> str:

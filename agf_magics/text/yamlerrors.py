@@ -68,7 +68,7 @@ def explain(source: Source, problem: str, at: int, context: str, since: int) -> 
     if slip.letter == ":" and at - begin > LONGEST_KEY:
         return slip.told(begin, at, f"a key is longer than {LONGEST_KEY:,} characters", "YAML reads no longer one")
     for pattern, tell in SLIPS:
-        if re.search(pattern, f"{context}; {problem}"):
+        if pattern.search(f"{context}; {problem}"):
             return tell(slip)
     return slip.here(f"this is not valid YAML: {problem}")
 
@@ -263,20 +263,20 @@ def _cut(text: str) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-SLIPS: tuple[tuple[str, Callable[[Slip], Diagnostic]], ...] = (
-    (r"cannot start any token|a tab character|mapping keys are not allowed", _token),
-    (r"mapping values are not allowed", _second_colon),
-    (r"could not find expected ':'", _simple_key),
-    (r"sequence entries are not allowed", _entry),
-    (r"flow (mapping|sequence); .*expected ',' or", _flow),
-    (r"node content", _content),
-    (r"quoted scalar; found unexpected (end|document)", _quote),
-    (r"quoted scalar; ", _escape),
-    (r"scanning an (alias|anchor)", _sigil),
-    (r"scanning a block scalar", _header),
-    (r"tag handle|(scanning|parsing) a tag", _tag),
-    (r"directive|incompatible YAML", _directive),
-    (r"<document start>", _outside),
-    (r"block (mapping|collection); ", _block),
+SLIPS: tuple[tuple[re.Pattern[str], Callable[[Slip], Diagnostic]], ...] = (
+    (re.compile(r"cannot start any token|a tab character|mapping keys are not allowed"), _token),
+    (re.compile(r"mapping values are not allowed"), _second_colon),
+    (re.compile(r"could not find expected ':'"), _simple_key),
+    (re.compile(r"sequence entries are not allowed"), _entry),
+    (re.compile(r"flow (mapping|sequence); .*expected ',' or"), _flow),
+    (re.compile(r"node content"), _content),
+    (re.compile(r"quoted scalar; found unexpected (end|document)"), _quote),
+    (re.compile(r"quoted scalar; "), _escape),
+    (re.compile(r"scanning an (alias|anchor)"), _sigil),
+    (re.compile(r"scanning a block scalar"), _header),
+    (re.compile(r"tag handle|(scanning|parsing) a tag"), _tag),
+    (re.compile(r"directive|incompatible YAML"), _directive),
+    (re.compile(r"<document start>"), _outside),
+    (re.compile(r"block (mapping|collection); "), _block),
 )
 """By the context and the problem, the first that fits."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agf_magics.flow.json_schema import judge, schema_misfits
 from agf_magics.flow.misfits import told
-from agf_magics.flow.schemas import judge, schema_misfits
 
 SENTENCES: list[tuple[Any, Any, str]] = [
     ({"type": "string"}, 3, "needs text, not the number 3"),
@@ -46,7 +46,7 @@ SENTENCES: list[tuple[Any, Any, str]] = [
     ({"$ref": "https://example.org/x"}, 1, "refers to 'https://example.org/x', which is nowhere"),
     ({"$ref": "#"}, 1, "refers to itself without an end"),
     ({"pattern": "("}, "x",
-     "cannot be checked, its schema is wrong: missing ), unterminated subpattern at position 0"),
+     "cannot be checked, its schema is wrong: missing )"),
     ({"items": {"type": "null"}}, [1] * 7, "; ".join(f"[{i}]: needs null, not the number 1" for i in range(5))
      + "; and 2 more"),
 ]  # fmt: skip

@@ -5,7 +5,6 @@ language.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -100,4 +99,4 @@ def test_every_operator_of_the_schema_is_one_and_no_other() -> None:
 def test_a_pattern_nested_too_deep_is_told() -> None:
     _, problems = read(json.dumps({"args_match": {"parent.input.v": {"pattern": "(" * 50_000 + ")" * 50_000}}}))
     assert [found.code for found in problems] == ["policy.bad-pattern"]
-    assert re.search("this is no pattern", problems.errors[0].message)
+    assert "100,000 characters" in problems.errors[0].message

@@ -18,7 +18,7 @@ _LEFT = re.compile(r"[a-zA-Z_][\w.]*")
 _OPERATOR = re.compile(r"<=|>=|==|!=|<|>")
 _JOINING = re.compile(r"(and|or)(?=[\s(]|$)", re.IGNORECASE)
 _NOT = re.compile(r"not\s+\w", re.IGNORECASE)
-_UNREADABLE = re.compile(r"<|>|!?=|[()]|&&|\|\||[^\W_]\s*[+*]\s*\w|\S\s+[-+*/%]\s+\S|^[A-Za-z_][\w.]*/[\w.]+$")
+_UNREADABLE = re.compile(r"<|>|!?=|[()]|&&|\|\||[^\W_]\s*+[+*]\s*+\w|\S\s++[-+*/%]\s++\S|^[A-Za-z_][\w.]*+/[\w.]++$")
 _PATH = re.compile(r"[\w.-]+")
 _TURNED = re.compile(r"([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*([a-zA-Z_][\w.]*)")
 _ROUND = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}
@@ -150,9 +150,13 @@ class _Reading:
         source, at = self.source, start
         while at < self.end:
             if source[at] in QUOTES:
-                at = quoted_end(source, at, self.end) if quoted_end(source, at, self.end) > 0 else self.end
-            elif source[at].isspace() and _JOINING.match(source, skip(source, at, self.end), self.end):
-                break
+                behind = quoted_end(source, at, self.end)
+                at = behind if behind > 0 else self.end
+            elif source[at].isspace():
+                word = skip(source, at, self.end)
+                if _JOINING.match(source, word, self.end):
+                    break
+                at = word
             else:
                 at += 1
         self.at = at

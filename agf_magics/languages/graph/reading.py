@@ -23,7 +23,7 @@ from .value import Expression, expression
 from .value_grammar import Arithmetic, Sentence, Template, parse_template, unquoted
 from .words import EXAMPLES, TAKES, Key, Kind
 
-_BRACES = re.compile(r"\{\s*([^{}]*)\}")
+_BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _STATE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
 
@@ -114,10 +114,11 @@ class Reader:
             self.problems.extend(error.diagnostics)
             return Constant(node.span, node.text)
         if isinstance(parsed, Sentence):
+            last = node.text.rfind("}")
             for start, end in parsed.kept:
                 message = "this stays as it is: inside a text only a path is replaced"
                 hint = "compute it first, into a key of its own; then use {state.key} here"
-                if "}" not in node.text[start:]:
+                if last < start:
                     message, hint = "this '{' is never closed, so it stays as it is", "close it with }"
                 self.warn("text-arithmetic", message, node.locate(start, end), hint)
             self.literal_braces(node, parsed)
@@ -130,12 +131,13 @@ class Reader:
 
     def literal_braces(self, node: Scalar, parsed: Sentence) -> None:
         """Braces with a key's name in them that stay as they are: the seed wants ``state.`` at their beginning."""
+        at = 0
         for part in parsed.parts:
+            begin, at = at, at + len(part if isinstance(part, str) else part.written)
             for found in _BRACES.finditer(part) if isinstance(part, str) else ():
                 word, computed = _WORD.match(found[1]), _STATE.search(found[1])
                 if computed or (word and word[0] in self.known):
-                    start = node.text.find(found[0])
-                    place = node.locate(start, start + len(found[0]))
+                    place = node.locate(begin + found.start(), begin + found.end())
                     hint = AT_FIRST if computed else f"write {{state.{found[1]}}}"
                     self.warn("literal-braces", f"{shorten(found[0])} stays as it is", place, hint)
 

@@ -18,7 +18,8 @@ _PLAIN = re.compile(r"[^{}+\-*/]+")
 _OPERATOR = re.compile(r"[+\-*/]")
 # In a text without quotes: a number or a path with an operator behind it, an operator between blanks, + and * anywhere.
 _ARITHMETIC = re.compile(
-    r"(?:state\.\w[\w.]*|(?<![\w.])[+-]?\d[\d.]*)\s*([+\-*/])|\S\s+([+\-*/])(?=\s|\w|$)|[^\W_]\s*([+*])\s*\w|([+\-*/])$"
+    r"(?:(?<![\w.])(?:(?!state\.\w)[\w.])*+state\.\w[\w.]*+|(?<![\w.])[+-]?\d[\d.]*+)\s*+([+\-*/])"
+    r"|\S\s++([+\-*/])(?=\s|\w|$)|[^\W_]\s*+([+*])\s*+\w|([+\-*/])$"
 )
 
 
@@ -118,11 +119,14 @@ def _path(source: str, start: int, end: int) -> Path:
 def _closing(source: str, at: int) -> int:
     """The brace that closes the placeholder whose operand begins at ``at``; -1: none does."""
     depth, operand, end = 0, True, len(source)
+    unclosed = set[str]()  # quotes that close nothing from here on: they are not looked for again
     while at < end:
         char = source[at]
-        if char in QUOTES and operand and (behind := quoted_end(source, at, end)) > 0:
-            at, operand = behind, False
-            continue
+        if char in QUOTES and operand and char not in unclosed:
+            if (behind := quoted_end(source, at, end)) > 0:
+                at, operand = behind, False
+                continue
+            unclosed.add(char)
         if char == "{":
             depth += 1
         elif char == "}":

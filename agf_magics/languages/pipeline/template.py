@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 from ...flow.frame import Frame, Ref
@@ -26,7 +25,7 @@ LONGEST_WRITTEN = 1_000_000
 """Characters of a value that is written into a prompt as JSON."""
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_B, _NAME = r"[ \t\r\n]*", "[A-Za-z_][A-Za-z0-9_]*"
+_B, _NAME = r"[ \t\r\n]*+", "[A-Za-z_][A-Za-z0-9_]*+"
 _PATH = re.compile(rf"{_B}(({_NAME})(?:{_B}\.{_B}{_NAME})*){_B}")
 
 
@@ -91,6 +90,7 @@ class _Inside(NamedTuple):
 def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Template:
     """The template that ``text`` is; ``known``: the stores written so far. Whatever it holds, it is a template."""
     source, parts, warnings, end = text.text, list[str | _Hole](), list[Diagnostic](), 0
+    choices: list[str] = []
     for found in _BRACES.finditer(source):
         path = _PATH.match(found[1])
         if path is None or path[2] in KEYWORDS:
@@ -103,7 +103,7 @@ def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Tem
             parts += [source[end : found.start()], hole]
             end = found.end()
             if not hole.known:
-                choices = chain(sorted(names.roots), sorted(names.hidden), known)
+                choices = choices or [*sorted(names.roots), *sorted(names.hidden), *known]
                 warnings.append(_unknown(first, inner.locate(0, len(first)), choices))
         elif _is_known(first, names, known) or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...flow.patterns import SYNTAX, BadPattern, searcher
 from ...flow.steps import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, meant, suggest
@@ -211,12 +211,15 @@ class _Calling:
         pattern = rule.get("pattern")
         if not isinstance(pattern, str):
             return
-        found = matcher(pattern)
-        if found is None:
-            hint = "a short one without groups that are repeated: ^†state"
-            self.wrong("bad-pattern", f"the pattern of this tool's paths cannot be used: {pattern[:80]!r}", span, hint)
-        elif not found.search(path[:1000]):
-            self.wrong("forbidden-path", f"this tool's paths match {pattern!r}, and {path!r} does not", span)
+        try:
+            allowed = searcher(pattern)(path)
+        except BadPattern as error:
+            if pattern not in self.reader.refused:  # else it is told where it stands
+                message = f"the pattern {pattern[:80]!r} of this tool's paths cannot be used: {error}"
+                self.wrong("bad-pattern", message, span, SYNTAX)
+        else:
+            if not allowed:
+                self.wrong("forbidden-path", f"this tool's paths match {pattern!r}, and {path!r} does not", span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,20 +231,6 @@ class _Prescribed:
 
     def locate(self, start: int, end: int) -> Span:
         return self.span
-
-
-_COSTLY = re.compile(r"\)[*+{]|(?:[*+][^*+]*){4}")
-"""What may make a search take for ever: something repeated that repeats, much that is repeated."""
-
-
-def matcher(pattern: str) -> re.Pattern[str] | None:
-    """A pattern as one that can be searched for; None where it is none, or could cost too much."""
-    if len(pattern) > 200 or _COSTLY.search(pattern):
-        return None
-    try:
-        return re.compile(pattern)
-    except re.error:
-        return None
 
 
 def _path_rule(schema: Mapping[str, Value] | None) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from ...flow.patterns import SYNTAX, fault_span, pattern_faults
 from ...flow.steps import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, hints, meant, suggest
@@ -57,6 +58,8 @@ class Reader:
         """Tools that nobody does, said where the document was defined."""
         self.kinds = KINDS
         self.tools: dict[str, Mapping[str, Value]] = {}
+        self.refused: set[str] = set()
+        """Patterns of `tools` that are told to be unusable."""
         self.undaggered: list[tuple[str, Span]] = []
 
     def wrong(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
@@ -154,11 +157,21 @@ class Reader:
         for name, schema in node.fields.items():
             if isinstance(schema, Fields):
                 found[name] = plain(schema)
+                self.patterns(schema)
             elif isinstance(schema, Scalar) and schema.value is None:
                 found[name] = {}
             else:
                 self.wrong("wrong-type", f"what is said of a tool is a mapping, not {shown(schema)}", schema.span)
         return found
+
+    def patterns(self, node: Fields) -> None:
+        """Refuse what a tool's schema searches for and RE2 cannot; its properties may stand in it directly."""
+        whole = node
+        if "properties" not in node.fields and node.keys:
+            whole = Fields({"properties": node}, {"properties": next(iter(node.keys.values()))}, node.whole)
+        for fault in pattern_faults(plain(whole)):
+            self.refused.add(fault.pattern)
+            self.wrong("bad-pattern", f"the pattern cannot be used: {fault.error}", fault_span(whole, fault), SYNTAX)
 
     # --- single values ---
 

@@ -24,7 +24,7 @@ MOST_SEGMENTS: Final = 100
 
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _SEGMENT = re.compile(r"""[^\s.|&()\[\]'"†]+""")
-_INSTANCE = re.compile(r"""[^\[\]'"]*[^\s\[\]'"][^\[\]'"]*""")
+_INSTANCE = re.compile(r"""\s*+[^\[\]'"]++""")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)

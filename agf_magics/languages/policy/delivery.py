@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from ...flow.frame import Frame, Ref
+from ...flow.json_schema import JSON_TYPES, Misfit, judge
 from ...flow.misfits import kinds, told
-from ...flow.schemas import JSON_TYPES, Misfit, judge
 from ...flow.values import Value, isolate
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError, meant
 from ...text.source import Span

@@ -14,8 +14,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from ...flow.json_schema import Misfit, judge, schema_misfits
 from ...flow.misfits import extra, leaves, missing, place, said
-from ...flow.schemas import Misfit, judge, schema_misfits
+from ...flow.patterns import SYNTAX, fault_span, pattern_faults
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Source, Span
@@ -130,7 +131,7 @@ def _leaf(root: Fields, misfit: Misfit) -> Iterator[Diagnostic]:
             hint = OPERATOR_HINTS.get(name) or suggest(name, misfit.rule["properties"], "matchers")
             yield Diagnostic("policy.schema", f"{name!r} is no matcher", node.keys[name].span, hint)
     else:
-        last = misfit.path[-1]  # the whole document is a mapping
+        last = misfit.path[-1] if misfit.path else WHOLE  # where patterns cannot be matched at all
         what = repr(last) if isinstance(last, str) else place(misfit.path)
         wrong = said(misfit)
         if misfit.keyword in ("type", "anyOf", "oneOf"):
@@ -235,6 +236,9 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
             problems.extend(_once([Diagnostic("policy.interface", message, span, schema_hint(misfit))], problems))
         for one in _every(node):
             problems.extend(_unusable(one))
+        for fault in pattern_faults(plain(node)):
+            message = f"the pattern cannot be used: {fault.error}"
+            problems.error("policy.interface", message, fault_span(node, fault), SYNTAX)
         problems.extend(_saying_nothing(node))
 
 
@@ -249,16 +253,11 @@ def _saying_nothing(node: Fields) -> Iterator[Diagnostic]:
 
 def _unusable(node: Node) -> Iterator[Diagnostic]:
     """What JSON Schema itself lets pass and cannot be used."""
-    refers, pattern = (node.fields.get(name) if isinstance(node, Fields) else None for name in ("$ref", "pattern"))
+    refers = node.fields.get("$ref") if isinstance(node, Fields) else None
     if isinstance(refers, Scalar) and not refers.text.startswith("#"):
         message = f"{refers.text!r} is elsewhere: a schema is read from its document alone"
         hint = "write it out, or below $defs: $ref: '#/$defs/NAME'"
         yield Diagnostic("policy.interface", message, refers.span, hint)
-    if isinstance(pattern, Scalar) and isinstance(pattern.value, str):
-        try:
-            re.compile(pattern.text)
-        except (re.error, OverflowError, RecursionError) as error:
-            yield Diagnostic("policy.interface", f"this is no pattern: {error}", pattern.span)
 
 
 def _every(node: Node) -> Iterator[Node]:

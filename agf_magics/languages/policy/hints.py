@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ...flow.json_schema import Misfit
 from ...flow.misfits import KINDS
-from ...flow.schemas import Misfit
 from ...text.diagnostics import suggest
 from ...text.nodes import Node, Scalar
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ...flow.frame import Frame, Ref
 from ...flow.react import react as session_steps
-from ...flow.session import STEPS, Session, asked, shown
+from ...flow.session import STEPS, Session, asked, shown, unfenced
 from ...flow.steps import Name, Step
 from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, suggest
@@ -26,8 +26,7 @@ from .values import RESULT, Interface
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
 
-_PLACEHOLDER = re.compile(r"\{\{\{?\s*([^{}]*?)\s*\}?\}\}")
-_FENCE = re.compile(r"```[^\n`]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
 
 
 def react(policy: Policy) -> tuple[Step, ...]:
@@ -99,11 +98,12 @@ class Prompt:
     def _field(self, found: re.Match[str], given: Value) -> str:
         assert self.template is not None
         value = given
-        for name in found[1].split("."):
+        path = found[1].rstrip()
+        for name in path.split("."):
             if type(value) is not dict or name not in value:
                 hint = suggest(name, value, "its fields") if type(value) is dict else None
-                span = self.template.locate(*found.span(1))
-                message = f"the input has no field {found[1]!r} to put into the prompt"
+                span = self.template.locate(found.start(1), found.start(1) + len(path))
+                message = f"the input has no field {path!r} to put into the prompt"
                 raise StepError(Diagnostic("policy.unresolved-path", message, span, hint))
             value = value[name]
         return shown(value)
@@ -146,9 +146,8 @@ class Answer:
         return bool(self.schema)
 
     def _parsed(self, text: str) -> Value:
-        fenced = _FENCE.fullmatch(text.strip())
         try:
-            value = isolate(json.loads(fenced[1] if fenced else text))
+            value = isolate(json.loads(unfenced(text)))
         except (ValueError, RecursionError, TooDeep):
             value = None
         if not self.schema:

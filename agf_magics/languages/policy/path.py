@@ -316,8 +316,8 @@ def _meant(text: str) -> str | None:
     bare = re.sub(r"->|/", ".", bare)
     bare = re.sub(r"(?<=[A-Za-z0-9_])\[]", ".[]", bare)
     bare = re.sub(r"\.?\[[\"']([A-Za-z0-9_]+)[\"']]", r".\1", bare)
-    bare = re.sub(r"\s*\.\s*", ".", bare)
-    parts = bare.split(".")
+    parts = [part.strip() for part in bare.split(".")]
+    bare = ".".join(parts)
     fits = len(parts) > 2 and NAME.fullmatch(parts[0]) and parts[1] in DIRECTIONS and NAME.fullmatch(parts[2])
     return bare if bare != text and fits and all(part == ELEMENT or NAME.fullmatch(part) for part in parts) else None
 

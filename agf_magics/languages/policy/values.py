@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
 
 from ...flow.frame import GONE, Ended, Frame, Given, Outcome, Ran, Ref
+from ...flow.json_schema import Misfit, judge
 from ...flow.misfits import place, told
-from ...flow.schemas import Misfit, judge, shown_value
+from ...flow.schemas import shown_value
 from ...flow.values import Value, is_json
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span

@@ -50,7 +50,7 @@ MOST_DIGITS = 1_000
 
 T = TypeVar("T")
 END, NAME, SYMBOL, NUMBER, STRING, FOREIGN = range(6)
-_B = r"[ \t\r\n]*"
+_B = r"[ \t\r\n]*+"
 _TOKEN = re.compile(
     rf"""{_B}(?:
       ([A-Za-z_][A-Za-z0-9_]*(?:{_B}\.{_B}[A-Za-z_][A-Za-z0-9_]*)*)
@@ -58,6 +58,7 @@ _TOKEN = re.compile(
     | ([0-9]+(?:\.[0-9]+)?)
     | ('[^'\\]*(?:\\[^\n][^'\\]*)*'|"[^"\\]*(?:\\[^\n][^"\\]*)*")
     | (===|!==|&&|\|\||=>|\?\?|\?\.|[^\ \t\r\n])
+    | \Z  # else the blanks at the end would be searched through once for each of them
     )""",
     re.DOTALL | re.VERBOSE,
 )
@@ -88,6 +89,8 @@ def _tokens(source: str) -> list[Token]:
     found: list[Token] = []
     for match in _TOKEN.finditer(source):
         kind = match.lastindex or END
+        if kind == END:
+            break
         found.append((kind, match[kind], match.start(kind)))
         if kind == FOREIGN:
             break

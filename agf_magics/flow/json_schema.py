@@ -1,0 +1,142 @@
+"""Whether a value conforms to a JSON Schema that a document or a function brings. `misfits` has the words.
+
+The library jsonschema decides, with keywords of ours (`json_schema_keywords`) where its own would run a supplied
+pattern with Python's `re`, or take quadratic time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .patterns import MANY, NAMED, ONE
+from .values import Value
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+
+class Misfit(NamedTuple):
+    """One thing in which a value differs from a JSON Schema."""
+
+    path: tuple[str | int, ...]
+    """Where in the value: ``("items", 0, "id")``."""
+    keyword: str
+    """What it fails: ``type``, ``required``; ``false`` where the schema is ``false``; ``$ref`` where the schema itself
+    leads nowhere or round in a circle, ``unusable`` where it cannot be applied."""
+    wanted: Any
+    """What the schema says there."""
+    found: Value
+    within: tuple[tuple[Misfit, ...], ...] = ()
+    """Of an ``anyOf`` or ``oneOf``: what each alternative finds."""
+    rule: Mapping[str, Any] = {}
+    """The object of the schema that says it."""
+
+
+JSON_TYPES: Mapping[str, Callable[[Value], bool]] = {
+    "string": lambda value: type(value) is str,
+    "boolean": lambda value: type(value) is bool,
+    "null": lambda value: value is None,
+    "integer": lambda value: type(value) is int or (type(value) is float and value.is_integer()),
+    "number": lambda value: type(value) is int or (type(value) is float and value - value == 0),
+    "array": lambda value: type(value) is list,
+    "object": lambda value: type(value) is dict and all(type(key) is str for key in value),
+}
+"""What is opaque is of no type (decision A1); 5.0 is an integer."""
+
+
+def judge(
+    schema: Mapping[str, Any] | bool, root: Mapping[str, Any] | bool | None = None
+) -> Callable[[Value], list[Misfit]]:
+    """A function that finds everything in which a value differs from ``schema``. It never raises.
+
+    ``root`` is the schema whose ``$defs`` the references of ``schema`` name; defaults to ``schema`` itself.
+
+    >>> [(m.path, m.keyword) for m in judge({"items": {"type": "string"}})(["a", 3])]
+    [((1,), 'type')]
+    """
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+    from referencing.exceptions import Unresolvable
+
+    from .json_schema_keywords import Budget, budget
+
+    rule = schema if isinstance(schema, Mapping) else {}
+
+    @cache
+    def validator() -> Any:
+        # Said, for the library's own opens a connection for a reference to elsewhere (decision A20).
+        whole = _validator()(_placed(schema if root is None else root), registry=REGISTRY)
+        return whole if root is None else whole.evolve(schema=_placed(schema))
+
+    def found(value: Value) -> list[Misfit]:
+        token = budget.set(Budget(value))
+        try:
+            return sorted(map(_misfit, validator().iter_errors(value)), key=lambda misfit: [*map(str, misfit.path)])
+        except Unresolvable as error:
+            return [Misfit((), "$ref", f"#{error.ref}" if error.ref.startswith("/") else error.ref, value, rule=rule)]
+        except RecursionError:
+            return [Misfit((), "$ref", None, value, rule=rule)]
+        except Exception as error:  # the schema is somebody's: no pattern, no number, no type that JSON Schema knows
+            return [Misfit((), "unusable", _reason(error), value, rule=rule)]
+        finally:
+            budget.reset(token)
+
+    return found
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def schema_misfits(schema: Mapping[str, Any]) -> list[Misfit]:
+    """In what ``schema`` is no JSON Schema."""
+    return judge(_validator().META_SCHEMA)(schema)
+
+
+@cache
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator, TypeChecker
+    from jsonschema.validators import extend
+
+    from .json_schema_keywords import keywords
+
+    types = TypeChecker({name: partial(_is_type, of) for name, of in JSON_TYPES.items()})
+    return extend(Draft202012Validator, validators=keywords(Draft202012Validator.VALIDATORS), type_checker=types)  # type: ignore[no-untyped-call]
+
+
+def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool:
+    return of(value)
+
+
+def _misfit(error: ValidationError) -> Misfit:
+    ways: dict[Any, list[Misfit]] = {}
+    for inner in error.context or ():
+        # Its path begins with the number of the alternative; where a `$ref` leads to `false` it has none.
+        ways.setdefault(inner.schema_path[0] if inner.schema_path else None, []).append(_misfit(inner))
+    rule = error.schema if isinstance(error.schema, Mapping) else {}
+    within = tuple(map(tuple, ways.values()))
+    keyword = "false" if error.validator is None or rule == NEVER else str(error.validator)
+    return Misfit(tuple(error.absolute_path), keyword, error.validator_value, error.instance, within, rule)
+
+
+NEVER: Mapping[str, Any] = {"not": {}}
+"""What no value conforms to, as an object."""
+
+
+def _placed(schema: Any) -> Any:
+    """``schema`` with `NEVER` for each schema that is ``false``: the library does not say where one of those stands."""
+    if not isinstance(schema, Mapping):
+        return dict(NEVER) if schema is False else schema
+    made = dict(schema)
+    for word, inner in schema.items():
+        if word in ONE:
+            # These say themselves what `false` refuses.
+            own = word in ("additionalProperties", "items", "unevaluatedItems", "unevaluatedProperties")
+            made[word] = inner if own and inner is False else _placed(inner)
+        elif word in MANY and isinstance(inner, list):
+            made[word] = list(map(_placed, inner))
+        elif word in NAMED and isinstance(inner, Mapping):
+            made[word] = {name: _placed(part) for name, part in inner.items()}
+    return made

@@ -1,0 +1,202 @@
+"""Keywords of JSON Schema as this package applies them; the library's own do the rest.
+
+Three reasons: a supplied pattern is matched by RE2 and never by Python's `re` (decision D5); what compares every
+element with every other takes linear time; and what applies many schemas to one value (a ``$ref`` to an ``allOf`` of
+two ``$ref``, thirty levels deep, is a billion) is counted and ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from itertools import count
+from typing import Any, TypeAlias
+
+from .patterns import searcher
+from .values import Value
+
+Errors: TypeAlias = Iterator[Any]
+Keyword: TypeAlias = Callable[[Any, Any, Value, Mapping[str, Any]], Errors]
+Reached: TypeAlias = set[str] | set[int]
+Own: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Reached]
+
+MOST_APPLIED = 20_000
+"""Schemas applied to one value and all in it, before its size is looked at."""
+
+MOST_PER_PART = 200
+"""Schemas applied for each part of a larger value."""
+
+
+class TooCostly(Exception):
+    """Applying a schema takes more steps than its value accounts for."""
+
+
+class Budget:
+    """How many schemas may still be applied to a value."""
+
+    def __init__(self, value: Value) -> None:
+        self.value, self.left, self.whole = value, MOST_APPLIED, False
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            return
+        if self.whole:
+            raise TooCostly("its alternatives and references apply too many schemas to one value")
+        self.whole, self.left = True, _parts(self.value) * MOST_PER_PART
+
+
+budget: ContextVar[Budget] = ContextVar("budget")
+"""Of the value that is being checked."""
+
+
+def _parts(value: Value) -> int:
+    waiting = [value]
+    for number in count():
+        if not waiting:
+            return number
+        one = waiting.pop()
+        waiting += one.values() if type(one) is dict else one if type(one) is list else ()
+    raise AssertionError
+
+
+def _counted(keyword: Keyword) -> Keyword:
+    def spending(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
+        budget.get().spend()
+        yield from keyword(validator, wanted, value, schema) or ()
+
+    return spending
+
+
+def _error(message: str) -> Any:
+    from jsonschema import ValidationError
+
+    return ValidationError(message)
+
+
+def _pattern(validator: Any, wanted: str, value: Value, schema: Mapping[str, Any]) -> Errors:
+    if validator.is_type(value, "string") and not searcher(wanted)(value):
+        yield _error("does not match")
+
+
+def _pattern_properties(validator: Any, wanted: Mapping[str, Any], value: Any, schema: Mapping[str, Any]) -> Errors:
+    if not validator.is_type(value, "object"):
+        return
+    for pattern, inner in wanted.items():
+        found = searcher(pattern)
+        for key in filter(found, value):
+            yield from validator.descend(value[key], inner, path=key, schema_path=pattern)
+
+
+def unnamed(value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """The keys of ``value`` that neither ``properties`` nor ``patternProperties`` of ``schema`` name."""
+    named = schema.get("properties", {})
+    searches = [searcher(pattern) for pattern in schema.get("patternProperties", {})]
+    return [key for key in value if key not in named and not any(search(key) for search in searches)]
+
+
+def _additional_properties(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> Errors:
+    if not validator.is_type(value, "object"):
+        return
+    extra = unnamed(value, schema)
+    if wanted is False:
+        if extra:
+            yield _error("has more properties")
+    else:
+        for key in extra:
+            yield from validator.descend(value[key], wanted, path=key)
+
+
+def _unevaluated(kind: str, own: Own) -> Keyword:
+    def keyword(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> Errors:
+        if not validator.is_type(value, kind):
+            return
+        reached = _evaluated(validator, value, {k: v for k, v in schema.items() if not k.startswith("unev")}, own)
+        for key in value if kind == "object" else range(len(value)):
+            if key not in reached and not _fits(validator, value[key], wanted):
+                yield _error("has a part that no other keyword evaluates")
+                return
+
+    return keyword
+
+
+def _fits(validator: Any, value: Value, schema: Any) -> bool:
+    return next(validator.descend(value, schema), None) is None
+
+
+def _evaluated(validator: Any, value: Any, schema: Any, own: Own) -> set[Any]:
+    """The keys or indexes of ``value`` that ``schema`` looks at, by itself or by what it applies to the same value."""
+    if not isinstance(schema, Mapping):
+        return set()
+    budget.get().spend()
+    reached: set[Any] = set(own(validator, value, schema))
+    for within, inner in _applied(validator, value, schema):
+        reached |= _evaluated(within, value, inner, own)
+    return reached
+
+
+def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """The schemas that ``schema`` applies to the very same value and that it fits."""
+    for word in ("$ref", "$dynamicRef"):
+        if word in schema:
+            resolved = validator._resolver.lookup(schema[word])
+            yield validator.evolve(schema=resolved.contents, _resolver=resolved.resolver), resolved.contents
+    for word in ("allOf", "anyOf", "oneOf"):
+        yield from ((validator, inner) for inner in schema.get(word, ()) if _fits(validator, value, inner))
+    if "if" in schema:
+        holds = _fits(validator, value, schema["if"])
+        yield from ((validator, schema[word]) for word in (("if", "then") if holds else ("else",)) if word in schema)
+    if type(value) is dict:
+        for name, inner in schema.get("dependentSchemas", {}).items():
+            if name in value:
+                yield validator, inner
+
+
+def _own_keys(validator: Any, value: dict[str, Any], schema: Mapping[str, Any]) -> set[str]:
+    if "additionalProperties" in schema or "unevaluatedProperties" in schema:
+        return set(value)  # whatever is left is theirs; what does not fit is an error of theirs
+    return set(value) - set(unnamed(value, schema))
+
+
+def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) -> set[int]:
+    if "items" in schema or "unevaluatedItems" in schema:
+        return set(range(len(value)))
+    reached = set(range(len(schema.get("prefixItems", ()))))
+    if "contains" in schema:
+        reached |= {index for index, one in enumerate(value) if _fits(validator, one, schema["contains"])}
+    return reached
+
+
+def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str, Any]) -> Errors:
+    if wanted and validator.is_type(value, "array") and len({_identity(one) for one in value}) < len(value):
+        yield _error("has an element twice")
+
+
+def _identity(value: Value) -> object:
+    """Equal for what JSON Schema calls equal: 1 is 1.0, true is not 1. Numbers are texts here: whoever writes them
+    could choose numbers of one hash."""
+    if type(value) is str:
+        return value
+    if type(value) is int or (type(value) is float and value.is_integer()):
+        return ("number", hex(int(value)))
+    if type(value) is float:
+        return ("number", value.hex())
+    if type(value) is list:
+        return ("array", tuple(map(_identity, value)))
+    if type(value) is dict:
+        return ("object", frozenset((key, _identity(one)) for key, one in value.items()))
+    return value if value is None or type(value) is bool else ("opaque", id(value))
+
+
+def keywords(library: Mapping[str, Keyword]) -> dict[str, Keyword]:
+    """The keywords to put in the place of the library's; ``library`` has its own."""
+    applying = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas")
+    return {
+        **{word: _counted(library[word]) for word in applying},
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "unevaluatedProperties": _unevaluated("object", _own_keys),
+        "unevaluatedItems": _unevaluated("array", _own_indexes),
+        "uniqueItems": _unique_items,
+    }

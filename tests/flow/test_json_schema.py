@@ -1,0 +1,157 @@
+"""`judge` over any schema and any value: the library's verdict, an answer for everything, nothing that hangs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from referencing.exceptions import Unresolvable
+
+from agf_magics.flow.json_schema import judge
+from agf_magics.flow.misfits import told
+
+NAMES = st.sampled_from(["a", "b", "ab"])
+SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "ab", 0.5, 1.0])
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=6
+)
+REFS = st.sampled_from(["#", "#/$defs/a", "#/$defs/b", "#/$defs/none"])
+
+
+def _mapping(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    some = st.lists(inner, min_size=1, max_size=3)
+    named = st.dictionaries(NAMES, inner, max_size=2)
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["string", "integer", "array", "object", ["null", "number"]]),
+            "anyOf": some, "oneOf": some, "allOf": some, "prefixItems": some,
+            "not": inner, "if": inner, "then": inner, "else": inner, "items": inner, "contains": inner,
+            "propertyNames": inner, "additionalProperties": inner, "unevaluatedProperties": inner,
+            "unevaluatedItems": inner, "properties": named, "patternProperties": named, "dependentSchemas": named,
+            "$defs": named, "pattern": NAMES, "required": st.lists(NAMES, max_size=2), "uniqueItems": st.booleans(),
+            "enum": st.lists(VALUES, max_size=3), "const": VALUES, "minimum": st.integers(-1, 1), "$ref": REFS,
+        },
+    )  # fmt: skip
+
+
+SCHEMAS: st.SearchStrategy[Any] = st.recursive(st.booleans() | st.just({}), _mapping, max_leaves=8)
+WORDS = ["type", "anyOf", "items", "not", "$ref", "properties", "pattern", "required", "multipleOf", "$id", "$anchor",
+         "unevaluatedItems", "patternProperties", "dependentRequired", "minimum", "enum", "uniqueItems",
+         "$dynamicRef"]  # fmt: skip
+NOT_SCHEMAS: st.SearchStrategy[Any] = st.recursive(
+    SCALARS | st.sampled_from(["(", "#/x", "http://[", "\ud800", "urn:x#y", 1e400]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(SCHEMAS, VALUES)
+@example({"anyOf": [False, {"type": "string"}]}, 3)
+@example({"properties": {"a": False}}, {"a": 1})
+@example({"oneOf": [{"$ref": "#/$defs/a"}, False], "$defs": {"a": False}}, 3)
+@example({"patternProperties": {"a": {}}, "unevaluatedProperties": False}, {"ab": 1, "b": 2})
+@example({"allOf": [{"prefixItems": [True]}], "unevaluatedItems": False}, [1, 2])
+def test_a_value_conforms_to_what_the_library_says_it_does(schema: Any, value: Any) -> None:
+    try:
+        fits = jsonschema.Draft202012Validator(schema).is_valid(value)
+    except (Unresolvable, RecursionError):
+        assert [misfit.keyword for misfit in judge(schema)(value)] == ["$ref"]
+    else:
+        found = judge(schema)(value)
+        assert (not found) is fits
+        assert bool(told(found)) is not fits
+
+
+@given(st.dictionaries(st.sampled_from(WORDS), NOT_SCHEMAS) | NOT_SCHEMAS, VALUES)
+def test_what_is_no_schema_is_said_to_be_unusable_and_nothing_is_raised(schema: Any, value: Any) -> None:
+    told(judge(schema)(value))
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "path", "sentence"),
+    [
+        (False, 1, (), "is not allowed"),
+        ({"properties": {"a": False}}, {"a": 1}, ("a",), "a: is not allowed"),
+        ({"prefixItems": [True, False]}, [1, 2], (1,), "[1]: is not allowed"),
+        ({"prefixItems": [True], "items": False}, [1, 2], (), "has 2 elements; 1 are allowed"),
+        ({"patternProperties": {"^a": False}}, {"ab": 1}, ("ab",), "ab: is not allowed"),
+        ({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": False}}, [1], (0,), "[0]: is not allowed"),
+        ({"dependentSchemas": {"a": False}}, {"a": 1}, (), "is not allowed"),
+        ({"patternProperties": {"^a": {}}, "additionalProperties": False}, {"ab": 1, "c": 2}, (),
+         "has fields that nothing knows: 'c'"),
+    ],
+)  # fmt: skip
+def test_what_false_refuses_is_told_with_its_place(
+    schema: Any, value: Any, path: tuple[str | int, ...], sentence: str
+) -> None:
+    found = judge(schema)(value)
+    assert [misfit.path for misfit in found] == [path]
+    assert told(found) == sentence
+
+
+def test_alternatives_that_refuse_everything_are_kept_apart() -> None:
+    (found,) = judge({"anyOf": [False, {"type": "string"}, False]})(3)
+    assert [[misfit.keyword for misfit in way] for way in found.within] == [["false"], ["type"], ["false"]]
+
+
+EVIL = "^(a+)+$"
+TEXT = "a" * 40 + "!"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"pattern": EVIL}, TEXT),
+        ({"patternProperties": {EVIL: False}}, {TEXT: 1}),
+        ({"patternProperties": {EVIL: False}, "additionalProperties": False}, {TEXT: 1}),
+        ({"patternProperties": {EVIL: False}, "unevaluatedProperties": False}, {TEXT: 1}),
+        ({"propertyNames": {"pattern": EVIL}}, {TEXT: 1}),
+        ({"allOf": [{"patternProperties": {EVIL: False}}], "unevaluatedProperties": False}, {TEXT: 1}),
+        ({"format": "regex", "contentMediaType": EVIL}, TEXT),
+    ],
+)  # fmt: skip
+def test_python_never_matches_a_pattern_of_a_schema(schema: Any, value: Any) -> None:
+    matched: list[str] = []
+
+    def seen(frame: Any, event: str, argument: Any) -> None:
+        owner = getattr(argument, "__self__", None)
+        if event == "c_call" and isinstance(owner, re.Pattern):
+            matched.append(owner.pattern)
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        judge(schema)(value)
+    finally:
+        sys.setprofile(before)
+    assert EVIL not in matched
+
+
+def doubled(word: str, levels: int) -> dict[str, Any]:
+    """Each definition applies the next one twice."""
+    defs = {f"d{n}": {word: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{levels}": {"type": "integer"}}}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"properties": {"a": {}}}
+    for _ in range(levels):
+        schema = {"allOf": [schema], "unevaluatedProperties": False}
+    return schema
+
+
+@pytest.mark.parametrize("schema", [doubled("allOf", 40), doubled("oneOf", 40), nested(40)])
+def test_a_schema_that_applies_itself_a_billion_times_ends(schema: Any) -> None:
+    (found,) = judge(schema)({"a": 1} if "$defs" not in schema else 1)
+    assert found.keyword == "unusable"
+
+
+def test_a_large_value_may_have_many_schemas_applied() -> None:
+    check = judge({"items": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/a"}]}, "$defs": {"a": {"type": "integer"}}})
+    assert check(list(range(20_000))) == []
