@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agf_magics.languages.pipeline.r1 import Names, parse
-from agf_magics.languages.pipeline.r1.compile import compile_nodes
+from agf_magics.languages.pipeline.r1.codegen import compile_expression
 from agf_magics.text.source import Source
 
 Evaluate = Callable[[dict[str, Any]], Any]
@@ -145,23 +145,18 @@ def rows(rounds: int = 31) -> list[dict[str, Any]]:
 
 def _row(case: Case, rounds: int, peers: bool) -> dict[str, Any]:
     expr = parse(Source(case.name, case.text).span(), NAMES)
-    expr.evaluate(FRAME)  # compiles it
-    candidates = {"native": case.native, "R1": expr.evaluate, "walk": expr.walk, **(_peers(case) if peers else {})}
+    compiled = compile_expression(expr.node, NAMES.stores, expr.walk)
+    candidates = {"native": case.native, "R1": compiled, "walk": expr.walk, **(_peers(case) if peers else {})}
     wanted = case.native(FRAME)
     for name, candidate in candidates.items():
         assert candidate(FRAME) == wanted, (case.name, name, candidate(FRAME))
     ratios = _paired(candidates, FRAME, "native", rounds)
     loading = {
         "ast.parse": lambda source: ast.parse(case.python, mode="eval"),
-        "parse": _compiled,
+        "parse": lambda source: parse(source, NAMES),
     }
     loads = _paired(loading, Source(case.name, case.text).span(), "ast.parse", rounds)
     return {"name": case.name, "text": case.text, **ratios, **loads}
-
-
-def _compiled(source: Any) -> Any:
-    expr = parse(source, NAMES)
-    return compile_nodes(expr.node, NAMES.stores, expr.walk)
 
 
 def _paired(candidates: dict[str, Callable[[Any], Any]], given: Any, limit: str, rounds: int) -> dict[str, float]:

@@ -1,28 +1,20 @@
-"""R1: the vectors, what they cannot say (bounds, opaque values, places), and two laws: what is compiled means what the
-walk means, and what is written again is the same expression."""
+"""R1: the vectors, what they cannot say (bounds, opaque values, places), and a law: what is written again is the same
+expression."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agf_magics.flow.frame import Ref
-from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse, show
+from agf_magics.languages.pipeline.r1 import Names, show
 from agf_magics.languages.pipeline.r1.walk import LONGEST, MOST_WORK
 from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
-from agf_magics.text.source import Source
-
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "r1.json").read_text(encoding="utf-8"))["rows"]
-PIPELINE = Names({"ctx": ("ctx",), "pipe": ("pipe",)})
-
-
-def r1(text: str, names: Names | None = PIPELINE) -> R1:
-    return parse(Source("expression", text).span(), names)
+from tests.languages.r1_case import EXPRESSIONS, PIPELINE, VECTORS, Opaque, compiled, names_of, r1, strictly
 
 
 def value(text: str, **ctx: Any) -> Any:
@@ -38,39 +30,34 @@ def wrong(text: str, **ctx: Any) -> tuple[str, str]:
     return diagnostic.code, diagnostic.span.text
 
 
-def strictly(value: Any) -> Any:
-    """A form in which JSON values of different types differ."""
-    if isinstance(value, dict):
-        return {key: strictly(part) for key, part in value.items()}
-    return list(map(strictly, value)) if isinstance(value, list) else (type(value).__name__, repr(value))
-
-
-def names_of(row: dict[str, Any]) -> Names | None:
-    names = row.get("names")
-    if names is None:
-        return None
-    return Names({name: tuple(path) for name, path in names["roots"].items()}, hidden=names.get("hidden", {}))
-
-
 def test_no_two_vectors_have_one_id() -> None:
     assert len({row["id"] for row in VECTORS}) == len(VECTORS)
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in VECTORS])
 def test_the_vectors(row: dict[str, Any]) -> None:
-    if "ok" not in row:
-        with pytest.raises(DefinitionError if row["when"] == "load" else StepError) as caught:
-            r1(row["expr"], names_of(row)).evaluate(row["ctx"])
-        diagnostic = caught.value.diagnostic
-        assert diagnostic.span is not None
-        assert (diagnostic.code, diagnostic.span.text) == (row["error"], row["at"])
+    names = names_of(row)
+    if row.get("when") == "load":
+        with pytest.raises(DefinitionError) as refused:
+            r1(row["expr"], names)
+        assert_place(refused.value, row)
         return
-    expr = r1(row["expr"], names_of(row))
-    found = expr.evaluate(row["ctx"])
-    assert strictly(found) == strictly(row["ok"])
-    assert type(found).__name__ == row["type"]
-    assert strictly(expr.walk(row["ctx"])) == strictly(row["ok"])
-    assert plain(r1(show(expr.node), names_of(row)).node) == plain(expr.node)
+    expr = r1(row["expr"], names)
+    for evaluate in (expr.evaluate, expr.walk, compiled(expr, names)):
+        if "error" in row:
+            with pytest.raises(StepError) as caught:
+                evaluate(row["ctx"])
+            assert_place(caught.value, row)
+            continue
+        found = evaluate(row["ctx"])
+        assert strictly(found) == strictly(row["ok"])
+        assert type(found).__name__ == row["type"]
+    assert plain(r1(show(expr.node), names).node) == plain(expr.node)
+
+
+def assert_place(error: AgfError, row: dict[str, Any]) -> None:
+    span = error.diagnostic.span
+    assert (error.code, span and span.text) == (row["error"], row["at"])
 
 
 # ---- what an error says -------------------------------------------------------------------------------------------
@@ -141,33 +128,6 @@ def test_it_knows_what_it_reads(text: str, reads: list[tuple[str, str, bool]]) -
 
 
 # ---- opaque values ------------------------------------------------------------------------------------------------
-
-
-class Opaque:
-    """Whatever is asked of it, it answers wrongly."""
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __getitem__(self, key: object) -> int:
-        return 7
-
-    def __len__(self) -> int:
-        return 0
-
-    def __iter__(self) -> Any:
-        return iter([1])
-
-    def __add__(self, other: object) -> int:
-        return 7
-
-    __mul__ = __lt__ = __gt__ = __add__
 
 
 def test_an_opaque_value_is_handed_on() -> None:
@@ -309,74 +269,6 @@ def test_evaluating_changes_nothing() -> None:
 
 
 # ---- laws ---------------------------------------------------------------------------------------------------------
-
-WORDS = st.sampled_from(["a", "b", "n", "s", "xs", "o", "ctx", "pipe", "x", "y", "map", "true_"])
-PATHS = st.lists(WORDS, min_size=1, max_size=3).map(".".join)
-TEXTS = st.text(st.sampled_from("ab'\"\\\n\t{é"), max_size=4)
-LITERALS = st.one_of(
-    st.integers(0, 12).map(str),
-    st.sampled_from(["0.5", "2.0", "true", "false", "null", "1000000000000000000000"]),
-    TEXTS.map(lambda text: show(nodes.Lit(0, text))),
-)
-OPERATORS = st.sampled_from(["+", "-", "*", "/", "==", "!=", "<", ">", "<=", ">=", "and", "or"])
-EACH = st.sampled_from(nodes.EACH)
-
-
-def larger(part: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.one_of(
-        st.tuples(part, OPERATORS, part).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
-        st.tuples(st.sampled_from(["not ", "-"]), part).map(lambda t: f"{t[0]}({t[1]})"),
-        st.lists(part, max_size=3).map(lambda parts: f"[{', '.join(parts)}]"),
-        st.lists(st.tuples(WORDS, part), max_size=3).map(lambda t: "{" + ", ".join(f"{k}: {v}" for k, v in t) + "}"),
-        st.tuples(EACH, part, st.sampled_from("xy"), part).map(lambda t: f"{t[0]}({t[1]}, {t[2]} -> {t[3]})"),
-        st.tuples(st.sampled_from(["count", "sum"]), part).map(lambda t: f"{t[0]}({t[1]})"),
-        st.tuples(part, TEXTS).map(lambda t: f"join({t[0]}, {show(nodes.Lit(0, t[1]))})"),
-        st.tuples(part, PATHS, part).map(lambda t: f"get({t[0]}, '{t[1]}', {t[2]})"),
-    )
-
-
-EXPRESSIONS = st.recursive(PATHS | LITERALS, larger, max_leaves=8)
-ATOMS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(-2, 2), st.sampled_from(["", "a", "b"]))
-VALUES = st.recursive(
-    ATOMS,
-    lambda part: st.lists(part, max_size=3) | st.dictionaries(WORDS, part, max_size=3) | st.builds(Opaque),
-    max_leaves=6,
-)
-ROWS = st.lists(st.fixed_dictionaries({"a": ATOMS, "b": ATOMS}), max_size=4)
-CONTEXTS = st.fixed_dictionaries(
-    {"a": VALUES, "b": VALUES, "n": st.integers(-2, 3), "s": st.just("text"), "xs": ROWS | VALUES, "o": VALUES}
-)
-
-
-def outcome(evaluate: Any, frame: dict[str, Any]) -> Any:
-    try:
-        return strictly(evaluate(frame))
-    except StepError as error:
-        return error.code, error.diagnostic.message, error.diagnostic.span
-
-
-@given(EXPRESSIONS, CONTEXTS, st.sampled_from([PIPELINE, None]))
-@example("map(xs, x -> x.a * 2 + x.b)", {"xs": [{"a": 1, "b": True}]}, PIPELINE)
-@example("filter(xs, x -> x.a > n and x.b)", {"xs": [{"a": 1, "b": None}], "n": 0}, PIPELINE)
-@settings(max_examples=400)
-def test_what_is_compiled_means_what_the_walk_means(text: str, ctx: dict[str, Any], names: Names | None) -> None:
-    expr = r1(text, names)
-    frame = {"ctx": ctx, "pipe": ctx.get("o"), **ctx}
-    assert outcome(expr.evaluate, frame) == outcome(expr.walk, frame)
-
-
-BODIES = st.recursive(
-    st.sampled_from(["x", "x.a", "x.b", "x.a.b", "n", "s", "1", "2.5", "'a'", "null", "true"]),
-    lambda part: st.tuples(part, OPERATORS, part).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
-    max_leaves=4,
-)
-
-
-@given(EACH, BODIES, ROWS | st.lists(ATOMS, max_size=4), ATOMS)
-@settings(max_examples=400)
-def test_a_loop_that_is_compiled_means_what_the_walk_means(name: str, body: str, xs: list[Any], n: Any) -> None:
-    expr, frame = r1(f"{name}(xs, x -> {body})"), {"ctx": {"xs": xs, "n": n, "s": "b"}, "pipe": None}
-    assert outcome(expr.evaluate, frame) == outcome(expr.walk, frame)
 
 
 def plain(node: Any) -> Any:

@@ -1,8 +1,7 @@
 """R1, the expressions of a pipeline: small, total, without side effects.
 
-`parse` gives an `R1`, which is an Expr of the flow layer. What R1 means is `walk`; what is run is `compile`: the same
-as closures, which may raise anything where something is unusual, and then the walk finds the value or the precise
-error. That is sound because evaluating changes nothing.
+`parse` gives an `R1`, which is an Expr of the flow layer. It is evaluated in two tiers: `walk` defines what R1 means;
+`codegen` makes a Python function of an expression that is evaluated often.
 """
 
 from __future__ import annotations
@@ -15,24 +14,26 @@ from ....flow.values import Value
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span, Text
 from . import nodes
-from .compile import compile_nodes
+from .codegen import compile_expression
 from .nodes import NO_NAMES, Names, Node, show
 from .parse import parse as parse_nodes
-from .walk import Wrong, walk
+from .walk import ALLOWANCE, Env, Wrong, walk
 
 __all__ = ["R1", "Names", "parse", "show"]
 
 _NAME = re.compile("[A-Za-z0-9_]+")
 
 
+COMPILED_AFTER = 100
+"""Evaluations by the walk before an expression is compiled: together they cost about what compiling costs."""
+WORK = 1_000
+"""The same in what its loops cost, as `walk` counts it: for a long list it is compiled at the first evaluation."""
+
+
 class R1:
-    """A parsed expression. ``evaluate`` raises a StepError at the very token, and nothing else.
+    """A parsed expression. ``evaluate`` raises a StepError at the very token, and nothing else."""
 
-    It is compiled when it is first evaluated: most of what is loaded is only checked and drawn, and loading is a fifth
-    faster for it.
-    """
-
-    __slots__ = ("_names", "_reads", "_text", "evaluate", "node", "span")
+    __slots__ = ("_allowance", "_names", "_reads", "_text", "evaluate", "node", "span")
 
     evaluate: Callable[[Frame], Value]
 
@@ -40,30 +41,41 @@ class R1:
         self._text = text
         self._names = names
         self._reads: tuple[Ref, ...] | None = None
+        self._allowance = [WORK]
         self.node = node
         self.span: Span = text.locate(0, len(text.text))
-        self.evaluate = self._first
+        self.evaluate = self._walk_or_compile
 
-    def _first(self, frame: Frame) -> Value:
-        self.evaluate = compile_nodes(self.node, self._names.stores, self.walk)
+    def _walk_or_compile(self, frame: Frame) -> Value:
+        """The value by the walk while that has cost little, and by the compiled function from then on."""
+        self._allowance[0] -= WORK // COMPILED_AFTER
+        if self._allowance[0] >= 0:
+            if type(frame) is not dict:
+                return self.walk(frame)
+            try:
+                return self._walk({**frame, ALLOWANCE: self._allowance})
+            except StepError:
+                if self._allowance[0] >= 0:
+                    raise
+        self.evaluate = compile_expression(self.node, self._names.stores, self.walk)
         return self.evaluate(frame)
 
     @property
     def text(self) -> str:
         return self._text.text
 
-    def walk(self, frame: Frame, known: Wrong | None = None) -> Value:
-        """The value by the exact walk; ``known``: what is wrong, where that is known already."""
+    def walk(self, frame: Frame) -> Value:
+        """The value by the walk."""
+        return self._walk(frame if type(frame) is dict else {})  # what is not an object has no names
+
+    def _walk(self, env: Env) -> Value:
         try:
-            if known is not None:
-                raise known
-            return walk(self.node, frame)
+            return walk(self.node, env)
         except Wrong as wrong:
             error = StepError(Diagnostic(wrong.code, wrong.message, self._locate(wrong), wrong.hint))
         except RecursionError:
-            error = StepError(
-                Diagnostic("r1.too-deep", "there is no room left on the stack to evaluate this", self.span)
-            )
+            message = "there is no room left on the stack to evaluate this"
+            error = StepError(Diagnostic("r1.too-deep", message, self.span))
         raise error
 
     def reads(self) -> tuple[Ref, ...]:

@@ -7,7 +7,7 @@ or a store is decided once, when it is parsed, so that a bare store name costs n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -170,6 +170,30 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.base, node.body)
         case Get():
             return (node.base,) if node.default is None else (node.base, node.default)
+
+
+def addends(node: Node) -> list[Node]:
+    """The operands of a chain of ``+``."""
+    return [*addends(node.left), node.right] if isinstance(node, Arithmetic) and node.op == "+" else [node]
+
+
+def conjuncts(node: Node) -> list[Node]:
+    """The operands of a chain of ``and``."""
+    return [*conjuncts(node.left), *conjuncts(node.right)] if isinstance(node, And) else [node]
+
+
+def always_read(node: Node) -> Iterator[Path]:
+    """The paths that every evaluation reads; of loops inside, only what they read once."""
+    match node:
+        case Path():
+            yield node
+        case And() | Or():
+            yield from always_read(node.left)
+        case Each():
+            yield from always_read(node.base)
+        case _:
+            for child in children(node):
+                yield from always_read(child)
 
 
 class Read(NamedTuple):

@@ -1,6 +1,6 @@
 """What R1 means, exactly: a walk over the nodes that finds the value or says what is wrong at which token.
 
-`compile` is the same, faster; it comes here when anything is unusual. No evaluation can hang or blow up: a result
+`codegen` is the same, faster; it comes here when anything is unusual. No evaluation can hang or blow up: a result
 has a bound, and what is done inside lambdas is charged to one account per outermost combinator.
 """
 
@@ -43,6 +43,8 @@ SHORT = 256
 Env = dict[Any, Value]
 """A frame; inside lambdas also parameters, by level, and the account, by ACCOUNT."""
 ACCOUNT = -1
+ALLOWANCE = -2
+"""Where a frame may hold an account for all outermost combinators together, which is less than MOST_WORK."""
 
 NUMBERS = frozenset({int, float})
 ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
@@ -156,7 +158,7 @@ def _each(node: Each, env: Env) -> Value:
     base = _list(walk(node.base, env), node)
     inner = {**env, node.level: None}
     if ACCOUNT not in env:
-        inner[ACCOUNT] = [MOST_WORK]
+        inner[ACCOUNT] = env.get(ALLOWANCE) or [MOST_WORK]
     _spend(len(base) * node.weight, node.at, len(node.name), inner)
     level, body, step, name = node.level, node.body, _WALK[type(node.body)], node.name
     out: list[Value] = []

@@ -1,0 +1,347 @@
+"""Nodes -> one Python function that means what `walk` means, at the speed of Python.
+
+The function is made of `ast` nodes, never of text. What an author wrote gets into it as constants alone: literals, and
+keys of objects.
+
+It handles what is usual: it checks the type of an operand before it uses it, and bounds the sizes that the walk bounds.
+For anything else it raises, and the walk evaluates the expression again from its start, for the value or the error.
+That is sound because evaluating changes nothing. So the function may raise too often, but it must never give a value
+that the walk would not give. For the same reason operands may be evaluated in any order.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from ....flow.values import Value
+from . import python_ast as py
+from .emitter import FRAME, HELPERS, RUN, WALK, Emitter, Kind, Operand, are
+from .nodes import (
+    NOT_CONSTANT,
+    And,
+    Arithmetic,
+    Call,
+    Compare,
+    Each,
+    Fields,
+    Get,
+    Items,
+    Minus,
+    Node,
+    Not,
+    Or,
+    Path,
+    addends,
+    always_read,
+    conjuncts,
+    constant,
+)  # fmt: skip
+from .walk import LARGEST
+
+Evaluate = Callable[[Any], Value]
+
+_KINDS = {str: Kind.TEXT, int: Kind.NUMBER, float: Kind.NUMBER, bool: Kind.BOOL, type(None): Kind.NULL}
+_ATOMS = frozenset(_KINDS.values())
+
+
+def compile_expression(node: Node, stores: tuple[str, ...] | None, walk: Evaluate) -> Evaluate:
+    """The function that evaluates ``node`` over a frame.
+
+    ``stores``: where a frame has an object for certain, if anywhere. ``walk``: evaluates the same expression, exactly;
+    it is returned where Python refuses the function, as it does with twenty loops inside each other.
+    """
+    names = {"__builtins__": {}, **HELPERS, WALK: walk}
+    try:
+        exec(compile(generate(node, stores), "<R1>", "exec"), names)
+    except (SyntaxError, RecursionError, MemoryError):
+        return walk
+    run: Evaluate = names[RUN]
+    return run
+
+
+def generate(node: Node, stores: tuple[str, ...] | None) -> ast.Module:
+    """The tree that `compile_expression` compiles."""
+    generator = _Generator(stores)
+    value = generator.value(node).code
+    body = [*generator.body, py.give(value)]
+    return py.module(RUN, FRAME, body, "Exception", [py.give(py.call(WALK, py.name(FRAME)))])
+
+
+class _Generator(Emitter):
+    def __init__(self, stores: tuple[str, ...] | None) -> None:
+        super().__init__()
+        self.stores = stores
+        self.kinds[FRAME] = Kind.OBJECT if stores else None
+
+    def value(self, node: Node) -> Operand:
+        value = constant(node)
+        if value is not NOT_CONSTANT:
+            return Operand(py.constant(value), _KINDS[type(value)])
+        return _GENERATE[type(node)](self, node)
+
+    def operand(self, node: Node) -> Operand:
+        return self.named(self.value(node))
+
+    def path(self, node: Path) -> Operand:
+        known = len(node.read)
+        while node.read[:known] not in self.read:
+            known -= 1
+        at = self.read[node.read[:known]]
+        for end in range(known + 1, len(node.read) + 1):
+            self.require(Kind.OBJECT, Operand(py.name(at)))
+            path, key = node.read[:end], str(node.read[end - 1])  # a lambda's parameter is known
+            at = self.assign(py.subscript(py.name(at), key), Kind.OBJECT if path == self.stores else None)
+            self.read[path] = at
+        return Operand(py.name(at))
+
+    def items(self, node: Items) -> Operand:
+        return Operand(py.list_of([self.value(item).code for item in node.items]), Kind.LIST)
+
+    def fields(self, node: Fields) -> Operand:
+        values = [self.value(value).code for _, value in node.fields]
+        return Operand(py.dict_of([key for key, _ in node.fields], values), Kind.OBJECT)
+
+    # Truth
+
+    def truth(self, operand: Operand) -> ast.expr:
+        """A test of `flow.values.is_true`: Python's own where the value is JSON."""
+        if self.kind(operand) is not None:
+            return operand.code
+        code = self.named(operand).code
+        other = py.any_of(py.compare(py.call("type", code), "not in", py.name("JSON")), code)
+        maybe = py.all_of(py.compare(code, "is not", py.constant(False)), other)
+        return py.any_of(py.compare(code, "is", py.constant(True)), maybe)
+
+    def condition(self, node: Node) -> ast.expr:
+        """A test of the truth of a node's value."""
+        if not isinstance(node, And | Or):
+            return self.truth(self.value(node))
+        left = self.condition(node.left)
+        with self.block() as body:
+            right = self.condition(node.right)
+        if not body:
+            return py.all_of(left, right) if isinstance(node, And) else py.any_of(left, right)
+        result = self.assign(left)
+        body.append(py.assign(result, right))
+        self.emit(py.when(_further(node, py.name(result)), body))
+        return py.name(result)
+
+    def negation(self, node: Not) -> Operand:
+        return Operand(py.negated(self.condition(node.operand)), Kind.BOOL)
+
+    def logic(self, node: And | Or) -> Operand:
+        if isinstance(node, Or) and isinstance(node.left, And) and _always_true(node.left.right):
+            return self.choice(node.left.left, node.left.right, node.right)
+        left = self.operand(node.left)
+        result = self.assign(left.code)
+        test = self.truth(left)
+        with self.block() as body:
+            right = self.value(node.right)
+            self.emit(py.assign(result, right.code))
+        self.emit(py.when(_further(node, test), body))
+        return Operand(py.name(result), _common(self.kind(left), right.kind))
+
+    def choice(self, condition: Node, yes: Node, no: Node) -> Operand:
+        """``condition and 'yes' or 'no'``."""
+        test, result = self.condition(condition), self.variable()
+        with self.block() as body:
+            first = self.value(yes)
+            self.emit(py.assign(result, first.code))
+        with self.block() as otherwise:
+            second = self.value(no)
+            self.emit(py.assign(result, second.code))
+        self.emit(py.when(test, body, otherwise))
+        return Operand(py.name(result), _common(first.kind, second.kind))
+
+    # Comparisons
+
+    def compare(self, node: Compare) -> Operand:
+        left, right = self.operand(node.left), self.operand(node.right)
+        if node.op in ("==", "!="):
+            test = self.equality(left, right)
+            return Operand(test if node.op == "==" else py.negated(test), Kind.BOOL)
+        kinds = self.kind(left), self.kind(right)
+        if Kind.NUMBER in kinds or Kind.TEXT in kinds:
+            self.require(Kind.NUMBER if Kind.NUMBER in kinds else Kind.TEXT, left, right)
+        else:
+            texts = are(Kind.TEXT, left, right)
+            self.refuse(py.negated(py.any_of(are(Kind.NUMBER, left, right), texts)))
+        return Operand(py.compare(left.code, node.op, right.code), Kind.BOOL)
+
+    def equality(self, left: Operand, right: Operand) -> ast.expr:
+        if Kind.NULL in (self.kind(left), self.kind(right)) and not (left.literal and right.literal):
+            return py.compare(left.code, "is", right.code)
+        atoms = [each.is_atom() for each in (left, right) if self.kind(each) not in _ATOMS]
+        equal: ast.expr = py.compare(left.code, "==", right.code)
+        if left.literal or right.literal:
+            return py.all_of(*atoms, equal) if atoms else equal
+        equal = py.any_of(py.compare(left.code, "is", right.code), equal)  # NaN equals itself
+        return py.either(py.all_of(*atoms), equal, py.call("equal", left.code, right.code)) if atoms else equal
+
+    # Arithmetic
+
+    def minus(self, node: Minus) -> Operand:
+        operand = self.operand(node.operand)
+        self.require(Kind.NUMBER, operand)
+        return Operand(py.minus(operand.code), Kind.NUMBER)
+
+    def arithmetic(self, node: Arithmetic) -> Operand:
+        if node.op == "+":
+            return self.sum_of([self.operand(part) for part in addends(node)])
+        left, right = self.operand(node.left), self.operand(node.right)
+        self.require(Kind.NUMBER, left, right)
+        result = py.binary(left.code, node.op, right.code)
+        if node.op == "/":
+            return Operand(self.quotient(left, right, result), Kind.NUMBER)
+        if node.op == "-" or left.literal or right.literal:
+            return Operand(result, Kind.NUMBER)
+        product = self.named(Operand(result, Kind.NUMBER))
+        outside = (py.compare(product.code, sign, py.constant(at)) for sign, at in ((">=", LARGEST), ("<=", -LARGEST)))
+        self.refuse(py.all_of(product.has_type("int"), py.any_of(*outside)))
+        return product
+
+    def quotient(self, left: Operand, right: Operand, result: ast.expr) -> ast.expr:
+        """6 / 3 is the whole number 2. Python raises for a zero."""
+        exact = py.compare(py.binary(left.code, "%", right.code), "==", py.constant(0))
+        whole = py.either(exact, py.binary(left.code, "//", right.code), result)
+        return py.either(py.any_of(left.has_type("float"), right.has_type("float")), result, whole)
+
+    def sum_of(self, parts: list[Operand]) -> Operand:
+        """A chain of ``+``, from the left."""
+        total, *rest = parts
+        for index, part in enumerate(rest):
+            total = self.named(total)
+            if Kind.TEXT in (self.kind(total), self.kind(part)):
+                return self.sentence([total, *rest[index:]])
+            total = self.sum_of_two(total, part)
+        return total
+
+    def sum_of_two(self, left: Operand, right: Operand) -> Operand:
+        """Of numbers, lists or, where neither is known to be one, texts."""
+        kinds = self.kind(left), self.kind(right)
+        size = py.binary(left.length(), "+", right.length())
+        result = py.binary(left.code, "+", right.code)
+        if Kind.NUMBER in kinds:
+            self.require(Kind.NUMBER, left, right)
+            return Operand(result, Kind.NUMBER)
+        if Kind.LIST in kinds:
+            self.require(Kind.LIST, left, right)
+            self.charge(size)
+            return Operand(result, Kind.LIST)
+        with self.block() as body:
+            self.refuse(py.compare(left.type(), "is not", right.type()))
+            self.refuse(py.negated(py.any_of(left.is_a(Kind.TEXT), left.is_a(Kind.LIST))))
+            self.charge(size)
+        self.emit(py.when(py.negated(are(Kind.NUMBER, left, right)), body))
+        return Operand(result)
+
+    def sentence(self, parts: list[Operand]) -> Operand:
+        """Texts joined by ``+``."""
+        self.require(Kind.TEXT, *parts)
+        size, text = parts[0].length(), parts[0].code
+        for part in parts[1:]:
+            size, text = py.binary(size, "+", part.length()), py.binary(text, "+", part.code)
+        self.charge(size, len(parts) - 1)
+        return Operand(text, Kind.TEXT)
+
+    # Functions
+
+    def call(self, node: Call) -> Operand:
+        base, *rest = map(self.operand, node.args)
+        self.require(Kind.LIST, base)
+        size = base.length()
+        if node.name == "count":
+            return Operand(size, Kind.NUMBER)
+        types = py.call("set", py.call("map", py.name("type"), base.code))
+        if node.name == "sum":
+            self.refuse(py.negated(py.compare(types, "<=", py.name("NUMBERS"))))
+            self.charge(size)
+            return Operand(py.call("sum", base.code), Kind.NUMBER)
+        (separator,) = rest
+        self.require(Kind.TEXT, separator)
+        self.refuse(py.negated(py.compare(types, "<=", py.name("TEXTS"))))
+        between = py.binary(size, "*", separator.length())
+        self.charge(py.binary(py.call("sum", py.call("map", py.name("len"), base.code)), "+", between))
+        return Operand(py.call("join", separator.code, base.code), Kind.TEXT)
+
+    def get(self, node: Get) -> Operand:
+        base = self.operand(node.base)
+        default = Operand(py.constant(None)) if node.default is None else self.operand(node.default)
+        found = py.name(self.assign(base.code))
+        *before, last = node.key.split(".")
+        for key, otherwise in (*((key, py.name("MISSING")) for key in before), (last, default.code)):
+            there = py.all_of(Operand(found).is_a(Kind.OBJECT), py.compare(py.constant(key), "in", found))
+            self.emit(py.assign(found.id, py.either(there, py.subscript(found, key), otherwise)))
+        return Operand(found)
+
+    # Loops
+
+    def each(self, node: Each) -> Operand:
+        items = self.operand(node.base)
+        self.require(Kind.LIST, items)
+        self.spend(py.binary(items.length(), "*", py.constant(node.weight)))
+        self.hoist(node)
+        first, kind = _RESULTS[node.name]
+        result, element = self.assign(py.list_of([]) if kind is Kind.LIST else py.constant(first)), self.variable()
+        add = self.assign(py.call("appender", py.name(result))) if kind is Kind.LIST else ""
+        self.lambdas += 1
+        with self.block() as body:
+            self.read[(node.level,)] = element
+            if node.name == "map":
+                self.emit(py.do(py.call(add, self.value(node.body).code)))
+            else:
+                self.search(node, element, result, add)
+        self.lambdas -= 1
+        self.emit(py.for_each(element, items.code, body))
+        return Operand(py.name(result), kind)
+
+    def hoist(self, node: Each) -> None:
+        """Read before a loop what each of its elements reads of the frame and of the lambdas around.
+
+        Where that is not there the walk decides, for the list may be empty.
+        """
+        for path in always_read(node.body):
+            if isinstance(path.read[0], str) or path.read[0] < node.level:
+                self.path(path)
+
+    def search(self, node: Each, element: str, result: str, add: str) -> None:
+        """The body of a loop whose lambda is a condition."""
+        every = node.name == "all"
+        ended = [py.assign(result, py.constant(not every) if node.name != "find" else py.name(element)), py.stop()]
+        for condition in conjuncts(node.body):
+            test = py.negated(self.condition(condition))
+            self.emit(py.when(test, [py.assign(result, py.constant(False)), py.stop()] if every else [py.skip()]))
+        if node.name == "filter":
+            self.emit(py.do(py.call(add, py.name(element))))
+        elif not every:
+            self.body += ended
+
+
+_RESULTS: dict[str, tuple[py.Scalar, Kind | None]] = {
+    "map": (None, Kind.LIST), "filter": (None, Kind.LIST), "all": (True, Kind.BOOL), "any": (False, Kind.BOOL),
+    "find": (None, None),
+}  # fmt: skip
+"""What a loop gives where no element ends it, and what is known of its value."""
+
+
+def _further(node: And | Or, test: ast.expr) -> ast.expr:
+    """Whether the right side of ``node`` is evaluated, ``test`` being the truth of the left one."""
+    return test if isinstance(node, And) else py.negated(test)
+
+
+def _common(one: Kind | None, other: Kind | None) -> Kind | None:
+    return one if one == other else None
+
+
+def _always_true(node: Node) -> bool:
+    value = constant(node)
+    return bool(value) if value is not NOT_CONSTANT else isinstance(node, Items | Fields) and bool(node[1])
+
+
+_GENERATE: dict[type, Callable[[_Generator, Any], Operand]] = {
+    Path: _Generator.path, Items: _Generator.items, Fields: _Generator.fields, Not: _Generator.negation,
+    Minus: _Generator.minus, And: _Generator.logic, Or: _Generator.logic, Compare: _Generator.compare,
+    Arithmetic: _Generator.arithmetic, Each: _Generator.each, Call: _Generator.call, Get: _Generator.get,
+}  # fmt: skip

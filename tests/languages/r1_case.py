@@ -1,0 +1,207 @@
+"""What the tests of R1 share: vectors, generated expressions and values, and an outcome that can be compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse, show
+from agf_magics.languages.pipeline.r1.codegen import Evaluate, compile_expression
+from agf_magics.text.diagnostics import StepError
+from agf_magics.text.source import Source
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "r1.json").read_text(encoding="utf-8"))["rows"]
+PIPELINE = Names({"ctx": ("ctx",), "pipe": ("pipe",)})
+
+
+def r1(text: str, names: Names | None = PIPELINE) -> R1:
+    return parse(Source("expression", text).span(), names)
+
+
+def compiled(expr: R1, names: Names | None) -> Evaluate:
+    """The expression's second tier; what it cannot do goes to the first."""
+    return compile_expression(expr.node, names and names.stores, expr.walk)
+
+
+def strictly(value: Any) -> Any:
+    """A form in which JSON values of different types differ."""
+    if isinstance(value, dict):
+        return {key: strictly(part) for key, part in value.items()}
+    return list(map(strictly, value)) if isinstance(value, list) else (type(value).__name__, repr(value))
+
+
+def names_of(row: dict[str, Any]) -> Names | None:
+    names = row.get("names")
+    if names is None:
+        return None
+    return Names({name: tuple(path) for name, path in names["roots"].items()}, hidden=names.get("hidden", {}))
+
+
+class Opaque:
+    """Whatever is asked of it, it answers wrongly."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __getitem__(self, key: object) -> int:
+        return 7
+
+    def __len__(self) -> int:
+        return 0
+
+    def __iter__(self) -> Any:
+        return iter([1])
+
+    def __add__(self, other: object) -> int:
+        return 7
+
+    __mul__ = __lt__ = __gt__ = __add__
+
+
+WORDS = st.sampled_from(["a", "b", "n", "s", "xs", "o", "ctx", "pipe", "x", "y", "map", "true_"])
+PATHS = st.lists(WORDS, min_size=1, max_size=3).map(".".join)
+TEXTS = st.text(st.sampled_from("ab'\"\\\n\t{é"), max_size=4)
+LITERALS = st.one_of(
+    st.integers(0, 12).map(str),
+    st.sampled_from(["0.5", "2.0", "true", "false", "null", "1000000000000000000000"]),
+    TEXTS.map(lambda text: show(nodes.Lit(0, text))),
+)
+OPERATORS = st.sampled_from(["+", "-", "*", "/", "==", "!=", "<", ">", "<=", ">=", "and", "or"])
+EACH = st.sampled_from(nodes.EACH)
+
+
+def larger(part: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.tuples(part, OPERATORS, part).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
+        st.tuples(st.sampled_from(["not ", "-"]), part).map(lambda t: f"{t[0]}({t[1]})"),
+        st.lists(part, max_size=3).map(lambda parts: f"[{', '.join(parts)}]"),
+        st.lists(st.tuples(WORDS, part), max_size=3).map(lambda t: "{" + ", ".join(f"{k}: {v}" for k, v in t) + "}"),
+        st.tuples(EACH, part, st.sampled_from("xy"), part).map(lambda t: f"{t[0]}({t[1]}, {t[2]} -> {t[3]})"),
+        st.tuples(st.sampled_from(["count", "sum"]), part).map(lambda t: f"{t[0]}({t[1]})"),
+        st.tuples(part, TEXTS).map(lambda t: f"join({t[0]}, {show(nodes.Lit(0, t[1]))})"),
+        st.tuples(part, PATHS, part).map(lambda t: f"get({t[0]}, '{t[1]}', {t[2]})"),
+    )
+
+
+EXPRESSIONS = st.recursive(PATHS | LITERALS, larger, max_leaves=8)
+EXTREMES = st.sampled_from([float("nan"), float("inf"), -0.0, 1e308, 10**30, 10**400, 2**63])
+ATOMS = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.floats(-2, 2), st.sampled_from(["", "a", "b"]), EXTREMES
+)
+VALUES = st.recursive(
+    ATOMS,
+    lambda part: st.lists(part, max_size=3) | st.dictionaries(WORDS, part, max_size=3) | st.builds(Opaque),
+    max_leaves=6,
+)
+ROWS = st.lists(st.fixed_dictionaries({"a": ATOMS, "b": ATOMS}), max_size=4)
+CONTEXTS = st.fixed_dictionaries(
+    {"a": VALUES, "b": VALUES, "n": st.integers(-2, 3), "s": st.just("text"), "xs": ROWS | VALUES, "o": VALUES}
+)
+
+
+BODIES = st.recursive(
+    st.sampled_from(["x", "x.a", "x.b", "x.a.b", "n", "s", "1", "2.5", "'a'", "null", "true"]),
+    lambda part: st.tuples(part, OPERATORS, part).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
+    max_leaves=4,
+)
+
+
+Texts = st.SearchStrategy[str]
+
+
+def _two(left: Texts, operators: list[str], right: Texts) -> Texts:
+    return st.tuples(left, st.sampled_from(operators), right).map(lambda t: f"({t[0]} {t[1]} {t[2]})")
+
+
+def _loop(name: str, rows: Texts, body: Texts) -> Texts:
+    return st.tuples(rows, st.sampled_from("xy"), body).map(lambda t: f"{name}({t[0]}, {t[1]} -> {t[2]})")
+
+
+def _chosen(condition: Texts, value: Texts) -> Texts:
+    return st.tuples(condition, value, value).map(lambda t: f"({t[0]} and {t[1]} or {t[2]})")
+
+
+def _typed(depth: int) -> tuple[Texts, Texts, Texts, Texts]:
+    """Numbers, texts, conditions and lists of objects, by expressions of at most this depth."""
+    number = st.sampled_from(["n", "f", "x.a", "y.a", "x.o.a", "2", "0.5"])
+    text = st.sampled_from(["s", "x.s", "y.s", "'a'", "'é'"])
+    truth = st.sampled_from(["x.t", "y.t", "o", "x.o", "rows", "true"])
+    rows = st.sampled_from(["rows", "x.rows", "[x, y]"])
+    if not depth:
+        return number, text, truth, rows
+    n, s, t, r = _typed(depth - 1)
+    return (
+        number
+        | _two(n, ["+", "-", "*", "/"], n)
+        | n.map(lambda part: f"-{part}")
+        | r.map(lambda part: f"count({part})")
+        | _loop("map", r, n).map(lambda part: f"sum({part})")
+        | _chosen(t, n)
+        | n.map(lambda part: f"get(x, 'o.a', {part})"),
+        text
+        | _two(s, ["+"], s)
+        | st.tuples(_loop("map", r, s), s).map(lambda t: f"join({t[0]}, {t[1]})")
+        | _chosen(t, s)
+        | s.map(lambda part: f"get(y, 'o.s', {part})"),
+        truth
+        | _two(n, ["<", ">", "<=", ">=", "==", "!="], n)
+        | _two(s, ["<", ">=", "==", "!="], s)
+        | _two(st.sampled_from(["x", "x.o", "rows", "o"]), ["==", "!="], st.sampled_from(["y", "o", "null", "rows"]))
+        | _two(t, ["and", "or", "==", "!="], t)
+        | t.map(lambda part: f"(not {part})")
+        | _loop("all", r, t)
+        | _loop("any", r, t),
+        rows | _two(r, ["+"], r) | _loop("filter", r, t),
+    )
+
+
+def _any_typed(number: Texts, text: Texts, truth: Texts, rows: Texts) -> Texts:
+    objects = st.tuples(number, text, truth).map(lambda t: f"{{n: {t[0]}, s: {t[1]}, t: [{t[2]}]}}")
+    return (
+        number | text | truth | rows | objects | _loop("find", rows, truth) | _loop("map", rows, number | text | truth)
+    )
+
+
+TYPED = _any_typed(*_typed(3))
+"""Expressions that mostly have a value over TYPED_CONTEXTS: what they read is there and has the type they need."""
+
+_NUMBERS = st.integers(-3, 12) | st.floats(-2, 2) | EXTREMES
+_OBJECTS = st.fixed_dictionaries({}, optional={"a": _NUMBERS, "s": st.sampled_from(["", "a"]), "b": ATOMS})
+_ROW = st.fixed_dictionaries(
+    {
+        "a": _NUMBERS,
+        "s": st.sampled_from(["", "a", "é"]) | st.text(max_size=9),
+        "t": VALUES,
+        "o": st.just({"a": 1}) | _OBJECTS,
+        "rows": st.just([]),
+    }
+)
+_ROW_OF_ROWS = st.tuples(_ROW, st.lists(_ROW, max_size=2)).map(lambda t: {**t[0], "rows": t[1]})
+TYPED_CONTEXTS = st.fixed_dictionaries(
+    {
+        "n": _NUMBERS,
+        "f": st.floats(),
+        "s": st.text(max_size=9),
+        "o": VALUES,
+        "x": _ROW_OF_ROWS,
+        "y": _ROW,
+        "rows": st.lists(_ROW_OF_ROWS, max_size=4),
+    }
+)
+
+
+def outcome(evaluate: Any, frame: Any) -> Any:
+    """The value, or all of the error."""
+    try:
+        return strictly(evaluate(frame))
+    except StepError as error:
+        return error.diagnostic, error.__context__
