@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from agf_magics.settings import current
 
@@ -17,11 +17,20 @@ from agf_magics.settings import current
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Where CI is set (`.ci/run` sets it) Hypothesis takes the same examples every time.
-settings.register_profile("agf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("agf")
+# Every test with `@given` is a law. `make test` runs the same examples each time, with CI set or not. `make laws` runs
+# the profile `laws`: other examples each time, and more of them where a test does not set its own number.
+settings.register_profile(
+    "fixed", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("laws", settings.get_profile("fixed"), derandomize=False, max_examples=400, print_blob=True)
+settings.load_profile("fixed")
 
 PLACES = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if is_hypothesis_test(getattr(item, "obj", None)):
+        item.add_marker("law")
 
 
 @pytest.fixture(scope="session", autouse=True)

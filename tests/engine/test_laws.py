@@ -152,7 +152,10 @@ def whole(told: list[ev.Event]) -> bool:
     return started == ended and [isinstance(event, ev.RunEnded) for event in told] == [False] * (len(told) - 1) + [True]
 
 
-@pytest.mark.parametrize("made", [pipelines, plans(), graphs(), policies()], ids=str)
+MADE = {"pipeline": pipelines, "plan": plans(), "graph": graphs(), "policy": policies()}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 def test_most_of_what_is_made_here_can_run(made: st.SearchStrategy[tuple[str, str]]) -> None:
     seen: list[bool] = []
 
