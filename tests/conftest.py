@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from agf_magics.registry import default
 from agf_magics.settings import current
 
 # Whoever starts the tests in the background of a script has them ignore interrupts, and all that they start.
@@ -45,9 +46,11 @@ def _no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(autouse=True)
-def _no_journal() -> Iterator[None]:
-    """Nothing is kept but where a test says so."""
-    before = current.settings
-    current.settings = replace(before, journal=None)
+def _settings_are_reset() -> Iterator[None]:
+    """Each test starts with the default settings, without a journal and without a user."""
+    before = vars(current).copy()
+    chosen = default()._chosen
+    current.settings = replace(before["settings"], journal=None)
     yield
-    current.settings = before
+    vars(current).update(before)
+    default()._chosen = chosen
