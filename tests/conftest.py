@@ -30,6 +30,8 @@ PLACES = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTI
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
+    if " at 0x" in item.nodeid:  # the processes of a parallel run must find the same tests
+        raise pytest.UsageError(f"{item.nodeid}: a test's name must not contain an address: choose other ids=")
     if is_hypothesis_test(getattr(item, "obj", None)):
         item.add_marker("law")
 
