@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
+MINUTES ?= 10
 
 PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
@@ -14,7 +15,7 @@ EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test coverage lint types format notebooks docs bench browser browser-tools wheel wheel-check clean
+.PHONY: help install demo lab test laws coverage lint types format notebooks docs bench browser browser-tools wheel wheel-check clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +32,9 @@ lab: $(VENV)/.has-lab,diagrams  ## open the notebooks in JupyterLab
 
 test: $(VENV)/.has-test  ## the test suite, without the browser
 	@$(PY) -m pytest $(ARGS)
+
+laws: $(VENV)/.has-test  ## the property tests with new random examples for MINUTES (10), in rounds
+	@$(PY) -m tests.laws $(MINUTES) $(ARGS)
 
 coverage: $(VENV)/.has-test  ## the same, with a coverage report (pages in build/coverage)
 	@$(PY) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)

@@ -9,19 +9,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from agf_magics.registry import default
 from agf_magics.settings import current
 
 # Whoever starts the tests in the background of a script has them ignore interrupts, and all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Where CI is set (`.ci/run` sets it) Hypothesis takes the same examples every time.
-settings.register_profile("agf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("agf")
+# Every test with `@given` is a law. `make test` runs the same examples each time, with CI set or not. `make laws` runs
+# the profile `laws`: other examples each time, and more of them where a test does not set its own number.
+settings.register_profile(
+    "fixed", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("laws", settings.get_profile("fixed"), derandomize=False, max_examples=400, print_blob=True)
+settings.load_profile("fixed")
 
 PLACES = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if " at 0x" in item.nodeid:  # the processes of a parallel run must find the same tests
+        raise pytest.UsageError(f"{item.nodeid}: a test's name must not contain an address: choose other ids=")
+    if is_hypothesis_test(getattr(item, "obj", None)):
+        item.add_marker("law")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,9 +48,11 @@ def _no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(autouse=True)
-def _no_journal() -> Iterator[None]:
-    """Nothing is kept but where a test says so."""
-    before = current.settings
-    current.settings = replace(before, journal=None)
+def _settings_are_reset() -> Iterator[None]:
+    """Each test starts with the default settings, without a journal and without a user."""
+    before = vars(current).copy()
+    chosen = default()._chosen
+    current.settings = replace(before["settings"], journal=None)
     yield
-    current.settings = before
+    vars(current).update(before)
+    default()._chosen = chosen

@@ -289,7 +289,6 @@ def test_a_flow_as_identity_is_limited_as_an_agent_is(registry: agf.Registry) ->
         ({1: 2}, "agent.reply-schema"),
         (object(), "agent.reply-schema"),
     ],
-    ids=str,
 )
 def test_garbage_from_an_agent_under_a_schema_fails_its_step(registry: agf.Registry, reply: Any, code: str) -> None:
     agf.agent(lambda prompt: reply, name="bot", registry=registry)

@@ -101,6 +101,7 @@ def tried(language: str, text: str, registry: agf.Registry) -> None:
         short(error)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_mutilated_document_is_refused_or_can_be_drawn(language: str, registry: agf.Registry) -> None:
     @settings(max_examples=60)
@@ -134,6 +135,7 @@ SIGNS = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", [expression for _, expression in EXPRESSIONS])
 def test_any_expression_has_a_value_or_says_what_is_wrong(name: str) -> None:
     @settings(max_examples=150)
@@ -154,6 +156,7 @@ def test_any_expression_has_a_value_or_says_what_is_wrong(name: str) -> None:
     look()
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", COMMANDS)
 def test_any_line_of_a_magic_is_understood_or_refused(name: str) -> None:
     words = [

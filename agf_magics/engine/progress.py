@@ -54,6 +54,8 @@ class Progress:
         self.failed = 0
         self.warnings: list[Diagnostic] = []
         self.error: BaseException | None = None
+        self._blamed: set[Row] = set()
+        """The rows that failed or were cancelled, and that no retry and no drop has excused since."""
         self.taken: list[tuple[ev.At, str, str]] = []
         """The edges a walk took, in their order; the last EDGES_KEPT."""
         self.asked: dict[ev.At, ev.Question] = {}
@@ -112,12 +114,14 @@ def _failed(p: Progress, e: ev.StepFailed) -> None:
     row.ended = e.when
     row.error = e.error
     row.asks = isinstance(e.error, ev.Unanswered)
+    _blame(p, row)
 
 
 def _cancelled(p: Progress, e: ev.StepCancelled) -> None:
     row = p.row(e.at)
     row.cancelled += 1
     row.ended = e.when
+    _blame(p, row)
 
 
 def _left(p: Progress, e: ev.StepLeft) -> None:
@@ -199,22 +203,29 @@ def _over(p: Progress, e: ev.RunEnded) -> None:
         for row in p.rows.values():
             if row.failed and row.state == "failed":
                 row.rescues = True
+            elif row.cancelled:  # a step around it failed, and that was rescued
+                row.excused = True
             elif row.again and row.state == "pending":  # a node that no edge led to
                 row.skipped += 1
 
 
+def _blame(p: Progress, row: Row) -> None:
+    row.excused = False
+    p._blamed.add(row)
+
+
 def _excuse(p: Progress, body: Row) -> None:
-    """What failed under an element that is dropped or tried again did not fail the run."""
-    if not body.excused:
-        for row in _within(p, body):
-            row.excused = True
+    """What failed or was cancelled in an element that is dropped or retried did not fail the run."""
+    for row in p._blamed & _within(p, body):
+        row.excused = True
+        p._blamed.discard(row)
 
 
-def _within(p: Progress, outer: Row) -> tuple[Row, ...]:
+def _within(p: Progress, outer: Row) -> frozenset[Row]:
     """``outer`` and the rows of every step in it, those of called flows too; looked for once."""
     if outer.within is None:
         *before, step = outer.key
-        outer.within = tuple(
+        outer.within = frozenset(
             row
             for row in p.rows.values()
             if row.key[: len(before)] == tuple(before) and _is_in(row.key[len(before) :], step)

@@ -59,8 +59,9 @@ class Row:
         self.earlier = 0
         """How often the outcome of an earlier session was taken instead of a call."""
         self.excused = False
-        """Whether it stands in an element that was dropped or tried again: its failures are the element's."""
-        self.within: tuple[Row, ...] | None = None
+        """Whether each of its failures and cancellations so far belongs to an element that was dropped or retried, or
+        to a step whose failure did not end the run."""
+        self.within: frozenset[Row] | None = None
         self.fatal = False
         """Whether the run ended by its failure."""
         self.asks = False
@@ -94,20 +95,20 @@ class Row:
 
     @property
     def state(self) -> str:
-        """pending, running, ok, failed, kept, cancelled, skipped, left, waiting. A step whose failed attempts were
-        retried or dropped is what it came to in the end."""
+        """pending, running, ok, failed, kept, cancelled, skipped, left, waiting. A step whose failed or cancelled
+        attempts were retried or dropped is ok if it finished at least once."""
         if self.running:
             return "running"
         if self.left:
             return "left"
-        if self.cancelled:
+        if self.cancelled and not self.excused:
             return "cancelled"
         if self.asks:
             return "waiting"
         if self.fatal or (self.failed > self.retried + self.dropped and not self.excused):
             return "kept" if self.rescues and not self.fatal else "failed"
         if self.started:
-            return "ok" if self.finished else "failed"
+            return "ok" if self.finished else "failed" if self.failed else "cancelled"
         return "skipped" if self.skipped else "pending"
 
     @property

@@ -57,7 +57,7 @@ def test_what_does_not_conform_is_told_in_our_words(schema: Any, value: Any, sen
     assert told(judge(schema)(value)) == sentence
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1: "a"}, (1, 2), {"a"}, b"a"], ids=repr)
+@pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1: "a"}, (1, 2), {"a"}, b"a"])
 def test_what_is_opaque_is_of_no_type_and_passes_where_none_is_asked_for(value: Any) -> None:
     types = ["string", "number", "integer", "boolean", "null", "array", "object"]
     assert [misfit.keyword for misfit in judge({"type": types})(value)] == ["type"]

@@ -61,7 +61,8 @@ BUILT_IN = ("file__read", "file__write", "shell")
 
 def empty(registry: Registry) -> None:
     """Take out what a test registered."""
-    for shelf in (registry.tools, registry.agents, registry.flows, registry.schemas, registry.contexts):
+    shelves = (registry.tools, registry.agents, registry.flows, registry.schemas, registry.contexts)
+    for shelf in (*shelves, registry.transforms, registry.policies):
         for name in list(shelf):
             if name not in BUILT_IN:
                 shelf.remove(name)
@@ -85,6 +86,7 @@ def shell(_ip: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     _ip.run_cell("from agf_magics import agent, tool", silent=True)
     yield Shell(_ip)
     _ip.extension_manager.unload_extension("agf_magics")
+    _ip.config.pop("AgfMagics", None)  # after unloading, which puts back what was configured before loading
     empty(default())
 
 

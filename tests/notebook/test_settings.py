@@ -81,14 +81,11 @@ def test_ipythons_own_configuration_goes_above_pyproject_and_survives(shell: She
     Path("pyproject.toml").write_text("[tool.agf-magics]\nmax-pipeline-spawns = 7\ntimeout = 3.5\n")
     shell.good("%unload_ext agf_magics")
     shell.ip.config.AgfMagics.timeout = 4.5
-    try:
-        shell.good("%load_ext agf_magics")
-        assert (current.settings.max_pipeline_spawns, current.settings.timeout) == (7, 4.5)
-        shell.good("%config AgfMagics.timeout = 5.5")
-        shell.good("%reload_ext agf_magics")
-        assert current.settings.timeout == 4.5
-    finally:
-        del shell.ip.config["AgfMagics"]
+    shell.good("%load_ext agf_magics")
+    assert (current.settings.max_pipeline_spawns, current.settings.timeout) == (7, 4.5)
+    shell.good("%config AgfMagics.timeout = 5.5")
+    shell.good("%reload_ext agf_magics")
+    assert current.settings.timeout == 4.5
 
 
 def test_a_wrong_pyproject_is_an_error_of_loading_and_nothing_is_loaded(shell: Shell) -> None:
