@@ -189,11 +189,11 @@ class Run:
             raise outcome
 
     def wait(self, timeout: float | None = None) -> Run:
-        """Wait for its end, or ``timeout`` seconds. Raises nothing that belongs to the run: see `result`.
+        """Wait for the end of the run, at most ``timeout`` seconds (default None: no limit), and return the run.
 
-        A run in the background is only waited for: an interrupt ends the waiting and the run goes on. Any other is
-        driven by this: plain functions run on this very thread meanwhile, the first interrupt cancels the run, the
-        second raises at once.
+        Errors of the run are not raised: see `result`. An interrupt while waiting for a background run ends the waiting
+        only. Any other run is driven by this call: plain functions run on this thread, the first interrupt cancels the
+        run, and the second raises at once.
         """
         if self._job is None:
             assert self.progress.ended is not None, "only a run that was begun can be waited for"
@@ -207,7 +207,7 @@ class Run:
         return self
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Ask the run to stop: running calls are stopped or left, what was done is kept."""
+        """Ask the run to stop; completed results are saved. ``reason`` (default "cancelled") is shown with the run."""
         if self._job is not None:
             self._job.cancel(reason)
         elif self._stop is not None and self._reason is None:
@@ -215,7 +215,7 @@ class Run:
             self._stop()
 
     def result(self) -> Run:
-        """This run when it has come to its end, which is waited for; raises its error otherwise."""
+        """Wait for the end of the run and return the run; raise its error if it failed or was cancelled."""
         if self.behind and not self.done:
             self.wait()
         if self.error is not None:

@@ -58,10 +58,12 @@ class Runs(tuple[RunLine, ...]):
 
 
 def runs(run_id: str | None = None) -> Any:
-    """Every run that is kept or goes on here (`Runs`), or the one whose id is, or begins with, ``run_id``: a `Run` that
-    is live, else one of the journal (`PastRun`).
+    """Return the live runs and those in the journal (`Runs`), or one of them.
 
-    Raises DefinitionError when the journal cannot be read or there is no such run.
+    ``run_id``: the id of a run, or the beginning of one. Default None: all runs, the latest first.
+
+    Returns a `Run` if the run is live, and a `PastRun` if it is in the journal. Raises DefinitionError if the journal
+    cannot be read or has no such run.
     """
     if run_id is not None:
         return live.find(run_id) or past(run_id)

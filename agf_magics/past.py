@@ -150,8 +150,8 @@ class PastRun:
         return _readable(history.records(self._store, self._told.listed.num))
 
     def load(self, at: str | None = None, trust: bool = False) -> Value:
-        """The value itself of its output, or of a call (``steps[0].do#3``); what is no JSON is unpickled, which runs
-        code of whoever wrote it: only what this user has signed, unless ``trust``. Raises DefinitionError."""
+        """Return the value of the call ``at`` (``steps[0].do#3``; default None: the output). A value other than JSON is
+        unpickled, which can run code: without your signature only with ``trust`` (default False)."""
         if at is None:
             told = self._told
             return self._value("its output", told.form, told.output, told.sign, ("output", ""), trust)
@@ -164,11 +164,11 @@ class PastRun:
         return self._value(at, found.form, found.value, found.sign, (encode(found.at), found.tries), trust)
 
     def compare(self, other: PastRun) -> Comparison:
-        """One row a step, in which way ``other`` is another."""
+        """Return a table with one row per step that shows how the run ``other`` (required) differs."""
         return compared(self, other)
 
     def export(self, path: str | Path) -> Path:
-        """Write all of it as JSON, what is opaque as it is shown; the path of the file."""
+        """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and return the path."""
         target = Path(path)
         with target.open("w", encoding="utf-8", errors="backslashreplace") as file:  # half a character, as JSON does
             head = {

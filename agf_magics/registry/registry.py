@@ -175,10 +175,14 @@ class Registry:
         return self.agents.default
 
     def choose(self, model: Any = None, base_url: str = "") -> None:
-        """Let ``model`` answer whatever model a definition names (decision B2), and agent steps that no agent answers.
+        """Use one model wherever a definition names a model (decision B2), and for agent steps that no agent answers.
 
-        A name like ``"openai:gpt-4o"`` or a model object of pydantic-ai; ``base_url``: of a server that speaks the
-        OpenAI protocol. None: what the settings say.
+        Parameters:
+
+        - ``model``: a name such as ``"openai:gpt-4o"``, or a model object of pydantic-ai. Default None: the model of
+          the settings.
+        - ``base_url``: the address of a server that uses the OpenAI protocol. Default: empty, the provider's own
+          address.
         """
         if model is not None:
             model_of(model)  # a TypeError for what is none
@@ -191,7 +195,10 @@ class Registry:
         return model_of(model, base_url or "") if model else None
 
     def named(self, name: str) -> Model:
-        """The model that a definition names."""
+        """Return the model that a definition names.
+
+        ``name``: the name of the model. Required.
+        """
         return model_of(name, (self._chosen or self.configured())[1] or "")
 
     def __repr__(self) -> str:
