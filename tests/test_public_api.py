@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -100,3 +101,10 @@ def test_the_public_names_are_sorted_and_unique() -> None:
 )
 def test_a_description_has_the_name_and_the_default_in_one_place(docstring: str, found: bool) -> None:
     assert bool(described(docstring, "size")) is found
+
+
+def test_no_further_public_name_is_a_module_too() -> None:
+    """``from agf_magics import x`` and ``import agf_magics.x`` must not mean two things."""
+    package = Path(agf.__file__).parent
+    modules = {path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert modules & set(agf.__all__) <= {"define", "draw", "registry", "ticks"}
