@@ -174,13 +174,16 @@ def measured(files: Mapping[str, list[Prose]]) -> dict[str, float]:
 def lower(
     maximum: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, int]]:
-    """The maximum of each area and pattern, lowered to today's rate (rounded up) where that is less.
+    """The maximum of each area and pattern, lowered to today's rate (rounded up) but not below the goal.
 
-    >>> lower({"docs": {"kept": 7}}, {"docs": {"kept": 2.1, "beside": 0.5}})
-    {'docs': {'kept': 3, 'beside': 1}}
+    >>> lower({"docs": {"kept": 9}}, {"docs": {"kept": 7.1, "beside": 0.5}})
+    {'docs': {'kept': 8, 'beside': 5}}
     """
     return {
-        area: {name: min(ceil(rate), maximum.get(area, {}).get(name, ceil(rate))) for name, rate in found.items()}
+        area: {
+            name: max(GOAL, min(ceil(rate), maximum.get(area, {}).get(name, ceil(rate))))
+            for name, rate in found.items()
+        }
         for area, found in now.items()
     }
 

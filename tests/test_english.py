@@ -87,6 +87,7 @@ def test_docstrings_and_comments_are_told_from_messages() -> None:
     assert sorted(use.pattern for use in english.uses(english.messages(CODE))) == ["is no", "told"]
 
 
-def test_a_maximum_is_only_ever_lowered() -> None:
-    assert english.lower({"docs": {"kept": 3}}, {"docs": {"kept": 8.0}}) == {"docs": {"kept": 3}}
-    assert english.lower({"docs": {"kept": 8}}, {"docs": {"kept": 2.5}}) == {"docs": {"kept": 3}}
+def test_a_maximum_is_only_ever_lowered_down_to_the_goal() -> None:
+    assert english.lower({"docs": {"kept": 7}}, {"docs": {"kept": 8.0}}) == {"docs": {"kept": 7}}
+    assert english.lower({"docs": {"kept": 8}}, {"docs": {"kept": 6.5}}) == {"docs": {"kept": 7}}
+    assert english.lower({"docs": {"kept": 8}}, {"docs": {"kept": 0.0}}) == {"docs": {"kept": english.GOAL}}
