@@ -28,7 +28,7 @@ def context(name: str, *, registry: Registry | None = None) -> NamedContext:
 
 
 class NamedContext(Sequence[Mapping[str, Value]]):
-    """The messages of a context, oldest first. Nothing is ever taken out of one."""
+    """The messages of a context, oldest first. Messages are never removed."""
 
     def __init__(self, name: str, registry: Registry) -> None:
         self.name = name
@@ -50,7 +50,7 @@ class NamedContext(Sequence[Mapping[str, Value]]):
 
     @property
     def instances(self) -> tuple[str, ...]:
-        """In the order of their first appearance."""
+        """The names of the instances, in the order of their first message."""
         return self.log.instances
 
     def resolve(self, reference: str, instance: str | None = None, at: int | None = None) -> Value:

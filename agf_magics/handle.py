@@ -32,13 +32,13 @@ from .trace import Trace, traced
 
 
 class RunCancelled(StepError):
-    """A run was stopped before its end; what was done is kept on ``run`` (decision A17)."""
+    """A run was cancelled before its end. ``run`` has the results so far (decision A17)."""
 
     run: Run
 
 
 class Run:
-    """A run: live, then done. Everything on it may be read at any time."""
+    """A run, while it is running and afterwards. All attributes can be read at any time."""
 
     def __init__(
         self, linked: Linked, given: Given, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
@@ -90,17 +90,17 @@ class Run:
 
     @property
     def status(self) -> str:
-        """pending, running, ok, error, cancelled."""
+        """``pending``, ``running``, ``ok``, ``error``, ``cancelled`` or ``waiting``."""
         return self.progress.status
 
     @property
     def done(self) -> bool:
-        """Whether it has come to its end, whatever that was."""
+        """Whether the run has ended, with any status."""
         return self._job.done if self._job is not None else self.progress.ended is not None
 
     @property
     def stores(self) -> Mapping[str, Value]:
-        """What it kept by its end, however it ended; empty before."""
+        """The named results of the run, whatever its status; empty before its end."""
         found = self.progress.stores
         if not isinstance(found, dict):  # put together when somebody looks, who may want to write it as JSON
             found = self.progress.stores = dict(found)
@@ -108,12 +108,12 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """What it asked of models so far, in earlier sessions too: ``requests``, ``input``, ``output``, ``tokens``."""
+        """The use of models so far, including earlier sessions: ``requests``, ``input``, ``output``, ``tokens``."""
         return self.progress.usage
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What may be wrong with it; what is merely worth knowing was told when it was defined."""
+        """The warnings of the definition and of the run. Notes are shown when the flow is defined."""
         return (*(found for found in self._warnings if found.severity == "warning"), *self.progress.warnings)
 
     @property

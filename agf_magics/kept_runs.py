@@ -34,16 +34,16 @@ class RunLine(NamedTuple):
 
 
 class Runs(tuple[RunLine, ...]):
-    """Runs, the last one first."""
+    """A list of runs, the latest first."""
 
     @property
     def interrupted(self) -> Runs:
-        """Those whose process died before their end: `resume` takes them up."""
+        """The runs whose process ended before them. `resume` resumes them."""
         return Runs(one for one in self if one.status == "interrupted")
 
     @property
     def waiting(self) -> Runs:
-        """Those that wait for an answer."""
+        """The runs that wait for an answer."""
         return Runs(one for one in self if one.status == "waiting")
 
     def _repr_html_(self) -> str:

@@ -33,7 +33,7 @@ CALLS_SHOWN = 200
 
 
 class PastRun:
-    """A run of the journal. Everything on it may be read at any time; what stands there is what was kept."""
+    """A run in the journal. All attributes can be read at any time; they contain the journaled data."""
 
     warnings: tuple[Diagnostic, ...] = ()
 
@@ -52,7 +52,7 @@ class PastRun:
 
     @property
     def ended(self) -> datetime | None:
-        """None: it did not come to an end."""
+        """The time of the end; None if the run has not ended."""
         ended = self._told.listed.ended
         return datetime.fromtimestamp(ended) if ended is not None else None
 
@@ -89,7 +89,7 @@ class PastRun:
 
     @property
     def output(self) -> Value:
-        """To be shown; `load` gives the value itself where it is no JSON."""
+        """The output for display. `load` returns the value itself if it is not JSON."""
         told = self._told
         return _json(told.output if told.form == "json" else told.shown, self.run_id)
 
@@ -104,7 +104,7 @@ class PastRun:
 
     @cached_property
     def flow(self) -> Flow:
-        """The definition as it was. Raises DefinitionError where that cannot be loaded any more."""
+        """The definition at the time of the run. Raises DefinitionError if it can no longer be loaded."""
         return self._linked.flow
 
     @cached_property
@@ -126,27 +126,27 @@ class PastRun:
 
     @cached_property
     def usage(self) -> Usage:
-        """What it asked of models: what was taken over from another run is not counted."""
+        """The use of models in this run, without results that were reused from another run."""
         return used(self.records())
 
     @property
     def steps(self) -> Mapping[str, Row]:
-        """What became of each step, by id."""
+        """The state of each step, by id."""
         return {row.id: row for row in self.progress.rows.values()}
 
     @property
     def trace(self) -> Trace:
-        """One row a step, in the order of the definition."""
+        """A table with one row per step, in the order of the definition."""
         once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
         return traced(self.progress, _readable(history.once_each(self._store, self._told.listed.num, once)))
 
     @property
     def calls(self) -> Calls:
-        """One row a call that was kept, in the order in which they ended."""
+        """A table with one row per journaled call, in the order of their ends."""
         return Calls(called(record) for record in self.records() if record.kind)
 
     def records(self) -> Iterator[Record]:
-        """The lines of the journal, as they lie there. Raises DefinitionError where they are damaged."""
+        """The rows of the journal. Raises DefinitionError if they are damaged."""
         return _readable(history.records(self._store, self._told.listed.num))
 
     def load(self, at: str | None = None, trust: bool = False) -> Value:

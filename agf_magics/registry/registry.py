@@ -155,7 +155,7 @@ class Contexts(Shelf[Context]):
 
 
 class Registry:
-    """Everything a flow may name."""
+    """The tools, agents, flows, schemas, transforms, policies and contexts that a flow can name."""
 
     def __init__(self) -> None:
         self.tools: Shelf[Tool] = Shelf("tool", "@tool on a function registers one")
@@ -171,7 +171,7 @@ class Registry:
 
     @property
     def default_agent(self) -> Agent | ModelAgent | None:
-        """Who answers an agent step that names no identity."""
+        """The agent that answers an agent step without an identity."""
         return self.agents.default
 
     def choose(self, model: Any = None, base_url: str = "") -> None:
@@ -190,7 +190,7 @@ class Registry:
 
     @property
     def model(self) -> Model | None:
-        """The model that answers whatever a definition names; None: the one it names."""
+        """The model that is used wherever a definition names one; None: the named model is used."""
         model, base_url = self._chosen or self.configured()
         return model_of(model, base_url or "") if model else None
 
