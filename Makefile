@@ -10,17 +10,17 @@ MINUTES ?= 10
 
 PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
-EXTRAS    := test lab,diagrams lab,diagrams,docs browser
+EXTRAS    := test lab,diagrams lab,diagrams,docs browser release
 EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/static/*.js)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test laws coverage lint types format notebooks docs bench browser browser-tools wheel wheel-check clean
+.PHONY: help install demo lab test laws coverage lint types format notebooks docs bench browser browser-tools dist wheel-check clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV)/.has-docs,browser  ## all that the other targets need, at once
+install: $(VENV)/.has-docs,browser,release  ## everything that the other targets need, at once
 	@touch $(EXTRAS:%=$(VENV)/.has-%)
 	@$(MAKE) --no-print-directory browser-tools
 
@@ -43,7 +43,7 @@ lint: $(VENV)/.has-test  ## ruff: rules and format
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 
-format: $(VENV)/.has-test  ## ruff: mend what it can
+format: $(VENV)/.has-test  ## ruff: apply automatic fixes
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
@@ -70,13 +70,13 @@ browser-tools: $(VENV)/.has-browser
 	       && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 	  || $(PY) -m playwright install chromium
 
-wheel: | $(PY)  ## build the wheel, into dist
-	@rm -f dist/*.whl
-	@$(PIP) wheel --no-deps --wheel-dir dist .
-	@echo "wheel: $$(ls dist/*.whl)"
+dist: $(VENV)/.has-release  ## build the sdist and, from it, the wheel, into dist; check their metadata
+	@rm -rf dist
+	@mkdir -p build && { $(PY) -m build --outdir dist . >build/dist.log 2>&1 || { cat build/dist.log; exit 1; }; }
+	@$(PY) -m twine check --strict dist/*
 
-# What a user gets: the wheel with the dependencies it declares, and nothing else, in an empty environment.
-wheel-check: wheel  ## install the wheel in an empty environment and load it there
+# A user's installation: the wheel with the dependencies it declares, and nothing else, in an empty environment.
+wheel-check: dist  ## install the wheel in an empty environment and load it there
 	@$(PY) -m venv --clear build/wheel-check
 	@build/wheel-check/bin/python -m pip --quiet --disable-pip-version-check install dist/*.whl
 	@cd build/wheel-check && bin/python -m IPython --InteractiveShell.xmode=Plain -c '%load_ext agf_magics' && bin/agf-magics --help >/dev/null

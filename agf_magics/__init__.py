@@ -69,7 +69,14 @@ registry.configured = lambda: (current.settings.model, current.settings.model_ba
 
 
 def draw(flow: Flow | str | Path | Run | PastRun, *, registry: Registry | None = None) -> Diagram:
-    """The picture of a flow (a Flow, a registered name, a file, a definition's text) or of a run, with its colours."""
+    """Return the picture of a flow, or of a run with the states of its steps.
+
+    Parameters:
+
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, the text of a definition, a `Run` or a
+      `PastRun`. Required.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    """
     from .draw.diagram import Diagram
 
     if isinstance(flow, Run | PastRun):

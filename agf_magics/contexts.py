@@ -17,12 +17,18 @@ from .text.source import Source
 
 
 def context(name: str, *, registry: Registry | None = None) -> NamedContext:
-    """The context of that name: a view of it, also while plans add to it."""
+    """Return the context of a name. It is a live view: it shows the messages that plans add later.
+
+    Parameters:
+
+    - ``name``: the name of the context. Required.
+    - ``registry``: the `Registry` that contains it. Default None: the registry of this process.
+    """
     return NamedContext(name, registry or default())
 
 
 class NamedContext(Sequence[Mapping[str, Value]]):
-    """The messages of a context, oldest first. Nothing is ever taken out of one."""
+    """The messages of a context, oldest first. Messages are never removed."""
 
     def __init__(self, name: str, registry: Registry) -> None:
         self.name = name
@@ -44,20 +50,39 @@ class NamedContext(Sequence[Mapping[str, Value]]):
 
     @property
     def instances(self) -> tuple[str, ...]:
-        """In the order of their first appearance."""
+        """The names of the instances, in the order of their first message."""
         return self.log.instances
 
     def resolve(self, reference: str, instance: str | None = None, at: int | None = None) -> Value:
-        """What a reference is: for an instance, and as it was when there were ``at`` messages."""
+        """Return the value of a reference.
+
+        Parameters:
+
+        - ``reference``: the text of the reference, for example ``"†state.rows"``. Required.
+        - ``instance``: the instance to read for. Default None: no instance.
+        - ``at``: a number of messages: read the context as it was after that many. Default None: all messages.
+        """
         return resolve(self._at(at), reference, instance)
 
     def sources(self, reference: str, instance: str | None = None, at: int | None = None) -> tuple[int, ...]:
-        """The messages that its value is put together from, oldest first, by their numbers."""
+        """Return the numbers of the messages that the value of a reference is composed of, oldest first.
+
+        Parameters:
+
+        - ``reference``: the text of the reference. Required.
+        - ``instance``: the instance to read for. Default None: no instance.
+        - ``at``: a number of messages: read the context as it was after that many. Default None: all messages.
+        """
         log, expression = self._at(at), parse(Source("<reference>", reference).span())
         return tuple(sorted({number for ref in references(expression) for number in log.used(ref, instance)}))
 
     def append(self, message: Mapping[str, Value]) -> None:
-        """Say something more. Raises DefinitionError for what is no message, and while a run adds to it."""
+        """Add a message.
+
+        ``message``: the message, a mapping of names to values. Required.
+
+        Raises DefinitionError if the message is malformed or a run is writing to the context.
+        """
         if not isinstance(message, Mapping) or not all(isinstance(key, str) for key in message):
             raise TypeError(f"a message is a mapping of names to values, not {type_name(message)}")
         held = self._registry.contexts.named(self.name)
@@ -70,15 +95,24 @@ class NamedContext(Sequence[Mapping[str, Value]]):
             held.release("agf.context")
 
     def clear(self) -> None:
-        """Begin a new context of this name. Raises DefinitionError while a run adds to the old one."""
+        """Start a new, empty context of this name. Raises DefinitionError while a run is writing to the old one."""
         self._registry.contexts.renew(self.name)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, one message a line. What is no JSON is kept as its type and its repr only."""
+        """Write the messages to a file, one per line. Of a value that is not JSON only the type and the ``repr`` are
+        written.
+
+        ``path``: the file to write; an existing file is replaced. Required.
+        """
         Path(path).write_text("".join(f"{line}\n" for line in lines(self.log)), encoding="utf-8")
 
     def load(self, path: str | Path) -> None:
-        """Begin a new context of this name with the messages of a file. Raises DefinitionError for what is none."""
+        """Start a new context of this name with the messages of a file.
+
+        ``path``: the file to read, as `save` writes it. Required.
+
+        Raises DefinitionError if a line is not a message.
+        """
         found = messages(source_of(Path(path)))
         self._registry.contexts.renew(self.name, Log(found, loses=True))
 

@@ -39,11 +39,18 @@ def load(
     registry: Registry | None = None,
     latent: Collection[str] = (),
 ) -> Flow:
-    """The checked flow of a definition's text, not registered.
+    """Load and check a definition, and return its flow without registering it.
 
-    ``language``: None is what the text itself says, else ``pipeline``. Raises DefinitionError with everything that is
-    wrong. ``strict``: warnings refuse too; names are then looked up in ``registry``. ``latent``: of a plan, the tools
-    that nobody does and whose calls have their answers, beside those that it declares itself.
+    Parameters:
+
+    - ``text``: the definition, or the `Path` of a file that contains it. Required.
+    - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None: recognised from the text,
+      else ``"pipeline"``.
+    - ``strict``: whether warnings are errors. Default False.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``latent``: names of further latent tools of a plan: tools that are never called. Default: none.
+
+    Raises DefinitionError with everything that is wrong.
     """
     file, text = file_name(text), source_of(text)
     language = language or told(text.text)
@@ -59,7 +66,19 @@ def define(
     registry: Registry | None = None,
     latent: Collection[str] = (),
 ) -> Flow | None:
-    """`load`, and register the flow and its schemas under their names. None: the text declares schemas alone."""
+    """Load and check a definition, and register its flow and its schemas under their names.
+
+    Parameters:
+
+    - ``text``: the definition, or the `Path` of a file that contains it. Required.
+    - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None: recognised from the text,
+      else ``"pipeline"``.
+    - ``strict``: whether warnings are errors. Default False.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``latent``: names of further latent tools of a plan: tools that are never called. Default: none.
+
+    Returns the flow, or None if the text declares only schemas. Raises DefinitionError with everything that is wrong.
+    """
     return register(text, language, strict=strict, registry=registry, latent=latent).flow
 
 
@@ -169,10 +188,18 @@ def _there(flow: Flow | None, name: str, source: Source) -> Flow:
 
 
 def evaluate(language: str, expression: str, context: Value) -> Value:
-    """The value of one expression of a small language: ``r1`` over its root mapping, ``path`` over
-    ``{"parent": {"input": …}, alias: {"input": …, "output": …}}``, ``value`` and ``condition`` over a graph's state.
+    """Return the value of one expression.
 
-    Raises DefinitionError for a wrong expression, StepError for one that fails on its data.
+    Parameters:
+
+    - ``language``: the expression language: ``"r1"``, ``"path"``, ``"reference"``, ``"value"`` or ``"condition"``.
+      Required.
+    - ``expression``: the text of the expression. Required.
+    - ``context``: the value that the expression reads. Required. For ``r1`` it is a mapping of root names, for ``path``
+      ``{"parent": {"input": …}, alias: {"input": …, "output": …}}``, for ``value`` and ``condition`` the state of a
+      graph.
+
+    Raises DefinitionError if the expression is malformed, and StepError if it fails on its data.
     """
     known = {name: parse for lang in LANGUAGES.values() for name, parse in lang.expressions.items()}
     if language not in known:

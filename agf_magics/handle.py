@@ -33,13 +33,13 @@ from .trace import Trace, traced
 
 
 class RunCancelled(StepError):
-    """A run was stopped before its end; what was done is kept on ``run`` (decision A17)."""
+    """A run was cancelled before its end. ``run`` has the results so far (decision A17)."""
 
     run: Run
 
 
 class Run:
-    """A run: live, then done. Everything on it may be read at any time."""
+    """A run, while it is running and afterwards. All attributes can be read at any time."""
 
     def __init__(
         self, linked: Linked, given: Given, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
@@ -88,17 +88,17 @@ class Run:
 
     @property
     def status(self) -> str:
-        """pending, running, ok, error, cancelled."""
+        """``pending``, ``running``, ``ok``, ``error``, ``cancelled`` or ``waiting``."""
         return self.progress.status
 
     @property
     def done(self) -> bool:
-        """Whether it has come to its end, whatever that was."""
+        """Whether the run has ended, with any status."""
         return self._job.done if self._job is not None else self.progress.ended is not None
 
     @property
     def stores(self) -> Mapping[str, Value]:
-        """What it kept by its end, however it ended; empty before."""
+        """The named results of the run, whatever its status; empty before its end."""
         found = self.progress.stores
         if not isinstance(found, dict):  # put together when somebody looks, who may want to write it as JSON
             found = self.progress.stores = dict(found)
@@ -106,12 +106,12 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """What it asked of models so far, in earlier sessions too: ``requests``, ``input``, ``output``, ``tokens``."""
+        """The use of models so far, including earlier sessions: ``requests``, ``input``, ``output``, ``tokens``."""
         return self.progress.usage
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What may be wrong with it; what is merely worth knowing was told when it was defined."""
+        """The warnings of the definition and of the run. Notes are shown when the flow is defined."""
         return (*(found for found in self._warnings if found.severity == "warning"), *self.progress.warnings)
 
     @property
@@ -187,11 +187,11 @@ class Run:
             raise outcome
 
     def wait(self, timeout: float | None = None) -> Run:
-        """Wait for its end, or ``timeout`` seconds. Raises nothing that belongs to the run: see `result`.
+        """Wait for the end of the run, at most ``timeout`` seconds (default None: no limit), and return the run.
 
-        A run in the background is only waited for: an interrupt ends the waiting and the run goes on. Any other is
-        driven by this: plain functions run on this very thread meanwhile, the first interrupt cancels the run, the
-        second raises at once.
+        Errors of the run are not raised: see `result`. An interrupt while waiting for a background run ends the waiting
+        only. Any other run is driven by this call: plain functions run on this thread, the first interrupt cancels the
+        run, and the second raises at once.
         """
         if self._job is None:
             assert self.progress.ended is not None, "only a run that was begun can be waited for"
@@ -205,7 +205,7 @@ class Run:
         return self
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Ask the run to stop: running calls are stopped or left, what was done is kept."""
+        """Ask the run to stop; completed results are saved. ``reason`` (default "cancelled") is shown with the run."""
         if self._job is not None:
             self._job.cancel(reason)
         elif self._stop is not None and self._reason is None:
@@ -213,7 +213,7 @@ class Run:
             self._stop()
 
     def result(self) -> Run:
-        """This run when it has come to its end, which is waited for; raises its error otherwise."""
+        """Wait for the end of the run and return the run; raise its error if it failed or was cancelled."""
         if self.behind and not self.done:
             self.wait()
         if self.error is not None:

@@ -35,16 +35,16 @@ class RunLine(NamedTuple):
 
 
 class Runs(tuple[RunLine, ...]):
-    """Runs, the last one first."""
+    """A list of runs, the latest first."""
 
     @property
     def interrupted(self) -> Runs:
-        """Those whose process died before their end: `resume` takes them up."""
+        """The runs whose process ended before them. `resume` resumes them."""
         return Runs(one for one in self if one.status == "interrupted")
 
     @property
     def waiting(self) -> Runs:
-        """Those that wait for an answer."""
+        """The runs that wait for an answer."""
         return Runs(one for one in self if one.status == "waiting")
 
     def _repr_html_(self) -> str:
@@ -59,10 +59,12 @@ class Runs(tuple[RunLine, ...]):
 
 
 def runs(run_id: str | None = None) -> Any:
-    """Every run that is kept or goes on here (`Runs`), or the one whose id is, or begins with, ``run_id``: a `Run` that
-    is live, else one of the journal (`PastRun`).
+    """Return the live runs and those in the journal (`Runs`), or one of them.
 
-    Raises DefinitionError when the journal cannot be read or there is no such run.
+    ``run_id``: the id of a run, or the beginning of one. Default None: all runs, the latest first.
+
+    Returns a `Run` if the run is live, and a `PastRun` if it is in the journal. Raises DefinitionError if the journal
+    cannot be read or has no such run.
     """
     if run_id is not None:
         return live.find(run_id) or past(run_id)

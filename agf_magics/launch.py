@@ -46,14 +46,26 @@ def run(
     ask: Asker | None = None,
     reuse: bool | str = False,
 ) -> Run:
-    """Run a flow (a Flow, a registered name, a file or a definition's text) and wait for its end.
+    """Run a flow, wait for its end and return the run.
 
-    ``input`` seeds the named context of the first step; a definition with an interface may take another value.
-    Raises DefinitionError before the first step when a name is unknown or the input lacks what is surely read;
-    StepError when a step fails, RunCancelled when the run is interrupted, both with ``raises=False`` found in
-    ``run.error`` instead. ``ask`` puts a question to a person: ``ask(question=…)`` gives the answer, True or False
-    for an approval. ``reuse`` takes over the results of equal calls: those of the last run of this name (True), or
-    of the run of that id.
+    Parameters:
+
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a definition. Required.
+    - ``input``: a mapping of names to values, the named context of the first step; a definition with an interface
+      accepts any value that the interface allows. Default None: an empty mapping.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of this run. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
+      again and the run continues with a warning. Default None.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
+    - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
+      True or False. Default None: the notebook or the terminal asks.
+    - ``reuse``: True reuses the results of identical calls of the last run of this flow, a run id those of that run.
+      Default False.
+
+    Raises DefinitionError before the first step if a name is unknown or a required input is missing, StepError if a
+    step fails, and RunCancelled if the run is interrupted.
     """
     begun = begin(
         flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse
@@ -73,7 +85,26 @@ async def arun(
     ask: Asker | None = None,
     reuse: bool | str = False,
 ) -> Run:
-    """`run` on the loop that is running: ``await agf.arun(...)``. Plain functions go to worker threads."""
+    """Run a flow on the running event loop: ``await agf.arun(...)``. Plain functions run on worker threads.
+
+    Parameters:
+
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a definition. Required.
+    - ``input``: a mapping of names to values, the named context of the first step; a definition with an interface
+      accepts any value that the interface allows. Default None: an empty mapping.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of this run. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the loop's thread. If it raises, it is not called
+      again and the run continues with a warning. Default None.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
+    - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
+      True or False. Default None: the notebook or the terminal asks.
+    - ``reuse``: True reuses the results of identical calls of the last run of this flow, a run id those of that run.
+      Default False.
+
+    Raises the same errors as `run`.
+    """
     made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse)
     await made.here(emitter(made.progress, made.secrets, on_event))
     return made.result() if raises else made
@@ -90,10 +121,27 @@ def start(
     ask: Asker | None = None,
     reuse: bool | str = False,
 ) -> Run:
-    """Start a run in the background and hand it back at once: `await` it, `wait`, `result`, `cancel`.
+    """Start a run in the background and return it at once. The run has ``wait``, ``result`` and ``cancel`` and can be
+    awaited.
 
-    Plain functions run on threads of their own. An interrupt does not reach it. Raises DefinitionError as `run` does,
-    and has then started nothing.
+    Plain functions run on threads of their own. An interrupt of the kernel does not reach the run.
+
+    Parameters:
+
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a definition. Required.
+    - ``input``: a mapping of names to values, the named context of the first step; a definition with an interface
+      accepts any value that the interface allows. Default None: an empty mapping.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of this run. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
+      again and the run continues with a warning. Default None.
+    - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
+      True or False. Default None: the notebook or the terminal asks.
+    - ``reuse``: True reuses the results of identical calls of the last run of this flow, a run id those of that run.
+      Default False.
+
+    Raises DefinitionError as `run` does; no run is started then.
     """
     return begin(
         flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse, behind=True

@@ -29,27 +29,54 @@ Envelope = dict[str, Any]
 
 
 def run_pipeline(name: str, input: Mapping[str, Any] | None = None) -> Envelope:
-    """Run a registered pipeline by its name and wait for its end; input is an object, what its first steps read."""
+    """Run a registered flow and wait for its end.
+
+    Parameters:
+
+    - ``name``: the name of a registered flow. Required.
+    - ``input``: an object with the values that the first steps read. Default None: an empty object.
+    """
     return _Launcher(default(), ANYTHING).registered(name, input)
 
 
 def run_pipeline_async(name: str, input: Mapping[str, Any] | None = None) -> Envelope:
-    """Start a registered pipeline by its name and go on; run_result has its result when it has ended."""
+    """Start a registered flow in the background; run_result returns its result.
+
+    Parameters:
+
+    - ``name``: the name of a registered flow. Required.
+    - ``input``: an object with the values that the first steps read. Default None: an empty object.
+    """
     return _Launcher(default(), ANYTHING).registered(name, input, behind=True)
 
 
 def run_pipeline_inline(definition: str, input: Mapping[str, Any] | None = None) -> Envelope:
-    """Run a pipeline that you write now, as YAML with the schemas it uses, and wait for its end."""
+    """Run a pipeline that you write now, as YAML with the schemas it uses, and wait for its end.
+
+    Parameters:
+
+    - ``definition``: the YAML of the pipeline and its schemas. Required.
+    - ``input``: an object with the values that the first steps read. Default None: an empty object.
+    """
     return _Launcher(default(), ANYTHING).inline(definition, input)
 
 
 def run_pipeline_inline_async(definition: str, input: Mapping[str, Any] | None = None) -> Envelope:
-    """Start a pipeline that you write now and go on; run_result has its result when it has ended."""
+    """Start a pipeline that you write now in the background; run_result returns its result.
+
+    Parameters:
+
+    - ``definition``: the YAML of the pipeline and its schemas. Required.
+    - ``input``: an object with the values that the first steps read. Default None: an empty object.
+    """
     return _Launcher(default(), ANYTHING).inline(definition, input, behind=True)
 
 
 def run_result(run_id: str) -> Envelope:
-    """What became of a run that was started: its result, or status "started" while it goes on."""
+    """Return the result of a run that was started, or the status "started" while it is running.
+
+    ``run_id``: the id that the start returned. Required.
+    """
     refuse_inside("run_result")
     if not isinstance(run_id, str):
         return _error("run_id is required: that of a run that was started")
@@ -58,12 +85,18 @@ def run_result(run_id: str) -> Envelope:
 
 
 def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> dict[str, Callable[..., Envelope]]:
-    """What an agent outside a run may launch with, by name: the four launches, `run_result`, and every registered flow
-    as ``pipeline__<name>``.
+    """Return the functions that an agent outside a run can launch flows with, by name: the four launches, `run_result`,
+    and ``pipeline__<name>`` for each registered flow.
 
-    Each is a plain function with a signature and a description, as agent libraries want them. ``identity``: the
-    registered agent that is given them: its runs may use the tools that it may use, and one with a list of tools is
-    offered the launches on that list alone. Raises DefinitionError for an agent that is not registered.
+    Each is a plain function with a signature and a description, as agent libraries expect.
+
+    Parameters:
+
+    - ``identity``: the registered agent that receives the functions. Its runs may use the tools that it may use; if it
+      has a list of tools, only the launches on that list are returned. Default ``"user"``: no restriction.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+
+    Raises DefinitionError if the agent is not registered.
     """
     registry = registry or default()
     mine = _Launcher(registry, _grant(identity, registry))

@@ -36,7 +36,7 @@ CALLS_SHOWN = 200
 
 
 class PastRun:
-    """A run of the journal. Everything on it may be read at any time; what stands there is what was kept."""
+    """A run in the journal. All attributes can be read at any time; they contain the journaled data."""
 
     warnings: tuple[Diagnostic, ...] = ()
 
@@ -54,7 +54,7 @@ class PastRun:
 
     @property
     def ended(self) -> datetime | None:
-        """None: it did not come to an end."""
+        """The time of the end; None if the run has not ended."""
         ended = self._told.listed.ended
         return datetime.fromtimestamp(ended) if ended is not None else None
 
@@ -95,7 +95,7 @@ class PastRun:
 
     @property
     def output(self) -> Value:
-        """To be shown; `load` gives the value itself where it is no JSON."""
+        """The output for display. `load` returns the value itself if it is not JSON."""
         told = self._told
         return self._decoded(told.output if told.form == "json" else told.shown)
 
@@ -115,7 +115,7 @@ class PastRun:
 
     @cached_property
     def flow(self) -> Flow:
-        """The definition as it was. Raises DefinitionError where that cannot be loaded any more."""
+        """The definition at the time of the run. Raises DefinitionError if it can no longer be loaded."""
         return self._linked.flow
 
     @cached_property
@@ -142,7 +142,7 @@ class PastRun:
 
     @cached_property
     def usage(self) -> Usage:
-        """What it asked of models: what was taken over from another run is not counted."""
+        """The use of models in this run, without results that were reused from another run."""
         try:
             return used(self.records())
         except Trouble as trouble:
@@ -150,27 +150,27 @@ class PastRun:
 
     @property
     def steps(self) -> Mapping[str, Row]:
-        """What became of each step, by id."""
+        """The state of each step, by id."""
         return {row.id: row for row in self.progress.rows.values()}
 
     @property
     def trace(self) -> Trace:
-        """One row a step, in the order of the definition."""
+        """A table with one row per step, in the order of the definition."""
         once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
         return traced(self.progress, _readable(history.once_each(self._store, self._told.listed.num, once)))
 
     @property
     def calls(self) -> Calls:
-        """One row a call that was kept, in the order in which they ended."""
+        """A table with one row per journaled call, in the order of their ends."""
         return Calls(_readable(called(record) for record in self.records() if record.kind))
 
     def records(self) -> Iterator[Record]:
-        """The lines of the journal, as they lie there. Raises DefinitionError where they are damaged."""
+        """The rows of the journal. Raises DefinitionError if they are damaged."""
         return _readable(history.records(self._store, self._told.listed.num))
 
     def load(self, at: str | None = None, trust: bool = False) -> Value:
-        """The value itself of its output, or of a call (``steps[0].do#3``); what is no JSON is unpickled, which runs
-        code of whoever wrote it: only what this user has signed, unless ``trust``. Raises DefinitionError."""
+        """Return the value of the call ``at`` (``steps[0].do#3``; default None: the output). A value other than JSON is
+        unpickled, which can run code: without your signature only with ``trust`` (default False)."""
         if at is None:
             told = self._told
             return self._value("its output", told.form, told.output, told.sign, ("output", ""), trust)
@@ -183,11 +183,11 @@ class PastRun:
         return self._value(at, found.form, found.value, found.sign, (encode(found.at), found.tries), trust)
 
     def compare(self, other: PastRun) -> Comparison:
-        """One row a step, in which way ``other`` is another."""
+        """Return a table with one row per step that shows how the run ``other`` (required) differs."""
         return compared(self, other)
 
     def export(self, path: str | Path) -> Path:
-        """Write all of it as JSON, what is opaque as it is shown; the path of the file."""
+        """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and return the path."""
         target = Path(path)
         with target.open("w", encoding="utf-8", errors="backslashreplace") as file:  # half a character, as JSON does
             head = {

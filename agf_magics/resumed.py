@@ -51,14 +51,25 @@ def resume(
     ask: Asker | None = None,
     raises: bool = True,
 ) -> Run:
-    """Take up a run that was interrupted, failed, was cancelled or waits for an answer, and wait for its end; without
-    ``run_id`` the last one that did not come to its end.
+    """Resume a run that was interrupted, failed, was cancelled or waits for an answer, and wait for its end.
 
-    Calls that came to their end are not made again; a call that was cut is, and so is what made a failed run fail.
-    ``input`` gives what could not be kept of it (secrets); ``answer`` answers the question it waits for; ``trust``
-    reads values that somebody else has signed. Caps are those it was begun with unless ``limits`` says others.
+    Completed calls are not made again. A call that was interrupted, and the call that failed the run, are.
 
-    Raises DefinitionError when it cannot be taken up, else what `run` raises.
+    Parameters:
+
+    - ``run_id``: the id of the run. Default None: the last run that did not complete.
+    - ``input``: a mapping with the inputs that the journal does not contain (secrets). Default None.
+    - ``answer``: the answer to the question that the run waits for. Default None: ask.
+    - ``trust``: whether to unpickle values that are not signed with your key, which can run code. Default False.
+    - ``registry``: the `Registry` to look tools and agents up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` to use instead of the original ones. Default None: the original ones.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
+      again and the run continues with a warning. Default None.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
+      True or False. Default None: the notebook or the terminal asks.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
+
+    Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
     """
     begun = take_up(
         run_id, input=input, answer=answer, trust=trust, registry=registry, limits=limits, on_event=on_event, ask=ask

@@ -33,10 +33,25 @@ def ticks(
     on_event: Callable[[Event], None] | None = None,
     raises: bool = True,
 ) -> tuple[Run, ...]:
-    """Ask ``planner`` for a plan, run it, and again, on one context, until a plan with an ``output`` has run.
+    """Ask a planner for a plan and run it, repeatedly and on one context, until a plan with an ``output`` has run.
 
-    The planner sees what failed as Error messages and may do better; only the last plan's failure is raised. After
-    ``max_ticks`` plans without an output the last run carries the warning ``run.max-ticks``.
+    The planner receives failures as error messages in the context; only the failure of the last plan is raised. If
+    ``max_ticks`` plans have no output, the last run has the warning ``run.max-ticks``.
+
+    Parameters:
+
+    - ``planner``: a function that receives the list of messages and returns a plan: a list of calls, a mapping with
+      ``calls`` and ``output``, or the JSON text of one. Required.
+    - ``input``: a mapping of names to values for the first plan. Default None: empty.
+    - ``context``: the name of the context. Default ``"ticks"``.
+    - ``max_ticks``: the largest number of plans, at least 1. Default 10.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of each run. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
+      again and the run continues with a warning. Default None.
+    - ``raises``: whether the error of the last run is raised; otherwise it is in its ``error``. Default True.
+
+    Returns the runs in order.
     """
     if type(max_ticks) is not int or max_ticks < 1:
         raise ValueError(f"max_ticks is a whole number, 1 or more, not {max_ticks!r}")

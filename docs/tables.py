@@ -196,7 +196,7 @@ def _entry(name: str) -> str:
     return "\n\n".join(parts)
 
 
-REGISTRY = "The `Registry` of this process: what everything uses that is given no `registry=`."
+REGISTRY = "The `Registry` of this process, the default of every parameter `registry`."
 
 
 def _signature(function: Callable[..., Any]) -> str:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -21,7 +22,8 @@ import pytest
 import agf_magics
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 EXTENSION = ROOT / "agf_magics" / "labextension"
 
 
@@ -62,6 +64,19 @@ def test_the_wheel_holds_the_package_and_the_extension_and_nothing_else(wheel: P
     extension = {shared + path.relative_to(EXTENSION).as_posix() for path in EXTENSION.rglob("*") if path.is_file()}
     assert "agf_magics/py.typed" in ours
     assert {name for name in names if ".dist-info/" not in name} == ours | extension
+
+
+def test_the_sdist_holds_what_building_testing_and_documenting_need_and_no_rubbish(tmp_path: Path) -> None:
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=ROOT)
+    (built,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    asked = PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
+    assert all(one in names or any(name.startswith(f"{one}/") for name in names) for one in asked)
+    assert {"docs/conf.py", "tests/conftest.py", "notebooks/execute.py", ".ci/run", "agf_magics/py.typed"} <= names
+    parts = {part for name in names for part in name.split("/")}
+    assert not parts & {"__pycache__", ".agf", ".git", ".venv", "build", "dist", ".ipynb_checkpoints", ".pytest_cache"}
+    assert not [name for name in names if name.startswith("docs/notebooks/") or name.endswith((".pyc", ".sqlite"))]
 
 
 def test_the_version_is_the_same_everywhere() -> None:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from html import escape
 
-# C0 and C1 controls but newline and tab, soft hyphen, bidi marks, invisible spaces and operators, surrogates, tags.
+# Control characters but newline and tab, soft hyphen, bidi marks, invisible spaces and operators, surrogates, tags.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\ufffe\uffff\U000e0000-\U000e007f]"

@@ -25,18 +25,18 @@ OFFERED = "pipeline__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one run may use at most; 0 means no limit."""
+    """The limits of one run; 0 means no limit."""
 
     fan_out_depth: int = 5
-    """How deep fan-outs (for_each, agf.batch, map, instances) may nest, through calls of any language."""
+    """The depth of nested fan-outs (for_each, agf.batch, map, instances), through calls of any language."""
     spawns: int = 100
-    """Agent steps of pipelines and sessions of models that one run may open, retried ones counted again."""
+    """The number of agent steps of pipelines and sessions of models; retries count again."""
     timeout: float | None = None
-    """Seconds for the whole run."""
+    """Seconds for the whole run; None: no limit."""
     model_timeout: float | None = 300.0
-    """Seconds that a model may take for one reply."""
+    """Seconds for one reply of a model; None: no limit."""
     step_timeout: float | None = None
-    """Seconds for one call of a tool, an agent, a transform; a shorter time of its own holds as well."""
+    """Seconds for one call of a tool, agent or transform, in addition to its own ``timeout``; None: no limit."""
 
     def __post_init__(self) -> None:
         for name in ("fan_out_depth", "spawns"):

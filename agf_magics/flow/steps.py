@@ -256,7 +256,7 @@ Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]
 
 @data
 class Flow:
-    """A definition, ready to check, link, draw and run."""
+    """A loaded definition that can be checked, linked, drawn and run."""
 
     name: str
     language: str

@@ -169,7 +169,7 @@ def agent(
     timeout: float | None = None,
     where: Where | None = None,
 ) -> F | Callable[[F], F]:
-    """Register a function as an agent; it stays what it is.
+    """Register a function as an agent and return it unchanged. An agent that has the same name is replaced.
 
         @agent
         def reviewer(prompt: str) -> str: ...
@@ -177,9 +177,20 @@ def agent(
         @agent(tools=["fetch"], default=True)
         async def researcher(prompt, tools, schema): ...
 
-    Its parameters are filled by name: ``prompt``, ``input``, ``schema``, ``tools``, ``identity``, and any other from
-    the field of that name in the input. ``tools=[…]`` limits what it may use. ``default=True``: it answers when a step
-    names no identity; where no agent says so, the one registered first does. An agent of that name is replaced.
+    The function's parameters are filled by name: ``prompt``, ``input``, ``schema``, ``tools`` and ``identity``; any
+    other parameter is a field of the input.
+
+    Parameters:
+
+    - ``function``: the function. Default None: the call returns a decorator.
+    - ``name``: the name of the agent. Default None: the name of the function.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``tools``: the names of the tools that the agent may use. Default None: all registered tools.
+    - ``default``: whether the agent answers steps that name no identity. Default False; if no agent is registered with
+      True, the first one answers.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
+      the flow.
     """
 
     def register(function: F) -> F:

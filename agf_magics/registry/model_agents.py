@@ -57,14 +57,25 @@ def model_agent(
     registry: Registry | None = None,
     **settings: Value,
 ) -> ModelAgent:
-    """Register an agent that a model answers for.
+    """Register an agent that a language model answers for, and return it.
 
         agf.model_agent("reviewer", model="openai:gpt-4o", instructions="Be strict.", tools=["fetch"])
 
-    ``model``: a name, or a model object of pydantic-ai; None: the one that is configured. ``tools`` limits what it may
-    use, and is what its model is offered. ``gives``: JSON Schema of its answer; a DefinitionError ``schema.pattern`` if
-    RE2 does not support a pattern of it. ``max_steps``: requests it may take.
-    Settings are ``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``.
+    Parameters:
+
+    - ``name``: the name of the agent. Required.
+    - ``model``: the name of a model, or a model object of pydantic-ai. Default None: the configured model.
+    - ``instructions``: the system prompt. Default: empty.
+    - ``tools``: the names of the tools that the agent may use and that the model is offered. Default None: all
+      registered tools.
+    - ``default``: whether the agent answers steps that name no identity. Default False.
+    - ``description``: one line for pictures and lists. Default: the first line of the instructions.
+    - ``gives``: the JSON Schema of the answer if the step has none. Raises DefinitionError ``schema.pattern`` for a
+      pattern that RE2 does not support. Default None: text.
+    - ``max_steps``: the largest number of requests per session, at least 1. Default 10.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``settings``: keyword arguments ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``top_k`` (a number of tokens),
+      ``max_output_tokens`` and ``stop_sequences``. Default: those of the model.
     """
     _checked(name, instructions, max_steps, settings)
     made = ModelAgent(

@@ -49,16 +49,25 @@ def policy(
     timeout: float | None = None,
     where: Where | None = None,
 ) -> Callable[[F], F]:
-    """Register a function as the execution policy of that id; it stays what it is.
+    """Register a function as a vendor's execution policy. A policy that has the same id is replaced.
 
         @policy("x-acme.vote")
         def vote(config, input, agents): ...
 
         @policy("x-acme.twice", builder=True)
-        def twice(config): ...  # gives a Step
+        def twice(config): ...  # returns a Step
 
-    Its parameters are filled by name: ``config`` as the definition has it, ``input``, and ``agents``, a mapping of
-    aliases to functions of an input object. A policy of that id is replaced.
+    The function's parameters are filled by name: ``config`` (as in the definition), ``input``, and ``agents``, a
+    mapping of aliases to functions that accept an input object.
+
+    Parameters:
+
+    - ``name``: the id of the policy, ``x-<vendor>.<name>``. Required.
+    - ``builder``: whether the function returns the `Step` to run instead of the output. Default False.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
+      the flow.
     """
     if not isinstance(name, str) or not ID.fullmatch(name):
         raise ValueError(f"a policy's id is x-<vendor>.<name>, as in 'x-acme.vote', not {name!r}")

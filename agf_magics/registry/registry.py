@@ -155,7 +155,7 @@ class Contexts(Shelf[Context]):
 
 
 class Registry:
-    """Everything a flow may name."""
+    """The tools, agents, flows, schemas, transforms, policies and contexts that a flow can name."""
 
     def __init__(self) -> None:
         self.tools: Shelf[Tool] = Shelf("tool", "@tool on a function registers one")
@@ -171,14 +171,18 @@ class Registry:
 
     @property
     def default_agent(self) -> Agent | ModelAgent | None:
-        """Who answers an agent step that names no identity."""
+        """The agent that answers an agent step without an identity."""
         return self.agents.default
 
     def choose(self, model: Any = None, base_url: str = "") -> None:
-        """Let ``model`` answer whatever model a definition names (decision B2), and agent steps that no agent answers.
+        """Use one model wherever a definition names a model (decision B2), and for agent steps that no agent answers.
 
-        A name like ``"openai:gpt-4o"`` or a model object of pydantic-ai; ``base_url``: of a server that speaks the
-        OpenAI protocol. None: what the settings say.
+        Parameters:
+
+        - ``model``: a name such as ``"openai:gpt-4o"``, or a model object of pydantic-ai. Default None: the model of
+          the settings.
+        - ``base_url``: the address of a server that uses the OpenAI protocol. Default: empty, the provider's own
+          address.
         """
         if model is not None:
             model_of(model)  # a TypeError for what is none
@@ -186,12 +190,15 @@ class Registry:
 
     @property
     def model(self) -> Model | None:
-        """The model that answers whatever a definition names; None: the one it names."""
+        """The model that is used wherever a definition names one; None: the named model is used."""
         model, base_url = self._chosen or self.configured()
         return model_of(model, base_url or "") if model else None
 
     def named(self, name: str) -> Model:
-        """The model that a definition names."""
+        """Return the model that a definition names.
+
+        ``name``: the name of the model. Required.
+        """
         return model_of(name, (self._chosen or self.configured())[1] or "")
 
     def __repr__(self) -> str:

@@ -104,7 +104,7 @@ def tool(
     secret: Names = (),
     group: str | None = None,
 ) -> F | Callable[[F], F]:
-    """Register a function as a tool; it stays what it is.
+    """Register a function as a tool and return it unchanged. A tool that has the same name is replaced.
 
         @tool
         def fetch(name: str) -> dict: ...
@@ -115,9 +115,18 @@ def tool(
         tool(client.search)
         tool(functools.partial(fetch, limit=3), name="fetch_three")
 
-    ``timeout``: seconds. ``where``: "loop", "kernel" or "worker"; decided from the flow unless it is said. ``reuse``:
-    whether ``--reuse`` may give an equal call an earlier result; say False where a call has an effect or looks at the
-    clock. ``secret``: arguments never shown or kept. ``group="a"`` names it ``a__b``. A tool of that name is replaced.
+    Parameters:
+
+    - ``function``: the function. Default None: the call returns a decorator.
+    - ``name``: the name of the tool. Default None: the name of the function.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
+      the flow.
+    - ``reuse``: whether ``--reuse`` may use an earlier result for an identical call. Use False if a call has an effect
+      or depends on the time. Default True.
+    - ``secret``: the names of arguments that are never shown or stored. Default: none.
+    - ``group``: a prefix: ``group="a"`` registers ``a__b``. Default None: no prefix.
     """
 
     def register(function: F) -> F:

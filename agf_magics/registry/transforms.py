@@ -47,13 +47,22 @@ def transform(
     timeout: float | None = None,
     where: Where | None = None,
 ) -> F | Callable[[F], F]:
-    """Register a function as a transform; it stays what it is.
+    """Register a function as a transform and return it unchanged. A transform that has the same name is replaced.
 
         @transform("myorg.summarize")
         def summarize(outputs: dict) -> str: ...
 
-    It takes one value: the outputs of a policy's agents by alias. ``output_from: {custom_transform: myorg.summarize}``
-    calls it. A transform of that name is replaced.
+    A transform receives one value: the outputs of a policy's agents by alias. ``output_from: {custom_transform:
+    myorg.summarize}`` calls it.
+
+    Parameters:
+
+    - ``function``: the function, or the name of the transform. Default None: the call returns a decorator.
+    - ``name``: the name of the transform. Default None: the name of the function.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
+      the flow.
     """
     named = function if isinstance(function, str) else name
 

@@ -36,7 +36,9 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. ``code`` is stable (``<language or layer>.<what>``) and has an entry in docs/reference/errors."""
+    """One error, warning or note. ``code`` is stable (``<language or layer>.<name>``) and has an entry in
+    docs/reference/errors.
+    """
 
     code: str
     message: str
@@ -179,7 +181,9 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 class AgfError(Exception):
-    """An error that is told, not traced: ``str()`` is the whole story."""
+    """The base class of all errors about a definition or a run. ``str()`` is the complete report, with places and
+    hints.
+    """
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         assert diagnostics, "an error says what is wrong"
@@ -188,7 +192,7 @@ class AgfError(Exception):
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The first finding that is an error (under ``strict`` it may be a warning)."""
+        """The first error among the diagnostics (under ``strict`` it may be a warning)."""
         return next((d for d in self.diagnostics if d.severity == "error"), self.diagnostics[0])
 
     @property
@@ -209,11 +213,11 @@ class AgfError(Exception):
 
 
 class DefinitionError(AgfError):
-    """A definition is wrong; ``diagnostics`` has everything that is, sorted by place."""
+    """A definition contains errors. ``diagnostics`` has all of them, sorted by place."""
 
 
 class StepError(AgfError):
-    """A step failed while a flow ran. The cause, when it was somebody's exception, is ``__cause__``."""
+    """A step failed while a flow ran. ``__cause__`` is the exception of user code, if there was one."""
 
     at: tuple[str | int, ...] | None = None
     """The moment it failed, and the same as text (``steps[1].do#3``); the engine fills them in."""

@@ -294,5 +294,5 @@ def test_the_page_of_conformance_names_what_exists() -> None:
         path, _, test = name.partition("::")
         found = test in Path(__file__).with_name(path).read_text("utf-8") if test else name in rows
         assert found, name
-    decisions = [f"C{number}" for number in range(1, 22)] + [f"Y{number}" for number in range(1, 13)]
+    decisions = [f"PEER-{number}" for number in range(1, 22)] + [f"Y{number}" for number in range(1, 13)]
     assert all(re.search(rf"^\| (?:.*\b)?{name}\b", page, re.MULTILINE) for name in decisions)

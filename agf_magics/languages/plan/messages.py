@@ -34,9 +34,10 @@ _NOT_DATA: Final = frozenset({"type", "kind", "role", "schema", "description"})
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a tool may return instead of a value: the message itself, with as much as it wants to say."""
+    """A message that a tool returns in place of a value."""
 
     data: Value
+    """The value. Required."""
     kind: str | None = None
     """None: the kind that the call's output path declares."""
     method: str | None = None
@@ -58,7 +59,12 @@ class Branch:
 
 
 def branch(which: int | str, value: Value) -> Branch:
-    """What a tool returns to choose an alternative of its ``_outputPath``: by number, from 0, or as it is written.
+    """Return a value that a tool returns to select an alternative of its ``_outputPath``.
+
+    Parameters:
+
+    - ``which``: the number of the alternative, counted from 0, or its text. Required.
+    - ``value``: the value to write there. Required.
 
     >>> branch("†state.error", {"code": "closed"})
     Branch(which='†state.error', value={'code': 'closed'})

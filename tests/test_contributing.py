@@ -1,0 +1,64 @@
+"""CONTRIBUTING.md: the paths, the targets and the modules that it names exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+CODE = re.findall(r"`([^`\n]+)`", PAGE)
+
+MADE = ("build/", "docs/benchmarks.md")
+"""What a command writes."""
+
+PLACEHOLDER = re.compile(r"<\w+>")
+
+
+def section(title: str) -> str:
+    found = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^#{{1,3}} |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"no section {title!r}"
+    return found[2]
+
+
+def paths_in(text: str) -> list[str]:
+    """The paths that a text names, up to a placeholder.
+
+    >>> paths_in("see `docs/conf.py`, `agf_magics/languages/<name>/` and `make docs`")
+    ['docs/conf.py', 'agf_magics/languages/']
+    """
+    words = [word for code in re.findall(r"`([^`\n]+)`", text) for word in code.split()]
+    named = [word for word in words if re.match(r"(?:agf_magics|docs|tests|notebooks|\.ci)/", word)]
+    return [PLACEHOLDER.split(word.partition("*")[0])[0] for word in named if not word.startswith(MADE)]
+
+
+@pytest.mark.parametrize("path", sorted(set(paths_in(PAGE))))
+def test_a_path_exists(path: str) -> None:
+    place = ROOT / path
+    assert place.exists() or any(place.parent.glob(f"{place.name}*")), path
+
+
+def test_a_new_step_kind_needs_at_most_five_files() -> None:
+    listed = "\n".join(re.findall(r"^\d\. .*(?:\n   .*)*", section("A new step kind"), re.MULTILINE))
+    assert 1 <= len(paths_in(listed)) <= 5
+
+
+def test_every_common_change_lists_its_files() -> None:
+    for title in ("A new error", "A new step kind", "A new language"):
+        assert len(paths_in(section(title))) >= 3, title
+
+
+def test_a_target_of_make_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = {found[1] for code in CODE if (found := re.match(r"make ([a-z-]+)", code))}
+    assert named
+    assert named <= targets
+
+
+def test_a_module_that_is_run_exists() -> None:
+    named = {found[1] for code in CODE if (found := re.match(r"python -m ([\w.]+)", code))}
+    assert len(named) > 2
+    assert all(importlib.util.find_spec(name) for name in named)

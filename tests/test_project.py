@@ -1,0 +1,132 @@
+"""The files around the code: workflows, templates and metadata agree with the project; the paths they name exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = set(PROJECT["optional-dependencies"])
+
+GITHUB = ROOT / ".github"
+"""Not part of the sdist."""
+
+in_checkout = pytest.mark.skipif(not GITHUB.is_dir(), reason="the sdist has no .github")
+
+
+def read(path: str) -> Any:
+    # BaseLoader: `on:` is a key of a workflow, and 3.10 is a version.
+    return yaml.load((ROOT / path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+
+
+def extras_in(text: str) -> set[str]:
+    """The extras of this project that an installation names.
+
+    >>> sorted(extras_in('pip install --editable ".[lab,test]"'))
+    ['lab', 'test']
+    """
+    return {name for found in re.findall(r"\.\[([\w,]+)\]", text) for name in found.split(",")}
+
+
+@in_checkout
+def test_the_workflow_tests_every_declared_python_on_linux_and_one_on_the_other_systems() -> None:
+    jobs = read(".github/workflows/ci.yml")["jobs"]
+    declared = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
+    assert jobs["linux"]["strategy"]["matrix"]["python"] == declared
+    others = jobs["portable"]["strategy"]["matrix"]["include"]
+    assert sorted(one["os"] for one in others) == ["macos-latest", "windows-latest"]
+    assert {one["python"] for one in others} <= set(declared)
+
+
+@in_checkout
+def test_the_workflow_runs_commands_that_exist_and_may_only_read() -> None:
+    workflow = read(".github/workflows/ci.yml")
+    commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    paths = [word for command in commands for word in command.split() if word.startswith(".ci/")]
+    assert paths == [".ci/run", ".ci/portable.py"]
+    assert all((ROOT / path).is_file() for path in paths)
+    assert extras_in(" ".join(commands)) <= EXTRAS
+    assert workflow["permissions"] == {"contents": "read"}
+    assert all("timeout-minutes" in job for job in workflow["jobs"].values())
+
+
+def test_the_portable_part_names_tests_that_exist() -> None:
+    text = (ROOT / ".ci" / "portable.py").read_text(encoding="utf-8")
+    named = re.findall(r'"((?:tests|agf_magics|notebooks)[\w/.]*)"', text)
+    assert len(named) > 3
+    assert all((ROOT / path).exists() for path in named)
+
+
+def test_every_stage_of_ci_is_a_target_of_make() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    stages = re.findall(
+        r"^stage \w+ make --no-print-directory ([a-z-]+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE
+    )
+    assert stages
+    assert set(stages) <= targets
+
+
+def test_make_installs_extras_that_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = {name for found in re.findall(r"\.has-([\w,]+)", makefile) for name in found.split(",")}
+    assert named
+    assert named <= EXTRAS
+
+
+@in_checkout
+@pytest.mark.parametrize("form", ["bug", "feature"])
+def test_an_issue_form_has_what_github_requires(form: str) -> None:
+    found = read(f".github/ISSUE_TEMPLATE/{form}.yml")
+    assert found["name"]
+    assert found["description"]
+    ids = [field["id"] for field in found["body"] if field["type"] != "markdown"]
+    assert len(ids) == len(set(ids)) > 0
+    assert all(field["attributes"].get("label") for field in found["body"] if field["type"] != "markdown")
+
+
+def test_read_the_docs_builds_the_documentation_with_extras_that_exist() -> None:
+    found = read(".readthedocs.yaml")
+    assert found["version"] == "2"
+    assert (ROOT / found["sphinx"]["configuration"]).is_file()
+    (install,) = found["python"]["install"]
+    assert "docs" in install["extra_requirements"]
+    assert set(install["extra_requirements"]) <= EXTRAS
+
+
+def test_binder_installs_this_checkout_with_extras_that_exist_on_a_python_that_is_supported() -> None:
+    extras = extras_in((ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8"))
+    assert "lab" in extras
+    assert extras <= EXTRAS
+    python = (ROOT / "binder" / "runtime.txt").read_text(encoding="utf-8").strip().removeprefix("python-")
+    assert f"Programming Language :: Python :: {python}" in PROJECT["classifiers"]
+
+
+def test_the_citation_has_the_projects_name_version_and_licence() -> None:
+    found = read("CITATION.cff")
+    assert (found["title"], found["version"], found["license"]) == tuple(
+        PROJECT[k] for k in ("name", "version", "license")
+    )
+    assert {"cff-version", "message", "authors", "type"} <= found.keys()
+
+
+def test_the_issue_form_asks_for_versions_with_a_command_that_runs() -> None:
+    if not GITHUB.is_dir():
+        pytest.skip("the sdist has no .github")
+    text = (GITHUB / "ISSUE_TEMPLATE" / "bug.yml").read_text(encoding="utf-8")
+    (command,) = re.findall(r'`python -c "([^"`]+)"`', text)
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.startswith(PROJECT["version"])
+
+
+def test_the_security_policy_says_where_to_report_and_cites_decisions_that_exist() -> None:
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert "private vulnerability reporting" in text
+    assert "@" not in re.sub(r"`[^`]*`", "", text), "no private address"

@@ -1,0 +1,110 @@
+"""The public names: what each parameter means is in the docstring, with its default and, for a time, its unit."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from docs import tables
+
+CONSTRUCTED = (agf.Limits, agf.Message)
+"""Public dataclasses that a user constructs; the other classes are results of functions."""
+
+NOT_FOR_USERS = {"Run.begin", "Run.here", "Run.linked"}
+"""How `run`, `start` and the notebook drive a run."""
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The public functions and the public methods of the public classes."""
+    for name in agf.__all__:
+        thing = getattr(agf, name)
+        if inspect.isfunction(thing):
+            yield name, thing
+        for method, found in vars(thing).items() if inspect.isclass(thing) else ():
+            plain = getattr(found, "__func__", found)
+            called = f"{name}.{method}"
+            if inspect.isfunction(plain) and not method.startswith("_") and called not in NOT_FOR_USERS:
+                yield called, plain
+
+
+PARAMETERS = [
+    (f"{name}({one.name})", function, one)
+    for name, function in functions()
+    for one in inspect.signature(function).parameters.values()
+    if one.name not in ("self", "cls")
+]
+
+
+def described(docstring: str, name: str) -> str:
+    """The paragraph or list item that describes a parameter: it names the parameter and says whether it is required.
+
+    >>> described("Wait.\\n\\n- ``timeout``: in seconds. Default None.\\n- ``other``: Required.", "timeout")
+    '- ``timeout``: in seconds. Default None.'
+    """
+    parts = re.split(r"\n\n|\n(?=- )", docstring)
+    found = [part for part in parts if f"``{name}``" in part and re.search("default|required", part, re.IGNORECASE)]
+    return found[0] if found else ""
+
+
+@pytest.mark.parametrize(("function", "parameter"), [one[1:] for one in PARAMETERS], ids=[one[0] for one in PARAMETERS])
+def test_a_parameter_is_described_with_its_default(function: Callable[..., Any], parameter: inspect.Parameter) -> None:
+    text = described(inspect.getdoc(function) or "", parameter.name)
+    assert text, f"``{parameter.name}``: meaning, and its default or Required"
+    optional = parameter.default is not parameter.empty or parameter.kind is parameter.VAR_KEYWORD
+    assert ("default" if optional else "required") in text.lower()
+    shown = parameter.default if optional and isinstance(parameter.default, bool | int | float | str) else ""
+    if shown or isinstance(shown, bool):
+        assert str(shown) in text, f"the default is {shown!r}"
+    if "float" in str(parameter.annotation):
+        assert "seconds" in text, "the unit"
+
+
+@pytest.mark.parametrize("thing", CONSTRUCTED)
+def test_a_field_is_described(thing: type) -> None:
+    assert is_dataclass(thing)
+    told = tables.field_docs(inspect.getmodule(thing), thing.__name__)
+    assert set(told) == {field.name for field in fields(thing)}
+    for field in fields(thing):
+        if "float" in str(field.type):
+            assert "seconds" in told[field.name].lower(), f"{field.name}: the unit"
+
+
+@pytest.mark.parametrize("name", agf.__all__)
+def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
+    thing = getattr(agf, name)
+    assert not isinstance(thing, ModuleType)
+    assert (type(thing) if name == "registry" else thing).__doc__
+
+
+def test_the_public_names_are_sorted_and_unique() -> None:
+    assert agf.__all__ == sorted(set(agf.__all__))
+    assert set(agf.__all__) <= set(dir(agf))
+
+
+@pytest.mark.parametrize(
+    ("docstring", "found"),
+    [
+        ("Do it.\n\n``size``: in bytes. Default 3.", True),
+        ("Do it, at most ``size`` (default 3) times.", True),
+        ("Do it.\n\n``size``: in bytes.", False),
+        ("Do it.\n\n``sizes``: Default 3.", False),
+        ("Do it.\n\n``size``: in bytes.\n\nThe default is 3.", False),
+    ],
+)
+def test_a_description_has_the_name_and_the_default_in_one_place(docstring: str, found: bool) -> None:
+    assert bool(described(docstring, "size")) is found
+
+
+def test_no_further_public_name_is_a_module_too() -> None:
+    """``from agf_magics import x`` and ``import agf_magics.x`` must not mean two things."""
+    package = Path(agf.__file__).parent
+    modules = {path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert modules & set(agf.__all__) <= {"define", "draw", "registry", "ticks"}
