@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
 MINUTES ?= 10
-WORKERS ?= logical
+WORKERS ?= 0
 
 PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
@@ -31,7 +31,7 @@ demo: $(VENV)/.has-lab,diagrams  ## run notebooks/quickstart.ipynb with a real k
 lab: $(VENV)/.has-lab,diagrams  ## open the notebooks in JupyterLab
 	@$(PY) -m jupyterlab notebooks/quickstart.ipynb $(ARGS)
 
-# One process for each core, up to four; a file's tests stay together. make test WORKERS=0 runs all in one process.
+# WORKERS=logical: a process for each core, up to four, and each is given whole files. 0: one process.
 test: $(VENV)/.has-test  ## the test suite, without the browser
 	@$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(ARGS)
 
