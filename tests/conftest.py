@@ -47,6 +47,12 @@ def _no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield
 
 
+@pytest.fixture(scope="session")
+def thorough() -> bool:
+    """Whether this is `make laws`: a test of many cases then tries all of them, and in `make test` a sample."""
+    return settings.get_current_profile_name().startswith("laws")
+
+
 @pytest.fixture(autouse=True)
 def _settings_are_reset() -> Iterator[None]:
     """Each test starts with the default settings, without a journal and without a user."""

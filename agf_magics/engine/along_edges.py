@@ -68,14 +68,22 @@ async def _round(
         names = iter(sorted(ready, key=lambda name: (not ended[name], name)))
     found: dict[str, Outcome] = {}
 
+    failure: BaseException | None = None
+
     async def worker() -> None:
+        nonlocal failure
         for name in names:
-            left = run.begin(step.nodes[name], frame, inside, (*index, visits[name] - 1))
-            value, _ = await left.rest if type(left) is Waits else left
+            if failure is not None:  # no further node of the round starts
+                return
+            try:
+                left = run.begin(step.nodes[name], frame, inside, (*index, visits[name] - 1))
+                value, _ = await left.rest if type(left) is Waits else left
+            except Exception as error:
+                failure = failure or error
+                raise
             found[name] = Outcome(value)
 
     width = min(step.width or len(ready), len(ready))
-    failure: BaseException | None = None
     if width == 1:
         await worker()
     else:
@@ -84,7 +92,7 @@ async def _round(
                 for _ in range(width):
                     group.create_task(worker())
         except BaseExceptionGroup as several:
-            failure = several.exceptions[0]
+            failure = failure or several.exceptions[0]
     if failure is not None:
         raise failure
     return sorted(found.items())

@@ -100,3 +100,15 @@ def test_a_row_describes_itself() -> None:
     assert repr(rows[LAST]) == "<steps[1] tool t: ok, 2.250 s>"
     progress.apply(started(LAST, when=4.0))
     assert repr(rows[LAST]) == "<steps[1] tool t: running, 1 of 2, 2.250 s>"
+
+
+def test_only_the_cases_that_a_match_did_not_pick_are_skipped() -> None:
+    registry = agf.Registry()
+    for name in "abc":
+        agf.define(f"pipeline: {name}\nsteps:\n- transform: {{value: '1'}}", registry=registry)
+    cases = "cases: {a: {pipeline: a}, b: {pipeline: b}}, default: {pipeline: c}"
+    text = f"pipeline: p\nsteps:\n- match: {{on: ctx.x, {cases}}}"
+    for x, picked in (("a", "cases.a"), ("b", "cases.b"), ("else", "default")):
+        rows = agf.run(agf.load(text, registry=registry), {"x": x}, registry=registry).steps
+        skipped = {id for id in ("cases.a", "cases.b", "default") if rows[f"steps[0].{id}"].skipped}
+        assert skipped == {"cases.a", "cases.b", "default"} - {picked}

@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.resumed import resume
+from agf_magics.launch import emitter
+from agf_magics.resumed import claimed, resume
 from tests.engine import kept
+from tests.engine.virtual_time import run_virtual
 
 Calls = list[tuple[str, Any]]
 
@@ -410,3 +412,55 @@ def test_a_way_that_was_chosen_on_the_line_is_taken_again(tmp_path: Path) -> Non
     with kept.journal_in(cut.parent):
         (one,) = agf.runs()
         assert resume(one.run_id, registry=registry).status == "ok"
+
+
+TOGETHER = {
+    "pipeline": "{pipeline: p, steps: [{parallel: {branches: {a: {tool: {name: note}}, b: {tool: {name: wrong}}}, "
+    "collect: {transform: {value: pipe}}}}]}",
+    "graph": "{name: p, state: {x: any}, nodes: {a: {type: tool, tool: note, state_key: x}, "
+    "b: {type: tool, tool: wrong, state_key: x}}, "
+    "edges: [{from: START, to: a}, {from: START, to: b}, {from: a, to: END}, {from: b, to: END}]}",
+    "for_each": "{pipeline: p, steps: [{for_each: {items: [0, 1], max_parallel: 2, on_error: abort, "
+    "do: {match: {on: item, cases: {0: {pipeline: notes}, 1: {pipeline: fails}}}}, "
+    "collect: {transform: {value: pipe}}}}]}",
+}
+
+
+@pytest.mark.parametrize("shape", TOGETHER)
+def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str, tmp_path: Path) -> None:
+    """An interrupted run whose journal has the failure but not the end: no call is made when it is resumed."""
+    called: list[str] = []
+
+    def world() -> agf.Registry:
+        registry = agf.Registry()
+
+        async def note() -> str:
+            called.append("note")
+            await asyncio.sleep(10)
+            return "noted"
+
+        async def wrong() -> None:
+            called.append("wrong")
+            await asyncio.sleep(1)
+            raise ValueError("no")
+
+        agf.tool(note, registry=registry)
+        agf.tool(wrong, registry=registry)
+        for name, tool in (("notes", "note"), ("fails", "wrong")):
+            agf.define(f"{{pipeline: {name}, steps: [{{tool: {{name: {tool}}}}}]}}", registry=registry)
+        agf.define(TOGETHER[shape], "graph" if shape == "graph" else "pipeline", registry=registry)
+        return registry
+
+    with kept.journal_in(tmp_path / "whole") as whole:
+        first = run_virtual(agf.arun("p", registry=world(), raises=False))
+        failed = 1 + [what for what, *_ in kept.lines(whole)].index("failed")
+        short = kept.cut(whole, failed, tmp_path / "cut")
+    assert sorted(called) == ["note", "wrong"]
+    with kept.journal_in(short.parent):
+        (one,) = agf.runs()
+        again = claimed(one.run_id, registry=world())
+        run_virtual(again.here(emitter(again.progress, None)))
+    assert sorted(called) == ["note", "wrong"]
+    assert first.error is not None
+    assert again.error is not None
+    assert again.error.diagnostic.message == first.error.diagnostic.message

@@ -24,7 +24,7 @@ from tests.languages.test_plan_runs import Case, undated
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 CUTS = 4
-"""Places at which a journal is cut, at most."""
+"""Places at which a journal is cut, at most; `make laws` cuts after each line."""
 
 OUTSIDE = ("state[", "state.", "meet(", "global ", "__defaults__", "next(", "pop(", "append(", "setdefault(")
 """What a row's tools keep outside of the run: in another world it is not what it was."""
@@ -91,9 +91,10 @@ class World:
         return run.status, repr(run.output), repr(dict(run.stores)) if not self.case else None, error, log
 
 
+@pytest.mark.law
 @pytest.mark.parametrize(("language", "row"), [*rows("pipeline"), *rows("policy"), *rows("plan"), *rows("graph")])
 def test_a_vector_cut_anywhere_comes_to_the_same_end(
-    language: str, row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    language: str, row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thorough: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for module in (
@@ -111,7 +112,8 @@ def test_a_vector_cut_anywhere_comes_to_the_same_end(
             return  # nothing was started
         assert whole.exists()
         count = len(kept.lines(whole))
-        places = sorted({round(count * part / CUTS) for part in range(CUTS + 1)})
+        parts = count if thorough else CUTS
+        places = sorted({round(count * part / parts) for part in range(parts + 1)})
         cuts = [(after, kept.cut(whole, after, tmp_path / f"cut{after}")) for after in places]
     for after, path in cuts:
         with kept.journal_in(path.parent):

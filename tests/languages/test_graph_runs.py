@@ -389,3 +389,13 @@ def test_an_error_of_an_expression_is_the_cause_of_the_nodes(value: str, cause: 
         graph(text, agf.Registry(), {"n": 1 << 60_000})
     assert type(caught.value.__cause__) is cause
     assert caught.value.diagnostic.span is not None
+
+
+@pytest.mark.parametrize(("limit", "status"), [(1, "error"), (2, "ok")])
+def test_a_graph_may_take_as_many_rounds_as_its_recursion_limit(limit: int, status: str) -> None:
+    nodes = "{a: {type: passthrough, output: {x: 1}}, b: {type: passthrough, output: {x: 2}}}"
+    edges = "[{from: START, to: a}, {from: a, to: b}, {from: b, to: END}]"
+    text = f"{{name: g, state: {{x: any}}, nodes: {nodes}, edges: {edges}, config: {{recursion_limit: {limit}}}}}"
+    run = agf.run(agf.load(text, "graph"), {}, raises=False)
+    assert run.status == status
+    assert run.error is None or run.error.code == "step.rounds"
