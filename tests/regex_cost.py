@@ -191,9 +191,10 @@ def hostile(pattern: str, flags: int) -> Iterator[tuple[str, str, str]]:
     tree = _parser.parse(pattern, flags)
     begins = sorted(set(_begins(tree)), key=lambda text: (len(text), text))
     repeated = {_example(nodes) for nodes in _repeated(tree)}
+    ends = ["\x00", *sorted(_refused(tree))[:1]]
     for begin in begins[:MOST]:
         for pump in sorted({*_letters(tree), *repeated, begin} - {""})[:MOST]:
-            yield begin, pump, "\x00"
+            yield from ((begin, pump, end) for end in ends)
 
 
 def _example(nodes: Nodes) -> str:
@@ -249,6 +250,12 @@ def _repeated(nodes: Nodes) -> Iterator[Nodes]:
         elif op is sre.BRANCH:
             for one in value[1]:
                 yield from _repeated(one)
+
+
+def _refused(nodes: Nodes) -> set[str]:
+    """What a set such as ``[^"]`` leaves out: at the end of a text, nothing can follow it."""
+    sets = [one[0][1] for one in (*_repeated(nodes), nodes) if len(one) == 1 and one[0][0] is sre.IN]
+    return {chr(item) for one in sets if one[0][0] is sre.NEGATE for kind, item in one[1:] if kind is sre.LITERAL}
 
 
 def _letters(nodes: Nodes) -> set[str]:

@@ -20,9 +20,11 @@ NAMES = {
 }  # fmt: skip
 HEAD = 'schema_version: "1.0.0"\nmetadata: {id: t, name: T, version: "1.0.0", description: test}\n'
 PLACES = {
-    "source": ("policy", HEAD + "interface: {input: {}, output: {}}\naction_space: {local_agents: [{alias: a, source: %s}]}\n"
+    "source": ("policy", HEAD + "interface: {input: {}, output: {}}\n"
+               "action_space: {local_agents: [{alias: a, source: %s}]}\n"
                "execution_policy: {id: agf.sequential, config: {steps: [{agent: a, input_mapping: {}}]}}\n"),
-    "subgraph": ("graph", "name: g\nstate: {a: any}\nnodes: {s: {type: subgraph, graph: %s}}\nedges: [{from: START, to: s}]\n"),
+    "subgraph": ("graph", "name: g\nstate: {a: any}\nnodes: {s: {type: subgraph, graph: %s}}\n"
+                 "edges: [{from: START, to: s}]\n"),
     "prompt": ("graph", "name: g\nstate: {a: any}\nnodes: {s: {type: llm, prompt: %s, state_key: a}}\n"
                "edges: [{from: START, to: s}]\n"),
     "python": ("graph", "name: g\nstate: {a: any}\ntools: {u: {type: python, path: %s, function: f}}\n"
