@@ -24,6 +24,7 @@ from .languages import told
 from .launch import begin
 from .registry import default
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
+from .text.source import UNUSABLE
 from .typed import typed
 
 
@@ -133,7 +134,10 @@ def _read(prompt: str) -> str:
 def _import(module: str) -> bool:
     """Whether it is there. The person names the module on the command line; a definition never can (decision A20)."""
     if module.endswith(".py"):
-        if not Path(module).is_file():
+        try:
+            if not Path(module).is_file():
+                return False
+        except UNUSABLE:
             return False
         runpy.run_path(module)
         return True

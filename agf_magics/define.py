@@ -18,7 +18,7 @@ from .languages import LANGUAGES, Language, told
 from .registry import Registry, default
 from .settings import current
 from .text.diagnostics import DefinitionError, Diagnostic, Diagnostics, in_order, sparing, suggest
-from .text.source import Source
+from .text.source import UNUSABLE, Source, why
 
 
 class Defined(NamedTuple):
@@ -222,10 +222,10 @@ def source_of(text: str | Path | Source) -> Source:
     if isinstance(text, Path):
         try:
             return Source(str(text), text.read_bytes().decode("utf-8"))
-        except OSError as error:
-            raise DefinitionError(Diagnostic("define.file", f"{text} cannot be read: {error.strerror}")) from None
         except UnicodeDecodeError as error:
             raise DefinitionError(Diagnostic("define.file", f"{text} is not UTF-8 text: {error}")) from None
+        except UNUSABLE as error:
+            raise DefinitionError(Diagnostic("define.file", f"{text} cannot be read: {why(error)}")) from None
     if not isinstance(text, str):
         raise TypeError(f"a definition is a text or the Path of a file, not {type_name(text)}")
     return Source("<text>", text)

@@ -20,6 +20,8 @@ from .flow.steps import Flow, Name
 from .registry import Registry, Tool, tool
 from .settings import current
 from .text.diagnostics import DefinitionError, Diagnostic
+from .text.nodes import shorten
+from .text.source import UNUSABLE, beside, why
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
 """``tools.py:add``"""
@@ -50,15 +52,19 @@ def files(define: Callable[[Path], Flow], known: dict[Path, Flow] | None = None)
 
 def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Path:
     """Where ``path`` is, looked for beside the definition that names it."""
-    source = Path(around.source.name)
-    own = source.resolve().parent if source.is_file() else Path.cwd().resolve()
+    own = beside(around.source.name)
     root = Path.cwd().resolve() if own.is_relative_to(Path.cwd().resolve()) else own
-    found = (own / path).resolve()
+    try:
+        found = (own / path).resolve()
+        there = found in known or found.is_file()
+    except UNUSABLE as error:
+        raise _wrong("missing", f"{shorten(name.text)!r} cannot be a file: {why(error)}", name) from None
     if not found.is_relative_to(root):
         hint = "a file stands in the notebook's folder, or below it"
-        raise _wrong("outside", f"{name.text!r} leaves the folder", name, hint)
-    if found not in known and not found.is_file():
-        raise _wrong("missing", f"there is no file {name.text!r}", name, "a path is relative to the file that names it")
+        raise _wrong("outside", f"{shorten(name.text)!r} leaves the folder", name, hint)
+    if not there:
+        hint = "a path is relative to the file that names it"
+        raise _wrong("missing", f"there is no file {shorten(name.text)!r}", name, hint)
     return found
 
 

@@ -162,7 +162,7 @@ def _foreign(value: Value) -> Foreign | None:
         try:
             few = value.head(10)
             few = few.iloc[:, :MOST_COLUMNS] if library == "pandas" else few[:, :MOST_COLUMNS]
-            page = re.sub(r"<style.*?</style>", "", few._repr_html_() or "", flags=re.DOTALL)
+            page = re.sub(r"<style(?:[^<]|<(?!/?style))*+</style>", "", few._repr_html_() or "")
             return Foreign(title, plain(page, 100_000), plain(str(few), MOST_TEXT))
         except Exception:  # what stands in a frame is somebody's object with somebody's repr
             return Foreign(title, "", "")

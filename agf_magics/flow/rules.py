@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..text.diagnostics import Diagnostic, nearest, suggest
+from ..text.diagnostics import Diagnostic, nearest, spend, suggest
 from ..text.source import Span
 from .frame import Ref
 from .outcomes import Outcomes
@@ -186,6 +186,8 @@ def _misspelt(name: str, written: list[str]) -> str | None:
 
     Names that differ at their end alone (doc, docs; reviewers, reviews) are two names, not one misspelt.
     """
+    if not spend(len(written)):
+        return None
     alike = [word for word in written if abs(len(word) - len(name)) <= 2 and not _same_stem(word, name)]
     return nearest(name, alike, 0.75)
 

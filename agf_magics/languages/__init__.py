@@ -67,23 +67,22 @@ MADE: Mapping[str, Callable[[], Language]] = {
     "graph": _graph,
 }
 
-BEGINNINGS: Mapping[str, str] = {
-    "policy": r"(?:schema_version|execution_policy)\"?\s*:|id\"?\s*:\s*[\"']?(?:agf\.|x-)",
-    "plan": (
-        r'"?calls"?\s*:|\{[^\n{]*,\s*"?calls"?\s*:'
-        r'|(?:[ \t]*-)?[\[{ \t]*"?_(?:tool|delegate|outputPath)"?\s*:'
-    ),
-    "graph": r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:",
-}
-"""A regular expression for a line, or the beginning of a JSON text, that only the documents of a language have."""
+# A regular expression for a line, or the beginning of a JSON text, that only the documents of a language have.
+_POLICY = r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"
+_PLAN = (
+    r'"?calls"?\s*+:|\{[^\n{]*,\s*+"?calls"?\s*+:'
+    r'|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:'
+)
+_GRAPH = r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:"
 
 
 @cache
 def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
     # A line begins behind "\n", not at ``^``: a pattern that begins with a letter is looked for four times as fast.
     return {
-        name: (re.compile(rf"\n(?:{begins})"), re.compile(rf"\s*+\{{\s*+\"?(?:{begins})"))
-        for name, begins in BEGINNINGS.items()
+        "policy": (re.compile(rf"\n(?:{_POLICY})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_POLICY})")),
+        "plan": (re.compile(rf"\n(?:{_PLAN})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_PLAN})")),
+        "graph": (re.compile(rf"\n(?:{_GRAPH})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_GRAPH})")),
     }
 
 

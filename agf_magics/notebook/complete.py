@@ -149,7 +149,7 @@ def _files(word: str) -> Offer:
     folder, _, fragment = word.rpartition("/")
     try:
         entries = sorted(os.scandir(Path(folder or ("/" if word.startswith("/") else "."))), key=lambda e: e.name)
-    except OSError:
+    except (OSError, ValueError):
         return Offer(word)
     names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
     return _those(fragment, "file", [name for name in names if name.endswith(("/", *FILES))][:MOST_FILES])

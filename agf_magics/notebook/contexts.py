@@ -10,6 +10,7 @@ from ..languages.plan import Log, Reading, as_log
 from ..languages.plan.lines import lines, messages
 from ..registry import Context
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.source import UNUSABLE
 from . import slider
 from .given import count, near_file
 from .magics import PipelineMagics, unwritable, wrong
@@ -89,6 +90,6 @@ def _save(log: Log, word: Word) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{line}\n" for line in lines(log)), encoding="utf-8")
-    except OSError as error:
+    except UNUSABLE as error:
         raise unwritable(word, error) from None
     print(f"wrote {path}")

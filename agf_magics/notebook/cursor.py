@@ -23,7 +23,7 @@ KEY = re.compile(
 LITERAL = re.compile(r"(?:![\w!]*\s+)?[|>][-+0-9]*\s*(?:#.*)?$")
 SPECIAL = re.compile(r"""[]["'\\#{},:]""")
 SPECIAL_STARTS = ("{", "[", '"', "'", "!", "&")
-TAG = re.compile(r"![\w!]*(?:\s+|$)")
+TAG = re.compile(r"(?<![\w!])![\w!]*+(?:\s++|$)")
 
 
 class Keys(NamedTuple):

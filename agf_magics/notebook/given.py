@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from .. import kept_runs
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
-from ..text.source import Source
+from ..text.source import UNUSABLE, Source, why
 from ..text.yamlnodes import Items, Scalar, documents, plain
 from .options import Said, Word, wrong
 
@@ -54,10 +54,10 @@ def near_file(text: str) -> str:
     """What to say of a file that is not there."""
     path = Path(text)
     try:
-        beside = [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), MOST_FILES) if one.is_file()]
-    except (OSError, ValueError):
-        beside = []
-    near = suggest(text, beside)
+        others = [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), MOST_FILES) if one.is_file()]
+    except UNUSABLE:
+        others = []
+    near = suggest(text, others)
     return hints(near, "a path is relative to the notebook's folder") or ""
 
 
@@ -144,16 +144,12 @@ def _mapping(word: Word, names: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _why(error: OSError | UnicodeDecodeError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
 def _file(word: Word) -> Any:
     path = Path(word.text)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        wrong("file", f"{word.text!r} cannot be read: {_why(error)}", word.span, near_file(word.text))
+    except UNUSABLE as error:
+        wrong("file", f"{word.text!r} cannot be read: {why(error)}", word.span, near_file(word.text))
     problems = Diagnostics()
     nodes = documents(Source(str(path), text), problems)
     problems.refuse()

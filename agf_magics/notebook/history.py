@@ -15,6 +15,7 @@ from ..engine.history import Listed
 from ..past import PastRun
 from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.source import UNUSABLE, why
 from . import commands, view, watching
 from .beside import Beside
 from .given import at, inputs, misread, new_name, number, value
@@ -95,8 +96,8 @@ def shown(said: Said, word: Word) -> Any:
     if target is not None:
         try:
             print(f"wrote {run.export(Path(target.text))}")
-        except OSError as error:
-            message = f"{target.text!r} cannot be written: {error.strerror}"
+        except UNUSABLE as error:
+            message = f"{target.text!r} cannot be written: {why(error)}"
             raise DefinitionError(Diagnostic("magic.file", message, target.span)) from None
     if other is not None:
         return run.compare(_past(other))

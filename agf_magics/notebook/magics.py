@@ -25,7 +25,8 @@ from ..flow.steps import Flow
 from ..languages import LANGUAGES
 from ..registry import Registry
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
-from ..text.source import Source
+from ..text.nodes import shorten
+from ..text.source import UNUSABLE, Source, why
 from . import commands, registered, view, watching
 from .config import AgfMagics
 from .given import inputs, misread, near_file, new_name, reused, seconds
@@ -317,7 +318,7 @@ class PipelineMagics(Magics):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        except OSError as error:
+        except UNUSABLE as error:
             raise unwritable(word, error) from None
         print(f"wrote {path}")
 
@@ -340,5 +341,5 @@ def wrong(what: str, message: str, word: Word, hint: str | None = None) -> Defin
     return DefinitionError(Diagnostic(f"magic.{what}", message, word.span, hint))
 
 
-def unwritable(word: Word, error: OSError) -> DefinitionError:
-    return wrong("file", f"{word.text!r} cannot be written: {error.strerror}", word)
+def unwritable(word: Word, error: Exception) -> DefinitionError:
+    return wrong("file", f"{shorten(word.text)!r} cannot be written: {why(error)}", word)

@@ -24,7 +24,7 @@ Severity = Literal["error", "warning", "note"]
 WIDE = 96
 """Cells of a line that an excerpt shows: what fits an output beside a file browser."""
 
-COMPARED = 20_000
+COMPARED = 40_000
 """Names that `suggest` compares with, for one text: of a thousand unknown names among a thousand most are not."""
 
 LONGEST = 2_000
@@ -76,6 +76,17 @@ def sparing() -> Iterator[None]:
         _left.reset(token)
 
 
+def spend(names: int) -> bool:
+    """Whether so many names may still be looked at; then they count against the bound of what is `sparing`."""
+    left = _left.get()
+    if left is None:
+        return names <= COMPARED
+    if left[0] < names:
+        return False
+    left[0] -= names
+    return True
+
+
 def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str | None:
     """The hint for a word nobody knows: the nearest choice, and all of them where ``what`` names the kind.
 
@@ -108,27 +119,20 @@ def hints(*parts: str | None) -> str | None:
 
 def nearest(word: str, choices: list[str], alike: float) -> str | None:
     """The choice most like ``word``, within the bound of what is `sparing`."""
-    left = _left.get() or [COMPARED]
-    if not choices or left[0] < len(choices) or len(word) > WIDE:
+    if not choices or len(word) > WIDE or not spend(len(choices)):
         return None
-    left[0] -= len(choices)
     near = difflib.get_close_matches(word, [name for name in choices if len(name) <= 2 * WIDE], 1, alike)
     return near[0] if near else None
 
 
 def _near(word: str, known: Collection[str]) -> str | None:
-    left = _left.get()
-    if left is not None and left[0] < len(known):
+    if not spend(len(known)):
         return None
     names = list(map(str, known))
     # A word in the wrong case is the likeliest slip and difflib does not see it.
     small = word.lower()
     same = min((name for name in names if name.lower() == small), default=None)
-    if same is None:
-        return nearest(word, names, 0.6)
-    if left is not None:
-        left[0] -= len(names)
-    return same
+    return nearest(word, names, 0.6) if same is None else same
 
 
 def _printable(name: str) -> str:

@@ -9,7 +9,26 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple, Protocol
+
+UNUSABLE = (OSError, ValueError, RuntimeError)
+"""What the operating system and Python raise for a path that cannot be one: too long, with a NUL or half a character in
+it, a link in a circle."""
+
+
+def why(error: Exception) -> str:
+    """The reason of one of these, in a few words."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+def beside(name: str) -> Path:
+    """The folder of the file that a source is called after; the current folder where it is no file."""
+    try:
+        file = Path(name)
+        return file.resolve().parent if file.is_file() else Path.cwd().resolve()
+    except UNUSABLE:
+        return Path.cwd().resolve()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostics
-from ...text.source import Source, Span, Text
+from ...text.nodes import shorten
+from ...text.source import UNUSABLE, Source, Span, Text, beside, why
 from ...text.yamlnodes import Fields, Node, Scalar, documents
 from .lookup import MISSING, find, written
 from .reading import Reader
@@ -113,20 +114,18 @@ def holes(source: str, text: Text) -> tuple[str | Hole, ...]:
 
 
 def _from_file(reader: Reader, node: Scalar) -> Prompt | None:
-    around = Path(node.span.source.name)
-    folder = Path.cwd().resolve()
-    own = around.resolve().parent if around.is_file() else folder
-    path = (own / node.text).resolve()
-    if not path.is_relative_to(folder if own.is_relative_to(folder) else own):
-        reader.wrong("prompt-file", f"{node.text!r} leaves the folder", node.span, "a prompt stands beside its graph")
-        return None
+    folder, own = Path.cwd().resolve(), beside(node.span.source.name)
     try:
+        path = (own / node.text).resolve()
+        if not path.is_relative_to(folder if own.is_relative_to(folder) else own):
+            message = f"{shorten(node.text)!r} leaves the folder"
+            reader.wrong("prompt-file", message, node.span, "a prompt stands beside its graph")
+            return None
         if path.stat().st_size > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST:,} bytes")
         source = Source(node.text, path.read_bytes().decode("utf-8"))
-    except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else str(error)
-        reader.wrong("prompt-file", f"{node.text!r} cannot be read: {said}", node.span)
+    except UNUSABLE as error:
+        reader.wrong("prompt-file", f"{shorten(node.text)!r} cannot be read: {why(error)}", node.span)
         return None
     if path.suffix in (".txt", ".md"):
         return Prompt(holes(source.text, source.span()), node.span)

@@ -13,7 +13,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source
 
 MARK: Final = "$opaque"
-_MARKS = re.compile(r"\$+opaque")
+_MARKS = re.compile(r"\$++opaque")
 LONGEST: Final = 200
 """Letters of a repr that are kept."""
 
@@ -64,9 +64,7 @@ def lost_in(value: Value) -> Lost | None:
 
 def _told(value: Any, room: int) -> Any:
     if isinstance(value, Mapping) and room and all(isinstance(key, str) for key in value):
-        return {
-            _MARKS.sub(r"$\g<0>", key) if _MARKS.fullmatch(key) else key: _told(v, room - 1) for key, v in value.items()
-        }
+        return {"$" + key if _MARKS.fullmatch(key) else key: _told(v, room - 1) for key, v in value.items()}
     if type(value) is list and room:
         return [_told(part, room - 1) for part in value]
     if value is None or type(value) in (str, int, bool) or (type(value) is float and value - value == 0):

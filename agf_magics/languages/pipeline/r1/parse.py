@@ -88,8 +88,7 @@ def _path(text: str, at: int, parts: tuple[str, ...], names: Names) -> Path:
 def _tokens(source: str) -> list[Token]:
     found: list[Token] = []
     for match in _TOKEN.finditer(source):
-        kind = match.lastindex or END
-        if kind == END:
+        if not (kind := match.lastindex):
             break
         found.append((kind, match[kind], match.start(kind)))
         if kind == FOREIGN:

@@ -1,0 +1,373 @@
+"""What a regular expression of the package costs on a hostile text, counted: a small backtracking matcher that walks
+the tree Python's own compiler makes, and counts every character it looks at. Growth with the text shows what is
+quadratic without a clock.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
+
+PACKAGE = Path(__file__).parents[1] / "agf_magics"
+ANCHORED = {"match", "fullmatch"}
+SEARCHING = {"search", "finditer", "findall", "sub", "subn", "split"}
+CATEGORIES: dict[Any, Callable[[str], bool]] = {
+    sre.CATEGORY_DIGIT: str.isdigit, sre.CATEGORY_SPACE: str.isspace,
+    sre.CATEGORY_WORD: lambda char: char.isalnum() or char == "_",
+    sre.CATEGORY_NOT_DIGIT: lambda char: not char.isdigit(), sre.CATEGORY_NOT_SPACE: lambda char: not char.isspace(),
+    sre.CATEGORY_NOT_WORD: lambda char: not (char.isalnum() or char == "_"),
+}  # fmt: skip
+SINGLE = {sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN}
+
+MOST = 16
+"""Beginnings, and what is repeated after each: of a long pattern not all are tried."""
+
+Nodes = Sequence[tuple[Any, Any]]
+Next = Callable[[int], bool]
+
+
+class Use(NamedTuple):
+    """A pattern where it is used."""
+
+    where: str
+    pattern: str
+    flags: int
+    anchored: bool
+    """Whether it is only matched at one place; else it is looked for from every character on."""
+
+
+ENOUGH = 20_000
+"""Steps after which a short text surely costs too much."""
+
+
+class Endless(Exception):
+    """More than `ENOUGH`."""
+
+
+class Matcher:
+    """``steps`` counts the characters that were looked at."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self.tree = _parser.parse(pattern, flags)
+        self.flags = self.tree.state.flags
+        self.steps = 0
+        self.text = ""
+
+    def cost(self, text: str, anchored: bool) -> int:
+        """Of one `match`, or of one pass of `finditer`."""
+        self.text, self.steps = text, 0
+        at, nodes = 0, list(self.tree)
+        while at <= len(text):
+            end: list[int] = []
+            self.steps += 1
+            try:
+                found = self._sequence(nodes, 0, at, lambda stop: not end.append(stop))  # type: ignore[func-returns-value]  # noqa: B023
+            except Endless:
+                return self.steps
+            if anchored:
+                break
+            at = end[0] if found and end[0] > at else at + 1
+        return self.steps
+
+    def _is(self, op: Any, value: Any, char: str) -> bool:
+        if op is sre.ANY:
+            return char != "\n" or bool(self.flags & re.DOTALL)
+        if op is sre.IN:
+            negated, items = (True, value[1:]) if value[0][0] is sre.NEGATE else (False, value)
+            return any(self._in(kind, item, char) for kind, item in items) is not negated
+        same = char == chr(value) or (bool(self.flags & re.IGNORECASE) and char.lower() == chr(value).lower())
+        return same is (op is sre.LITERAL)
+
+    def _in(self, kind: Any, item: Any, char: str) -> bool:
+        if kind is sre.RANGE:
+            return bool(item[0] <= ord(char) <= item[1])
+        if kind is sre.CATEGORY:
+            return CATEGORIES[item](char)
+        return char == chr(item)
+
+    def _sequence(self, nodes: Nodes, index: int, at: int, then: Next) -> bool:
+        if self.steps > ENOUGH:
+            raise Endless
+        while index < len(nodes) and nodes[index][0] in SINGLE:
+            self.steps += 1
+            if at >= len(self.text) or not self._is(*nodes[index], self.text[at]):
+                return False
+            index, at = index + 1, at + 1
+        if index == len(nodes):
+            return then(at)
+        op, value = nodes[index]
+        rest: Next = lambda stop: self._sequence(nodes, index + 1, stop, then)  # noqa: E731
+        if op is sre.SUBPATTERN:
+            return self._sequence(value[3], 0, at, rest)
+        if op is sre.BRANCH:
+            return any(self._sequence(one, 0, at, rest) for one in value[1])
+        if op is sre.AT:
+            self.steps += 1
+            return self._stands(value, at) and rest(at)
+        if op in (sre.ASSERT, sre.ASSERT_NOT):
+            return self._looks(value, at) is (op is sre.ASSERT) and rest(at)
+        if op is sre.ATOMIC_GROUP:
+            return self._once(value, at, rest)
+        assert op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT), op
+        return self._repeat(op, *value, at, rest)
+
+    def _once(self, nodes: Nodes, at: int, then: Next) -> bool:
+        end: list[int] = []
+        found = self._sequence(nodes, 0, at, lambda stop: not end.append(stop))  # type: ignore[func-returns-value]
+        return found and then(end[0])
+
+    def _repeat(self, op: Any, least: int, most: Any, nodes: Nodes, at: int, then: Next) -> bool:
+        if len(nodes) == 1 and nodes[0][0] in SINGLE:
+            return self._run(op, least, most, nodes[0], at, then)
+        if op is sre.POSSESSIVE_REPEAT:
+            count, ends = 0, [at]
+            while count < most and self._once(nodes, ends[-1], lambda stop: stop > ends[-1] and not ends.append(stop)):  # type: ignore[func-returns-value]
+                count += 1
+            return count >= least and then(ends[-1])
+
+        def again(count: int, start: int) -> bool:
+            def next_one() -> bool:
+                return count < most and self._sequence(
+                    nodes, 0, start, lambda stop: (stop > start or count < least) and again(count + 1, stop)
+                )
+
+            if op is sre.MIN_REPEAT:
+                return (count >= least and then(start)) or next_one()
+            return next_one() or (count >= least and then(start))
+
+        return again(0, at)
+
+    def _run(self, op: Any, least: int, most: Any, one: tuple[Any, Any], at: int, then: Next) -> bool:
+        """A repeat of a single character, without recursion."""
+        end = at
+        lazy = op is sre.MIN_REPEAT
+        while end < len(self.text) and end - at < most:
+            if lazy and end - at >= least and then(end):
+                return True
+            self.steps += 1
+            if not self._is(*one, self.text[end]):
+                break
+            end += 1
+        if op is sre.POSSESSIVE_REPEAT or lazy:
+            return end - at >= least and then(end)
+        for stop in range(end, at + least - 1, -1):
+            self.steps += 1
+            if then(stop):
+                return True
+        return False
+
+    def _stands(self, where: Any, at: int) -> bool:
+        word = [
+            0 <= index < len(self.text) and (self.text[index].isalnum() or self.text[index] == "_")
+            for index in (at - 1, at)
+        ]
+        last = at == len(self.text)
+        return {
+            sre.AT_BEGINNING: at == 0, sre.AT_BEGINNING_STRING: at == 0, sre.AT_END_STRING: last,
+            sre.AT_END: last or (at == len(self.text) - 1 and self.text[at] == "\n"),
+            sre.AT_BOUNDARY: word[0] is not word[1], sre.AT_NON_BOUNDARY: word[0] is word[1],
+        }[where]  # fmt: skip
+
+    def _looks(self, value: Any, at: int) -> bool:
+        direction, nodes = value
+        if direction > 0:
+            return self._sequence(nodes, 0, at, lambda stop: True)
+        width = nodes.getwidth()[0]
+        return at >= width and self._sequence(nodes, 0, at - width, lambda stop: stop == at)
+
+
+# --- texts ---
+
+
+def hostile(pattern: str, flags: int) -> Iterator[tuple[str, str, str]]:
+    """A beginning that the pattern follows some way in, what is then repeated, and an end it cannot like."""
+    tree = _parser.parse(pattern, flags)
+    begins = sorted(set(_begins(tree)), key=lambda text: (len(text), text))
+    repeated = {_example(nodes) for nodes in _repeated(tree)}
+    ends = ["\x00", *sorted(_refused(tree))[:1]]
+    for begin in begins[:MOST]:
+        for pump in sorted({*_letters(tree), *repeated, begin} - {""})[:MOST]:
+            yield from ((begin, pump, end) for end in ends)
+
+
+def _example(nodes: Nodes) -> str:
+    """A short text that it matches, nearly."""
+    return "".join(map(_shown, nodes))
+
+
+def _shown(node: tuple[Any, Any]) -> str:
+    op, value = node
+    if op is sre.LITERAL:
+        return chr(value)
+    if op in (sre.ANY, sre.NOT_LITERAL):
+        return "x"
+    if op is sre.IN:
+        return next((char for char in "a0. -_x" if Matcher("")._is(op, value, char)), _first(value))
+    if op is sre.SUBPATTERN:
+        return _example(value[3])
+    if op is sre.BRANCH:
+        return _example(value[1][0])
+    if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+        return _example(value[2]) * max(1, value[0])
+    return _example(value) if op is sre.ATOMIC_GROUP else ""
+
+
+def _first(items: Any) -> str:
+    kind, item = next((one for one in items if one[0] in (sre.LITERAL, sre.RANGE)), (sre.LITERAL, 120))
+    return chr(item if kind is sre.LITERAL else item[0])
+
+
+def _begins(nodes: Nodes) -> Iterator[str]:
+    for index, (op, value) in enumerate(nodes):
+        before = _example(nodes[:index])
+        yield before
+        inner: Sequence[Nodes] = ()
+        if op is sre.SUBPATTERN:
+            inner = [value[3]]
+        elif op is sre.BRANCH:
+            inner = value[1]
+        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+            inner = [value[2]]
+        for one in inner:
+            yield from (before + begin for begin in _begins(one))
+    yield _example(nodes)
+
+
+def _repeated(nodes: Nodes) -> Iterator[Nodes]:
+    for op, value in nodes:
+        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+            yield value[2]
+            yield from _repeated(value[2])
+        elif op is sre.SUBPATTERN:
+            yield from _repeated(value[3])
+        elif op is sre.BRANCH:
+            for one in value[1]:
+                yield from _repeated(one)
+
+
+def _refused(nodes: Nodes) -> set[str]:
+    """What a set such as ``[^"]`` leaves out: at the end of a text, nothing can follow it."""
+    sets = [one[0][1] for one in (*_repeated(nodes), nodes) if len(one) == 1 and one[0][0] is sre.IN]
+    return {chr(item) for one in sets if one[0][0] is sre.NEGATE for kind, item in one[1:] if kind is sre.LITERAL}
+
+
+def _letters(nodes: Nodes) -> set[str]:
+    """A character of each kind that the pattern tells apart."""
+    return {char for char in " \t\n\"'\\{}[]().,:;!&|=<>+-*/#$%@†`_a0é\xa0" if str(nodes).find(str(ord(char))) >= 0} | {
+        " ", "a", "0", ".",
+    }  # fmt: skip
+
+
+# --- where patterns stand ---
+
+
+def uses() -> list[Use]:
+    """Every pattern of the package that is a constant, with how it is used."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+    methods: dict[tuple[str, str], set[str]] = {}
+    for path, tree in trees.items():
+        imported = {
+            (alias.asname or alias.name): _module(path, node)
+            for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+        }  # fmt: skip
+        direct: set[int] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                home = imported.get(node.value.id, _name(path))
+                methods.setdefault((home, node.value.id), set()).add(node.attr)
+                direct.add(id(node.value))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in direct:
+                home = imported.get(node.id, _name(path))
+                methods.setdefault((home, node.id), set()).add("passed on")
+    found = []
+    for path, tree in trees.items():
+        module = importlib.import_module(_name(path))
+        for name, value in vars(module).items():
+            if isinstance(value, re.Pattern) and _defines(tree, name):
+                used = methods.get((_name(path), name), set()) - {"pattern"}
+                found.append(Use(f"{_name(path)}.{name}", value.pattern, value.flags, used <= ANCHORED))
+        for call in _calls(tree):
+            text = constant(call.args[0], module)
+            assert text is not None, f"{_name(path)}:{call.lineno} compiles what is not a constant"
+            method = call.func.attr  # type: ignore[attr-defined]
+            flags = constant_flags(call, module)
+            found.append(Use(f"{_name(path)}:{call.lineno}", text, flags, method in ANCHORED))
+    return found
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    """Calls of ``re.something`` inside functions; those on the top level are the module's own patterns."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef):
+            yield from (node for node in ast.walk(function) if is_regex(node))  # type: ignore[misc]
+
+
+def is_regex(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "re"
+        and node.func.attr in ANCHORED | SEARCHING | {"compile"}
+    )
+
+
+def constant(node: ast.expr, module: Any) -> str | None:
+    """The text of a pattern that stands in the code or in a constant of its module; None: it comes from elsewhere."""
+    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    kinds = (ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.Name, ast.Attribute, ast.BinOp, ast.Add, ast.Load)
+    if not all(isinstance(one, kinds) for one in ast.walk(node)) or not names <= vars(module).keys():
+        return None
+    found = eval(compile(ast.Expression(node), "pattern", "eval"), vars(module))
+    return found.pattern if isinstance(found, re.Pattern) else found
+
+
+def constant_flags(call: ast.Call, module: Any) -> int:
+    flags = next((word.value for word in call.keywords if word.arg == "flags"), None)
+    if flags is None and call.func.attr == "compile" and len(call.args) > 1:  # type: ignore[attr-defined]
+        flags = call.args[1]
+    return int(eval(compile(ast.Expression(flags), "flags", "eval"), vars(module))) if flags else 0
+
+
+def _defines(tree: ast.Module, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Assign | ast.AnnAssign)
+        and name in {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        for node in tree.body
+    )
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _module(path: Path, node: ast.ImportFrom) -> str:
+    package = _name(path).split(".") if path.name == "__init__.py" else _name(path).split(".")[:-1]
+    base = package[: len(package) - node.level + 1] if node.level else []
+    return ".".join([*base, *filter(None, [node.module])])
+
+
+SHORT, LONG = 16, 32
+
+
+def grows(pattern: str, flags: int, anchored: bool) -> Iterator[str]:
+    """The hostile texts on which twice as long costs more than about twice as much."""
+    matcher = Matcher(pattern, flags)
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        for begin, pump, end in hostile(pattern, flags):
+            costs = [matcher.cost(begin + pump * count + end, anchored) for count in (SHORT, LONG)]
+            if costs[1] > min(2.6 * costs[0] + 40, ENOUGH):
+                yield f"{begin!r} + {pump!r} * n + {end!r}: {costs}"
+    finally:
+        sys.setrecursionlimit(before)

@@ -1,0 +1,82 @@
+"""Every regular expression of the package is a constant, and costs time that is linear in the text."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .regex_cost import PACKAGE, Matcher, Use, constant, grows, is_regex, uses
+
+USES = uses()
+
+LINEAR_WHERE_USED = {
+    "agf_magics.engine.secret.TOKENS": "its texts are JSON that this package wrote: every quote is closed",
+}
+
+
+@pytest.mark.parametrize("use", USES, ids=[use.where for use in USES])
+def test_a_pattern_costs_twice_as_much_for_twice_the_text(use: Use) -> None:
+    if use.where not in LINEAR_WHERE_USED:
+        assert list(grows(use.pattern, use.flags, use.anchored)) == []
+
+
+OLD = {
+    "the tokenizer of R1, blanks at the end": (
+        r"[ \t\r\n]*(?:([A-Za-z_][A-Za-z0-9_]*)|([-+*/<>()]))", 0, False),
+    "the braces of a graph's texts": (r"\{\s*([^{}]*)\}", 0, True),
+    "the placeholders of a policy's prompts": (r"\{\{\{?\s*([^{}]*?)\s*\}?\}\}", 0, True),
+    "the fence around a reply": (r"```[^\n`]*\n(.*?)\n?[ \t]*```", re.DOTALL, True),
+    "an instance of a reference": (r"""[^\[\]'"]*[^\s\[\]'"][^\[\]'"]*\Z""", 0, True),
+    "arithmetic in a graph's text": (r"state\.\w[\w.]*\s*([+\-*/])", 0, False),
+    "a repeat in a repeat": (r"^(a+)+$", 0, True),
+    "alternatives that overlap": (r"^(a|aa)+$", 0, True),
+    "a word at the end": (r"[\w.]*$", 0, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_a_pattern_that_is_quadratic_is_found(name: str) -> None:
+    assert list(grows(*OLD[name]))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"(a|ab)(c|bcd)*d?", r"a{2,3}?b", r"[^a\s]+\b", r"(?<!a)b(?=c)", r"(?>a+)b|a++c", r"(?:a|b)*?c$", r"(?i)AB.\Z"],
+)
+@given(st.text("abcd \nA", max_size=8))
+def test_the_matcher_that_counts_finds_what_python_finds(pattern: str, text: str) -> None:
+    matcher = Matcher(pattern)
+    matcher.text = text
+    ends: list[int] = []
+    found = matcher._sequence(list(matcher.tree), 0, 0, lambda end: not ends.append(end))  # type: ignore[func-returns-value]
+    expected = re.match(pattern, text)
+    assert found is (expected is not None)
+    assert ends == ([expected.end()] if expected else [])
+
+
+def test_no_module_but_one_compiles_what_comes_from_elsewhere() -> None:
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        local = {node.name or "" for node in ast.walk(tree) if isinstance(node, ast.alias)}
+        assert "regex" not in local
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "re":
+                found.append(f"{path.name}:{node.lineno} imports from re")
+            if isinstance(node, ast.Import | ast.ImportFrom) and "re2" in {one.name for one in node.names}:
+                assert path.name == "patterns.py"
+    assert found == []
+    assert len(USES) > 80  # `uses` refuses what is no constant
+
+
+@pytest.mark.parametrize("code", ["re.search(wanted, text)", "re.compile(schema['pattern'])", "re.match(f'{x}', '')"])
+def test_a_pattern_that_is_no_constant_is_found(code: str) -> None:
+    tree = ast.parse(textwrap.dedent(code))
+    (call,) = [node for node in ast.walk(tree) if is_regex(node)]
+    assert isinstance(call, ast.Call)
+    assert constant(call.args[0], ast) is None
