@@ -29,6 +29,8 @@ from tests.languages.r1_case import (
     TYPED,
     TYPED_CONTEXTS,
     VECTORS,
+    Number,
+    Text,
     compiled,
     names_of,
     outcome,
@@ -50,6 +52,8 @@ def assert_tiers_agree(text: str, ctx: dict[str, Any], names: Names | None = PIP
 @given(EXPRESSIONS, CONTEXTS, st.sampled_from([PIPELINE, None]))
 @example("get(o, 'a.a', {a: 1})", {"o": {}}, PIPELINE)
 @example("a == count(xs)", {"a": 1, "xs": [1]}, PIPELINE)
+@example("join(xs, '')", {"xs": [Text("a")]}, PIPELINE)
+@example("sum(xs)", {"xs": [Number(1)]}, PIPELINE)
 @example("a * 0 + (a * 0)", {"a": float("inf")}, PIPELINE)
 @settings(max_examples=300)
 def test_any_expression_means_the_same_in_both_tiers(text: str, ctx: dict[str, Any], names: Names | None) -> None:
@@ -129,7 +133,8 @@ def test_a_frame_that_is_no_object_has_no_names(text: str, frame: Any) -> None:
 NODES = {
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Try, ast.ExceptHandler, ast.Pass, ast.Return, ast.Raise,
     ast.Assign, ast.If, ast.For, ast.Break, ast.Continue, ast.Expr,
-    ast.Name, ast.Load, ast.Store, ast.Constant, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.IfExp,
+    ast.Name, ast.Load, ast.Store, ast.Constant, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.Starred,
+    ast.IfExp,
     ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub,
     ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod,
     ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.Gt, ast.LtE, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn,
