@@ -74,11 +74,9 @@ def _lit(node: Lit, env: Env) -> Value:
 
 def _path(node: Path, env: Env) -> Value:
     value: Value = env
-    for index, name in enumerate(node.read):
-        if type(value) is not dict:
-            _not_an_object(node, index, value)
-        if name not in value:
-            _missing(node, index, value, env)
+    for name in node.read:
+        if type(value) is not dict or name not in value:
+            _unreadable(node, env)
         value = value[name]
     return value
 
@@ -116,14 +114,15 @@ def _compare(node: Compare, env: Env) -> Value:
     left, right, op = walk(node.left, env), walk(node.right, env), node.op
     if op == "==" or op == "!=":
         return _same(left, right, node, env) is (op == "==")
-    if not (_numbers(left, right) or type(left) is type(right) is str):
+    if not ((type(left) in NUMBERS and type(right) in NUMBERS) or type(left) is type(right) is str):
         raise Wrong("r1.type", f"{op!r} needs two numbers or two texts, not {_both(left, right)}", node.at, len(op),
                     _about(left, right))  # fmt: skip
     return ORDER[op](left, right)
 
 
 def _arithmetic(node: Arithmetic, env: Env) -> Value:
-    left, right, op = walk(node.left, env), walk(node.right, env), node.op
+    first, second, op = node.left, node.right, node.op
+    left, right = _WALK[type(first)](first, env), _WALK[type(second)](second, env)
     if type(left) in NUMBERS and type(right) in NUMBERS:
         return _number(node, left, right)
     if op == "+" and type(left) is type(right) and type(left) in (str, list):
@@ -283,10 +282,6 @@ def too_much(at: int, width: int) -> Wrong:
     return Wrong("r1.too-large", message, at, width, "filter the lists first, or compute it in a tool")
 
 
-def _numbers(left: Value, right: Value) -> bool:
-    return type(left) in NUMBERS and type(right) in NUMBERS
-
-
 def _list(value: Value, node: Each | Call) -> list[Value]:
     if type(value) is not list:
         raise Wrong("r1.type", f"{node.name} needs a list, not {type_name(value)}", node.at, len(node.name))
@@ -311,6 +306,15 @@ def _about(left: Value, right: Value) -> str | None:
 def _segment(node: Path, index: int) -> int:
     """Which part of the path as written stands for ``node.read[index]``."""
     return max(0, index - (len(node.read) - len(node.parts)))
+
+
+def _unreadable(node: Path, env: Env) -> NoReturn:
+    value, index = env, 0
+    while type(value) is dict and node.read[index] in value:
+        value, index = value[node.read[index]], index + 1
+    if type(value) is dict:
+        _missing(node, index, value, env)
+    _not_an_object(node, index, value)
 
 
 def _missing(node: Path, index: int, value: dict[Any, Value], env: Env) -> NoReturn:
