@@ -17,7 +17,8 @@ from . import nodes
 from .codegen import compile_expression
 from .nodes import NO_NAMES, Names, Node, show
 from .parse import parse as parse_nodes
-from .walk import ALLOWANCE, Wrong, walk
+from .walk import ALLOWANCE, Wrong
+from .walk import walk as walk_tree
 
 __all__ = ["R1", "Names", "parse", "show"]
 
@@ -56,7 +57,7 @@ class R1:
             if type(frame) is not dict:
                 return self.walk(frame)
             try:
-                return walk(self.node, {**frame, ALLOWANCE: allowance} if self._loops else frame)
+                return walk_tree(self.node, {**frame, ALLOWANCE: allowance} if self._loops else frame)
             except (Wrong, RecursionError) as error:
                 failure = self._failure(error)
             if allowance[0] >= 0:
@@ -71,7 +72,7 @@ class R1:
     def walk(self, frame: Frame) -> Value:
         """The value by the walk."""
         try:
-            return walk(self.node, frame if type(frame) is dict else {})  # what is not an object has no names
+            return walk_tree(self.node, frame if type(frame) is dict else {})  # what is not an object has no names
         except (Wrong, RecursionError) as error:
             failure = self._failure(error)
         raise failure
