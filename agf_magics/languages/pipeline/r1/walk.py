@@ -121,10 +121,10 @@ def _compare(node: Compare, env: Env) -> Value:
 
 
 def _arithmetic(node: Arithmetic, env: Env) -> Value:
-    first, second, op = node.left, node.right, node.op
+    _, op, first, second = node
     left, right = _WALK[type(first)](first, env), _WALK[type(second)](second, env)
     if type(left) in NUMBERS and type(right) in NUMBERS:
-        return _number(node, left, right)
+        return _number(node, op, left, right)
     if op == "+" and type(left) is type(right) and type(left) in (str, list):
         if ACCOUNT in env or not _linear(node):
             _charge(len(left) + len(right), node.at, 1, env)
@@ -133,17 +133,17 @@ def _arithmetic(node: Arithmetic, env: Env) -> Value:
     raise Wrong("r1.type", f"{op!r} needs {needs}, not {_both(left, right)}", node.at, 1, _about(left, right))
 
 
-def _number(node: Arithmetic, left: Any, right: Any) -> Value:
-    if node.op == "/":
+def _number(node: Arithmetic, op: str, left: Any, right: Any) -> Value:
+    if op == "/":
         if right == 0:
             raise Wrong("r1.division-by-zero", "division by zero", node.at, 1, "check it first: n != 0 and x / n or 0")
         if type(left) is type(right) is int and left % right == 0:  # 6 / 3 is the whole number 2; large ones are exact
             return left // right
     try:
-        value = ARITHMETIC[node.op](left, right)
+        value = ARITHMETIC[op](left, right)
     except OverflowError:
         raise Wrong("r1.too-large", "the numbers are larger than a float can be", node.at, 1) from None
-    if node.op == "*" and type(value) is int and not -LARGEST < value < LARGEST and not _linear(node):
+    if op == "*" and type(value) is int and not -LARGEST < value < LARGEST and not _linear(node):
         raise Wrong("r1.too-large", "the result has more than 1,000 digits", node.at, 1)
     return value
 
