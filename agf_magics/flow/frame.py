@@ -33,7 +33,7 @@ class Ref(NamedTuple):
 
 
 class Expr(Protocol):
-    """Reads a value. ``evaluate`` is a slot that holds the closure itself: a method around it costs half the R1
+    """Reads a value. ``evaluate`` is a slot that holds the function itself: a method around it costs half the R1
     goal.
     """
 

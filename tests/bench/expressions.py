@@ -73,7 +73,7 @@ SHAPED = (
          "{'id': ctx.n, 'who': {'name': ctx.name, 'tags': ['a', 'b', ctx.name]}, 'ok': ctx.review.passed}",
          "{id: ctx.n, who: {name: ctx.name, tags: ['a', 'b', ctx.name]}, ok: ctx.review.passed}"),
 )  # fmt: skip
-"""What the closures were shaped with."""
+"""The goal is set for these."""
 
 SEEN = (
     Case("F1", "ctx.total / ctx.size * 100", lambda f: f["ctx"]["total"] / f["ctx"]["size"] * 100,
@@ -105,7 +105,7 @@ SEEN = (
          lambda f: f["ctx"]["review"].get("author", {}).get("name", "anon") + ": " + f["ctx"]["review"]["notes"],
          "ctx['review'].get('author', {}).get('name', 'anon') + ': ' + ctx['review']['notes']"),
 )  # fmt: skip
-"""Written before the closures were measured; where one was slow, the closures it shares with others were looked at."""
+"""Written before anything was measured; where one was slow, what it shares with others was looked at."""
 
 FRESH = (
     Case("G1", "'Review ' + ctx.name + ' by ' + review.author.name",
@@ -135,7 +135,7 @@ FRESH = (
     Case("G10", "get(pipe, 'verdict', 'none') == 'none'", lambda f: (f["pipe"] or {}).get("verdict", "none") == "none",
          "(pipe or {}).get('verdict', 'none') == 'none'"),
 )  # fmt: skip
-"""Not looked at while the closures were shaped."""
+"""Not looked at while the code generator was written."""
 
 
 def rows(rounds: int = 31) -> list[dict[str, Any]]:

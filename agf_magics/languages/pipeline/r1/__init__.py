@@ -17,7 +17,8 @@ from . import nodes
 from .codegen import compile_expression
 from .nodes import NO_NAMES, Names, Node, show
 from .parse import parse as parse_nodes
-from .walk import ALLOWANCE, Env, Wrong, walk
+from .walk import ALLOWANCE, Wrong
+from .walk import walk as walk_tree
 
 __all__ = ["R1", "Names", "parse", "show"]
 
@@ -28,12 +29,13 @@ COMPILED_AFTER = 100
 """Evaluations by the walk before an expression is compiled: together they cost about what compiling costs."""
 WORK = 1_000
 """The same in what its loops cost, as `walk` counts it: for a long list it is compiled at the first evaluation."""
+_EVALUATION = WORK // COMPILED_AFTER
 
 
 class R1:
     """A parsed expression. ``evaluate`` raises a StepError at the very token, and nothing else."""
 
-    __slots__ = ("_allowance", "_names", "_reads", "_text", "evaluate", "node", "span")
+    __slots__ = ("_allowance", "_loops", "_names", "_reads", "_text", "evaluate", "node", "span")
 
     evaluate: Callable[[Frame], Value]
 
@@ -42,21 +44,24 @@ class R1:
         self._names = names
         self._reads: tuple[Ref, ...] | None = None
         self._allowance = [WORK]
+        self._loops = "->" in text.text  # without a lambda there is no loop
         self.node = node
         self.span: Span = text.locate(0, len(text.text))
         self.evaluate = self._walk_or_compile
 
     def _walk_or_compile(self, frame: Frame) -> Value:
         """The value by the walk while that has cost little, and by the compiled function from then on."""
-        self._allowance[0] -= WORK // COMPILED_AFTER
-        if self._allowance[0] >= 0:
+        allowance = self._allowance
+        allowance[0] -= _EVALUATION
+        if allowance[0] >= 0:
             if type(frame) is not dict:
                 return self.walk(frame)
             try:
-                return self._walk({**frame, ALLOWANCE: self._allowance})
-            except StepError:
-                if self._allowance[0] >= 0:
-                    raise
+                return walk_tree(self.node, {**frame, ALLOWANCE: allowance} if self._loops else frame)
+            except (Wrong, RecursionError) as error:
+                failure = self._failure(error)
+            if allowance[0] >= 0:
+                raise failure
         self.evaluate = compile_expression(self.node, self._names.stores, self.walk)
         return self.evaluate(frame)
 
@@ -66,17 +71,16 @@ class R1:
 
     def walk(self, frame: Frame) -> Value:
         """The value by the walk."""
-        return self._walk(frame if type(frame) is dict else {})  # what is not an object has no names
-
-    def _walk(self, env: Env) -> Value:
         try:
-            return walk(self.node, env)
-        except Wrong as wrong:
-            error = StepError(Diagnostic(wrong.code, wrong.message, self._locate(wrong), wrong.hint))
-        except RecursionError:
-            message = "there is no room left on the stack to evaluate this"
-            error = StepError(Diagnostic("r1.too-deep", message, self.span))
-        raise error
+            return walk_tree(self.node, frame if type(frame) is dict else {})  # what is not an object has no names
+        except (Wrong, RecursionError) as error:
+            failure = self._failure(error)
+        raise failure
+
+    def _failure(self, error: Wrong | RecursionError) -> StepError:
+        if isinstance(error, Wrong):
+            return StepError(Diagnostic(error.code, error.message, self._locate(error), error.hint))
+        return StepError(Diagnostic("r1.too-deep", "there is no room left on the stack to evaluate this", self.span))
 
     def reads(self) -> tuple[Ref, ...]:
         """What it reads from its frame, in the order of the text, by the resolved path."""

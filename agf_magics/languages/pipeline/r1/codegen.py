@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 from ....flow.values import Value
@@ -35,6 +36,7 @@ from .nodes import (
     Path,
     addends,
     always_read,
+    always_true,
     conjuncts,
     constant,
 )  # fmt: skip
@@ -103,8 +105,6 @@ class _Generator(Emitter):
         values = [self.value(value).code for _, value in node.fields]
         return Operand(py.dict_of([key for key, _ in node.fields], values), Kind.OBJECT)
 
-    # Truth
-
     def truth(self, operand: Operand) -> ast.expr:
         """A test of `flow.values.is_true`: Python's own where the value is JSON."""
         if self.kind(operand) is not None:
@@ -132,7 +132,7 @@ class _Generator(Emitter):
         return Operand(py.negated(self.condition(node.operand)), Kind.BOOL)
 
     def logic(self, node: And | Or) -> Operand:
-        if isinstance(node, Or) and isinstance(node.left, And) and _always_true(node.left.right):
+        if isinstance(node, Or) and isinstance(node.left, And) and always_true(node.left.right):
             return self.choice(node.left.left, node.left.right, node.right)
         left = self.operand(node.left)
         result = self.assign(left.code)
@@ -154,8 +154,6 @@ class _Generator(Emitter):
             self.emit(py.assign(result, second.code))
         self.emit(py.when(test, body, otherwise))
         return Operand(py.name(result), _common(first.kind, second.kind))
-
-    # Comparisons
 
     def compare(self, node: Compare) -> Operand:
         left, right = self.operand(node.left), self.operand(node.right)
@@ -179,8 +177,6 @@ class _Generator(Emitter):
             return py.all_of(*atoms, equal) if atoms else equal
         equal = py.any_of(py.compare(left.code, "is", right.code), equal)  # NaN equals itself
         return py.either(py.all_of(*atoms), equal, py.call("equal", left.code, right.code)) if atoms else equal
-
-    # Arithmetic
 
     def minus(self, node: Minus) -> Operand:
         operand = self.operand(node.operand)
@@ -238,33 +234,39 @@ class _Generator(Emitter):
         return Operand(result)
 
     def sentence(self, parts: list[Operand]) -> Operand:
-        """Texts joined by ``+``."""
+        """Texts joined by ``+``. Outside of lambdas the walk does not bound what literals are added to."""
         self.require(Kind.TEXT, *parts)
-        size, text = parts[0].length(), parts[0].code
-        for part in parts[1:]:
-            size, text = py.binary(size, "+", part.length()), py.binary(text, "+", part.code)
-        self.charge(size, len(parts) - 1)
+        first, second, *rest = parts
+        text = reduce(lambda before, part: py.binary(before, "+", part.code), parts[1:], first.code)
+        if self.lambdas or not ((first.literal or second.literal) and all(part.literal for part in rest)):
+            size = reduce(lambda before, part: py.binary(before, "+", part.length()), parts[1:], first.length())
+            self.charge(size, len(parts) - 1)
         return Operand(text, Kind.TEXT)
 
-    # Functions
-
     def call(self, node: Call) -> Operand:
-        base, *rest = map(self.operand, node.args)
-        self.require(Kind.LIST, base)
-        size = base.length()
         if node.name == "count":
-            return Operand(size, Kind.NUMBER)
-        types = py.call("set", py.call("map", py.name("type"), base.code))
+            counted = self.operand(node.args[0])
+            self.require(Kind.LIST, counted)
+            return Operand(counted.length(), Kind.NUMBER)
         if node.name == "sum":
-            self.refuse(py.negated(py.compare(types, "<=", py.name("NUMBERS"))))
-            self.charge(size)
+            base = self.elements(node.args[0], Kind.NUMBER, "NUMBERS")
+            self.charge(base.length())
             return Operand(py.call("sum", base.code), Kind.NUMBER)
-        (separator,) = rest
+        base, separator = self.elements(node.args[0], Kind.TEXT, "TEXTS"), self.operand(node.args[1])
         self.require(Kind.TEXT, separator)
-        self.refuse(py.negated(py.compare(types, "<=", py.name("TEXTS"))))
-        between = py.binary(size, "*", separator.length())
+        between = py.binary(base.length(), "*", separator.length())
         self.charge(py.binary(py.call("sum", py.call("map", py.name("len"), base.code)), "+", between))
         return Operand(py.call("join", separator.code, base.code), Kind.TEXT)
+
+    def elements(self, node: Node, kind: Kind, types: str) -> Operand:
+        """A list whose elements are all of a kind; where the expression makes the list, they are checked as it does."""
+        if isinstance(node, Each) and node.name == "map":
+            return self.each(node, kind)
+        items = self.operand(node)
+        self.require(Kind.LIST, items)
+        found = py.set_of(py.call("map", py.name("type"), items.code))
+        self.refuse(py.negated(py.compare(found, "<=", py.name(types))))
+        return items
 
     def get(self, node: Get) -> Operand:
         base = self.operand(node.base)
@@ -276,9 +278,8 @@ class _Generator(Emitter):
             self.emit(py.assign(found.id, py.either(there, py.subscript(found, key), otherwise)))
         return Operand(found)
 
-    # Loops
-
-    def each(self, node: Each) -> Operand:
+    def each(self, node: Each, made: Kind | None = None) -> Operand:
+        """``made``: what the elements that ``map`` makes must be."""
         items = self.operand(node.base)
         self.require(Kind.LIST, items)
         self.spend(py.binary(items.length(), "*", py.constant(node.weight)))
@@ -290,7 +291,11 @@ class _Generator(Emitter):
         with self.block() as body:
             self.read[(node.level,)] = element
             if node.name == "map":
-                self.emit(py.do(py.call(add, self.value(node.body).code)))
+                value = self.value(node.body)
+                if made is not None:
+                    value = self.named(value)
+                    self.require(made, value)
+                self.emit(py.do(py.call(add, value.code)))
             else:
                 self.search(node, element, result, add)
         self.lambdas -= 1
@@ -333,11 +338,6 @@ def _further(node: And | Or, test: ast.expr) -> ast.expr:
 
 def _common(one: Kind | None, other: Kind | None) -> Kind | None:
     return one if one == other else None
-
-
-def _always_true(node: Node) -> bool:
-    value = constant(node)
-    return bool(value) if value is not NOT_CONSTANT else isinstance(node, Items | Fields) and bool(node[1])
 
 
 _GENERATE: dict[type, Callable[[_Generator, Any], Operand]] = {

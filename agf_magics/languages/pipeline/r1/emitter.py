@@ -40,7 +40,7 @@ HELPERS: dict[str, Any] = {
     "Exception": Exception, "Unusual": Unusual,
     "ATOMS": ATOMS, "JSON": ATOMS | {list, dict}, "NUMBERS": NUMBERS, "TEXTS": frozenset({str}), "MISSING": object(),
     "appender": lambda found: found.append, "equal": equal, "join": str.join,
-    "dict": dict, "float": float, "int": int, "len": len, "list": list, "map": map, "set": set, "str": str, "sum": sum,
+    "dict": dict, "float": float, "int": int, "len": len, "list": list, "map": map, "str": str, "sum": sum,
     "type": type,
 }  # fmt: skip
 """All that the function can name, besides its variables ``v1``, ``v2``, … and the names below."""

@@ -182,6 +182,12 @@ def conjuncts(node: Node) -> list[Node]:
     return [*conjuncts(node.left), *conjuncts(node.right)] if isinstance(node, And) else [node]
 
 
+def always_true(node: Node) -> bool:
+    """Whether its value is true in every evaluation."""
+    value = constant(node)
+    return bool(value) if value is not NOT_CONSTANT else isinstance(node, Items | Fields) and bool(node[1])
+
+
 def always_read(node: Node) -> Iterator[Path]:
     """The paths that every evaluation reads; of loops inside, only what they read once."""
     match node:

@@ -48,6 +48,10 @@ def list_of(parts: list[ast.expr]) -> ast.List:
     return ast.List(parts, _LOAD, **_HERE)
 
 
+def set_of(items: ast.expr) -> ast.Set:
+    return ast.Set([ast.Starred(items, _LOAD, **_HERE)], **_HERE)
+
+
 def dict_of(keys: list[str], values: list[ast.expr]) -> ast.Dict:
     return ast.Dict([constant(key) for key in keys], values, **_HERE)
 

@@ -74,11 +74,9 @@ def _lit(node: Lit, env: Env) -> Value:
 
 def _path(node: Path, env: Env) -> Value:
     value: Value = env
-    for index, name in enumerate(node.read):
-        if type(value) is not dict:
-            _not_an_object(node, index, value)
-        if name not in value:
-            _missing(node, index, value, env)
+    for name in node.read:
+        if type(value) is not dict or name not in value:
+            _unreadable(node, env)
         value = value[name]
     return value
 
@@ -116,16 +114,17 @@ def _compare(node: Compare, env: Env) -> Value:
     left, right, op = walk(node.left, env), walk(node.right, env), node.op
     if op == "==" or op == "!=":
         return _same(left, right, node, env) is (op == "==")
-    if not (_numbers(left, right) or type(left) is type(right) is str):
+    if not ((type(left) in NUMBERS and type(right) in NUMBERS) or type(left) is type(right) is str):
         raise Wrong("r1.type", f"{op!r} needs two numbers or two texts, not {_both(left, right)}", node.at, len(op),
                     _about(left, right))  # fmt: skip
     return ORDER[op](left, right)
 
 
 def _arithmetic(node: Arithmetic, env: Env) -> Value:
-    left, right, op = walk(node.left, env), walk(node.right, env), node.op
+    _, op, first, second = node
+    left, right = _WALK[type(first)](first, env), _WALK[type(second)](second, env)
     if type(left) in NUMBERS and type(right) in NUMBERS:
-        return _number(node, left, right)
+        return _number(node, op, left, right)
     if op == "+" and type(left) is type(right) and type(left) in (str, list):
         if ACCOUNT in env or not _linear(node):
             _charge(len(left) + len(right), node.at, 1, env)
@@ -134,17 +133,17 @@ def _arithmetic(node: Arithmetic, env: Env) -> Value:
     raise Wrong("r1.type", f"{op!r} needs {needs}, not {_both(left, right)}", node.at, 1, _about(left, right))
 
 
-def _number(node: Arithmetic, left: Any, right: Any) -> Value:
-    if node.op == "/":
+def _number(node: Arithmetic, op: str, left: Any, right: Any) -> Value:
+    if op == "/":
         if right == 0:
             raise Wrong("r1.division-by-zero", "division by zero", node.at, 1, "check it first: n != 0 and x / n or 0")
         if type(left) is type(right) is int and left % right == 0:  # 6 / 3 is the whole number 2; large ones are exact
             return left // right
     try:
-        value = ARITHMETIC[node.op](left, right)
+        value = ARITHMETIC[op](left, right)
     except OverflowError:
         raise Wrong("r1.too-large", "the numbers are larger than a float can be", node.at, 1) from None
-    if node.op == "*" and type(value) is int and not -LARGEST < value < LARGEST and not _linear(node):
+    if op == "*" and type(value) is int and not -LARGEST < value < LARGEST and not _linear(node):
         raise Wrong("r1.too-large", "the result has more than 1,000 digits", node.at, 1)
     return value
 
@@ -283,10 +282,6 @@ def too_much(at: int, width: int) -> Wrong:
     return Wrong("r1.too-large", message, at, width, "filter the lists first, or compute it in a tool")
 
 
-def _numbers(left: Value, right: Value) -> bool:
-    return type(left) in NUMBERS and type(right) in NUMBERS
-
-
 def _list(value: Value, node: Each | Call) -> list[Value]:
     if type(value) is not list:
         raise Wrong("r1.type", f"{node.name} needs a list, not {type_name(value)}", node.at, len(node.name))
@@ -311,6 +306,15 @@ def _about(left: Value, right: Value) -> str | None:
 def _segment(node: Path, index: int) -> int:
     """Which part of the path as written stands for ``node.read[index]``."""
     return max(0, index - (len(node.read) - len(node.parts)))
+
+
+def _unreadable(node: Path, env: Env) -> NoReturn:
+    value, index = env, 0
+    while type(value) is dict and node.read[index] in value:
+        value, index = value[node.read[index]], index + 1
+    if type(value) is dict:
+        _missing(node, index, value, env)
+    _not_an_object(node, index, value)
 
 
 def _missing(node: Path, index: int, value: dict[Any, Value], env: Env) -> NoReturn:
