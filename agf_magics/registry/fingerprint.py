@@ -254,10 +254,6 @@ def _class(told: _Telling, kind: type) -> None:
             told.tell(value)
 
 
-def _slot(told: _Telling, slot: types.MemberDescriptorType) -> None:
-    told.add("slot", slot.__name__)
-
-
 def _generic(told: _Telling, alias: Any) -> None:
     """``list[int]``, ``int | None``, ``Annotated[int, Gt(3)]``: its parts."""
     origin = get_origin(alias)
@@ -286,7 +282,7 @@ def _named_module(told: _Telling, module: types.ModuleType) -> None:
         raise Untold
     if _installed(told, module.__name__, ""):
         return
-    path = Path(getattr(module, "__file__", None) or "")
+    path = Path(getattr(module, "__file__", None) or "")  # none: it was made by hand
     if not path.is_file() or path.stat().st_size > LARGEST_FILE:
         raise Untold
     told.add("module", path.read_bytes())
@@ -346,7 +342,7 @@ _KINDS: tuple[tuple[Any, Callable[[_Telling, Any], None]], ...] = (
     (enum.Enum, _member),
     ((types.GenericAlias, types.UnionType), _generic),
     (type, _class),
-    (types.MemberDescriptorType, _slot),
+    (types.MemberDescriptorType, lambda told, slot: told.add("slot", slot.__name__)),
     ((staticmethod, classmethod, property), _wrapped),
     (types.ModuleType, _module),
 )
