@@ -375,6 +375,21 @@ def test_a_named_context_does_not_carry_a_secret_into_the_next_run(tmp_path: Pat
     assert b"pears and figs" in disk
 
 
+def test_a_secret_that_a_plan_reads_from_its_context_is_not_stored_with_it(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: {"key": "s3cret-t0ken", "doc": "pears and figs"}, name="mint", registry=registry)
+    agf.tool(lambda token: None, name="use", secret=["token"], registry=registry)
+    mint = "name: p\ncontext: p\ncalls:\n- {_tool: mint, _outputPath: †state}\n"
+    use = "name: p\ncontext: p\ncalls:\n- {_tool: use, token: †state.key, _outputPath: †state.used}\n"
+    agf.run(agf.load(mint, "plan", registry=registry), registry=registry)  # no journal
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run(agf.load(use, "plan", registry=registry), registry=registry)
+        disk = on_disk(path)
+    assert run.status == "ok"
+    assert b"s3cret-t0ken" not in disk
+    assert b"pears and figs" in disk
+
+
 def test_a_digest_of_a_call_with_a_secret_needs_the_key_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
