@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
+import datetime
 import decimal
 import html
 import json
@@ -233,6 +234,39 @@ def test_no_form_of_these_secrets_is_stored_or_shown(secret: Any, how: str, fail
     assert run.status == ("error" if fails else "ok")
     assert found(secret, disk) == set()
     assert found(secret, pages) == set()
+
+
+# --- what cannot be searched ---
+
+
+def of_a_call(make: Callable[[Any], Any], folder: Path) -> list[str]:
+    """What is said of a run of one call that received a secret."""
+    registry = agf.Registry()
+    agf.tool(make, name="use", secret=["token"], registry=registry)
+    text = "pipeline: main\nsteps:\n- tool: {name: use, args: {token: !expr ctx.key}}\n"
+    with kept.journal_in(folder):
+        run = agf.run(text, {"key": "s3cret-t0ken"}, registry=registry)
+    return [found.code for found in run.warnings]
+
+
+@pytest.mark.parametrize("how", ["compressed", "compressed in an object", "compressed in an array"])
+def test_what_cannot_be_searched_for_the_secret_of_its_call_is_not_stored(how: str, tmp_path: Path) -> None:
+    make = MAKES[how]
+    assert of_a_call(lambda token: make(token), tmp_path) == ["journal.unkept"]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        pandas.DataFrame({"a": [1.5, 2], "b": ["x", "y"]}),
+        numpy.arange(6.0).reshape(2, 3),
+        Box({"when": datetime.datetime(2020, 1, 1), "of": [b"a text"]}),
+        {"plain": [1, "json"]},
+    ],
+    ids=str,
+)
+def test_what_can_be_searched_is_stored(result: Any, tmp_path: Path) -> None:
+    assert of_a_call(lambda token: result, tmp_path) == []
 
 
 # --- short ones, and what must stay ---
