@@ -401,6 +401,7 @@ def test_a_named_context_does_not_carry_a_secret_into_the_next_run(tmp_path: Pat
     first = "- {_tool: echo, token: †input.token, _outputPath: †state.got}\n- {_tool: other, _outputPath: †state.doc}\n"
     with kept.journal_in(tmp_path) as path:
         agf.run(agf.load(first, "plan", registry=registry), {"token": "s3cret-t0ken"}, registry=registry)
+        assert "s3cret-t0ken" not in repr(list(agf.context("p", registry=registry).log or ()))
         second = "name: p\ncontext: p\ncalls:\n- {_tool: other, _outputPath: †state.more}\n"
         run = agf.run(agf.load(second, "plan", registry=registry), registry=registry)
         disk = on_disk(path)
