@@ -11,7 +11,7 @@ from .engine.journal import Journal, lost
 from .engine.perform import clock
 from .engine.pickles import key_file
 from .engine.rights import rights
-from .engine.secret_flow import hidden_by, reached
+from .engine.secret_flow import hidden_by, reached, secret_paths
 from .engine.store import ROOM, Store
 from .engine.troubles import Trouble
 from .handle import Run
@@ -61,9 +61,13 @@ def keep(run: Run) -> None:
         return
     settings, linked = current.settings, run.linked
     run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, settings.journal_value)
-    context = run.context
-    said = (context.name, list(context.log or ())) if context is not None else ("", None)
     watch(run)
+    context, without = run.context, run.flow.without
+    said = ("", None) if context is None else (context.name, list(context.log or ()))
+    if context is not None and context.log is not None and without is not None:
+        paths = secret_paths(linked)
+        if paths or run.secrets.active:
+            said = (context.name, list(without(context.log, paths, run.secrets.holds_any)))
     run.work = written(linked, run.input, said, run.limits, mine.grant, run.run_id, settings.journal_value, run.secrets)
 
 

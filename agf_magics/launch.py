@@ -106,7 +106,7 @@ async def arun(
     Raises the same errors as `run`.
     """
     made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse)
-    await made.here(emitter(made.progress, made.secrets, on_event))
+    await made.here(emitter(made.progress, on_event, made.secrets))
     return made.result() if raises else made
 
 
@@ -171,7 +171,7 @@ def begin(
     made = prepare(
         flow, input, registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse, behind=behind, inline=inline
     )
-    made.begin(emitter(made.progress, made.secrets, on_event), enter=enter, behind=behind)
+    made.begin(emitter(made.progress, on_event, made.secrets), enter=enter, behind=behind)
     return made
 
 
@@ -268,7 +268,9 @@ def _give(name: str, span: Span | None, others: Sequence[str]) -> str:
     return f"give it: --set {name}=… (in Python: input={{{name!r}: …}}).{bare}{also}"
 
 
-def emitter(progress: Progress, secrets: Secrets, listener: Callable[[Event], None] | None) -> Callable[[Event], None]:
+def emitter(
+    progress: Progress, listener: Callable[[Event], None] | None, secrets: Secrets | None = None
+) -> Callable[[Event], None]:
     """Fold each event and tell the listener, without secrets; one that raises is dropped with a warning and the run
     goes on."""
     if listener is None:
@@ -281,7 +283,7 @@ def emitter(progress: Progress, secrets: Secrets, listener: Callable[[Event], No
         progress.apply(event)
         for tell in told:
             try:
-                tell(secrets.event(event) if secrets.active else event)
+                tell(secrets.event(event) if secrets is not None and secrets.active else event)
             except Exception as error:
                 told.clear()
                 message = f"on_event raised {said(error)}; it is not called again"

@@ -94,7 +94,7 @@ def take_up(
     made = claimed(run_id, input, answer, trust, registry, limits, ask, behind)
     grant = granted.set(made.grant.narrow(rights().grant.tools))
     try:
-        made.begin(emitter(made.progress, made.secrets, on_event), enter=enter, behind=behind)
+        made.begin(emitter(made.progress, on_event, made.secrets), enter=enter, behind=behind)
     except BaseException:
         assert made.journal is not None, "a run of the journal has one"
         leave(made.journal.store, made.journal.num)

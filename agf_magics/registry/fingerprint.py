@@ -9,20 +9,21 @@ the same. What cannot be told has no digest, and what has none is never reused.
 
 from __future__ import annotations
 
-import dis
 import enum
 import functools
 import hashlib
 import json
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.util import resolve_name
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin
 
 from ..flow.values import is_json
-from .origins import is_ours, version_of
+from .code_names import imported, names_in, words_in
+from .data_digest import Untold, tell_data
+from .origins import has_plain_state, is_found, is_ours, is_put_there, version_of
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -30,10 +31,6 @@ MOST = 100_000
 """Parts that are looked at; a bigger function or value has no digest."""
 
 LARGEST_FILE = 10_000_000
-
-
-class Untold(Exception):
-    """There is no telling what it is."""
 
 
 def fingerprint(function: Callable[..., Any]) -> str | None:
@@ -127,11 +124,12 @@ def _set(told: _Telling, things: Any) -> None:
     digests = [_digest(each) for each in things]
     if None in digests:
         raise Untold
-    told.all("set", sorted(map(str, digests)))
+    told.all(type(things).__name__, sorted(map(str, digests)))
 
 
 def _function(told: _Telling, function: types.FunctionType) -> None:
-    installed = _installed(told, function.__module__, function.__qualname__)
+    # Where its code is from: a decorator may have given it the module of another function.
+    installed = _installed(told, function.__globals__.get("__name__"), function.__qualname__)
     for cell in function.__closure__ or ():  # a package's decorator holds the notebook's function
         try:
             told.tell(cell.cell_contents)
@@ -143,41 +141,51 @@ def _function(told: _Telling, function: types.FunctionType) -> None:
     _code(told, function.__code__)
     told.tell(function.__defaults__)
     told.tell(function.__kwdefaults__)
+    _annotations(told, function)
     if function.__dict__:
         told.tell(function.__dict__)
     modules = []
-    words = _words(function.__code__)
-    names = list(_names(function.__code__))
+    words = words_in(function.__code__)
+    names = list(names_in(function.__code__))
     if "import_module" in words or not _READS_ANYTHING.isdisjoint(names):
         raise Untold
     for name in names:
         if name in function.__globals__:
             found = function.__globals__[name]
             told.add("global", name)
-            told.tell(found)
-            modules += [found] if isinstance(found, types.ModuleType) else []
+            if isinstance(found, types.ModuleType):
+                _named_module(told, found)
+                modules.append(found)
+            else:
+                told.tell(found)
     modules += _imports(told, function)
     _attributes(told, modules, words)
 
 
+def _annotations(told: _Telling, function: types.FunctionType) -> None:
+    """What it says of its arguments: they are converted to that before a tool is called."""
+    for name, kind in function.__annotations__.items():
+        told.add("annotation", name)
+        told.tell(kind)
+        for word in dict.fromkeys(re.findall(r"[^\W\d]\w*", kind) if isinstance(kind, str) else ()):
+            found = function.__globals__.get(word)
+            if isinstance(found, types.ModuleType):
+                _named_module(told, found)
+            elif found is not None:
+                told.add("named", word)
+                told.tell(found)
+
+
 def _imports(told: _Telling, function: types.FunctionType) -> Iterator[types.ModuleType]:
     """The modules that a function imports in its body."""
-    for code in _codes(function.__code__):
-        found = list(dis.get_instructions(code))
-        for at, one in enumerate(found):
-            if one.opname != "IMPORT_NAME":
-                continue
-            level = found[at - 2].argval
-            name = (
-                resolve_name("." * level + one.argval, function.__globals__.get("__package__")) if level else one.argval
-            )
-            told.add("import", name)
-            module = sys.modules.get(name)
-            if module is not None:
-                told.tell(module)
-                yield module
-            elif not _installed(told, name, ""):
-                raise Untold
+    for name in imported(function):
+        told.add("import", name)
+        module = sys.modules.get(name)
+        if module is not None:
+            _named_module(told, module)
+            yield module
+        elif not _installed(told, name, ""):
+            raise Untold
 
 
 def _attributes(told: _Telling, modules: list[types.ModuleType], words: frozenset[str]) -> None:
@@ -186,14 +194,19 @@ def _attributes(told: _Telling, modules: list[types.ModuleType], words: frozense
     known = set[int]()
     while modules:
         module = modules.pop()
-        if id(module) in known or not is_ours(module.__name__):
+        if id(module) in known:
             continue
         known.add(id(module))
         for word in sorted(words & vars(module).keys()):
             found = vars(module)[word]
+            if not is_ours(module.__name__) and not is_put_there(found):
+                continue
             told.add("attribute", word)
-            told.tell(found)
-            modules += [found] if isinstance(found, types.ModuleType) else []
+            if isinstance(found, types.ModuleType):
+                _named_module(told, found)
+                modules.append(found)
+            else:
+                told.tell(found)
 
 
 def _code(told: _Telling, code: types.CodeType) -> None:
@@ -207,26 +220,6 @@ def _code(told: _Telling, code: types.CodeType) -> None:
             _code(told, constant)
         else:
             told.tell(constant)
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A function's code, and that of its inner functions."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    """What a function looks up in its globals, its inner functions too; an attribute's name is none of them."""
-    for one in _codes(code):
-        yield from dict.fromkeys(found.argval for found in dis.get_instructions(one) if found.opname in _LOOK_UPS)
-
-
-def _words(code: types.CodeType) -> frozenset[str]:
-    """Every name that stands in it: attributes, and texts that may be handed to ``getattr``."""
-    words = (word for one in _codes(code) for word in (*one.co_names, *one.co_consts))
-    return frozenset(word for word in words if isinstance(word, str))
 
 
 def _method(told: _Telling, method: types.MethodType) -> None:
@@ -243,13 +236,17 @@ def _builtin(told: _Telling, function: Any) -> None:
 
 
 def _partial(told: _Telling, partial: functools.partial[Any]) -> None:
-    told.all("partial", (partial.func, partial.args, partial.keywords))
+    if type(partial) is not functools.partial:
+        raise Untold
+    told.all("partial", (partial.func, partial.args, partial.keywords, vars(partial)))
 
 
 def _class(told: _Telling, kind: type) -> None:
-    if _installed(told, kind.__module__, kind.__qualname__):
+    if is_found(kind) and _installed(told, kind.__module__, kind.__qualname__):
         return
     told.add("class", kind.__qualname__)
+    if type(kind) is not type:
+        told.tell(type(kind))
     told.all("bases", kind.__bases__)
     for name, value in sorted(vars(kind).items()):
         if name not in _OF_EVERY_CLASS:
@@ -257,53 +254,65 @@ def _class(told: _Telling, kind: type) -> None:
             told.tell(value)
 
 
+def _generic(told: _Telling, alias: Any) -> None:
+    """``list[int]``, ``int | None``, ``Annotated[int, Gt(3)]``: its parts."""
+    origin = get_origin(alias)
+    if origin is None:
+        raise Untold
+    told.tell(origin)
+    told.all("arguments", get_args(alias))
+
+
 def _wrapped(told: _Telling, wrapper: Any) -> None:
+    if type(wrapper) not in (property, staticmethod, classmethod):
+        raise Untold
     parts = (wrapper.fget, wrapper.fset, wrapper.fdel) if isinstance(wrapper, property) else (wrapper.__func__,)
     told.all(type(wrapper).__name__, parts)
 
 
 def _module(told: _Telling, module: types.ModuleType) -> None:
+    """A module as a value. Of one of the notebook's own anything may be read."""
+    if sys.modules.get(module.__name__) is not module or not _installed(told, module.__name__, ""):
+        raise Untold
+
+
+def _named_module(told: _Telling, module: types.ModuleType) -> None:
+    """A module that a function names: what it reads of it, `_attributes` tells."""
+    if sys.modules.get(module.__name__) is not module:
+        raise Untold
     if _installed(told, module.__name__, ""):
         return
-    path = Path(getattr(module, "__file__", None) or "")
+    path = Path(getattr(module, "__file__", None) or "")  # none: it was made by hand
     if not path.is_file() or path.stat().st_size > LARGEST_FILE:
         raise Untold
     told.add("module", path.read_bytes())
 
 
+def _member(told: _Telling, member: enum.Enum) -> None:
+    told.tell(type(member))
+    told.add("member", str(member._name_))
+    told.tell({name: value for name, value in vars(member).items() if name not in _OF_EVERY_MEMBER})
+
+
 def _object(told: _Telling, thing: Any) -> None:
-    """Something of a class: an array, a table, or an instance of the notebook's own classes."""
+    """A value that `data_digest` knows, or an instance of the notebook's own classes."""
     kind = type(thing)
-    package = kind.__module__.partition(".")[0]
-    if package in _BY_REPR:
-        told.add(f"{kind.__module__}.{kind.__qualname__}", repr(thing))
-    elif isinstance(thing, enum.Enum):
-        told.tell(kind)
-        told.add("member", thing.name)
-    elif package == "numpy" and kind.__name__ in ("ndarray", *_SCALARS):
-        if thing.dtype.hasobject:
-            raise Untold
-        told.add("array", f"{thing.dtype.str} {thing.shape}")
-        told.add("bytes", thing.tobytes())
-    elif package == "pandas" and kind.__name__ in ("DataFrame", "Series", "Index"):
-        _table(told, thing)
-    elif hasattr(kind, "__getstate__") and is_ours(kind.__module__) and "__reduce__" not in vars(kind):
-        told.add("instance")
-        told.tell(kind)
-        told.tell(thing.__getstate__())
-    else:
+    if tell_data(told, thing):
+        return
+    if kind.__module__ == "typing":
+        if get_origin(thing) is not None:
+            _generic(told, thing)
+        elif isinstance(thing, TypeVar):
+            told.all("variable", (thing.__name__, thing.__bound__, thing.__constraints__))
+        else:
+            told.add("typing", repr(thing))
+        return
+    if not is_ours(kind.__module__) or not has_plain_state(kind):
         raise Untold
-
-
-def _table(told: _Telling, table: Any) -> None:
-    told.add("table", type(table).__name__)
-    if type(table).__name__ == "DataFrame":
-        told.tell([str(name) for name in table.columns])
-        told.tell([str(kind) for kind in table.dtypes])
-    pandas: Any = sys.modules["pandas"]  # whose table this is
-    if getattr(table, "attrs", None):
-        told.tell(table.attrs)
-    told.add("rows", pandas.util.hash_pandas_object(table, index=True).to_numpy().tobytes())
+    _, arguments, state, items, entries = (*thing.__reduce_ex__(2), None, None, None)[:5]
+    told.all("instance", (arguments, state))
+    if items is not None or entries is not None:
+        raise Untold
 
 
 def _installed(told: _Telling, module: str | None, name: str) -> bool:
@@ -315,12 +324,9 @@ def _installed(told: _Telling, module: str | None, name: str) -> bool:
 
 
 _ATOMS = frozenset({int, float, complex, bool, type(None), type(Ellipsis)})
-_LOOK_UPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _READS_ANYTHING = frozenset({"globals", "eval", "exec", "__import__"})
 """Who calls one of these may read what its code does not name."""
-_BY_REPR = frozenset({"datetime", "decimal", "fractions", "pathlib", "re", "uuid", "zoneinfo"})
-"""Packages whose values are all that their repr says."""
-_SCALARS = ("bool", "int64", "int32", "float64", "float32")
+_OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
 _OF_EVERY_CLASS = frozenset(
     {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__", "__slotnames__"}
 )
@@ -333,8 +339,10 @@ _KINDS: tuple[tuple[Any, Callable[[_Telling, Any], None]], ...] = (
     (types.MethodType, _method),
     ((types.BuiltinFunctionType, types.MethodWrapperType), _builtin),
     (functools.partial, _partial),
-    (enum.Enum, _object),
+    (enum.Enum, _member),
+    ((types.GenericAlias, types.UnionType), _generic),
     (type, _class),
+    (types.MemberDescriptorType, lambda told, slot: told.add("slot", slot.__name__)),
     ((staticmethod, classmethod, property), _wrapped),
     (types.ModuleType, _module),
 )

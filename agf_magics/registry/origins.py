@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import sys
 import sysconfig
+import types
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 _INSTALLED = tuple(
     Path(path).resolve()
@@ -14,24 +16,34 @@ _INSTALLED = tuple(
 )
 
 
-@functools.lru_cache(maxsize=4096)
 def is_ours(module: str) -> bool:
-    """Whether a module is the notebook's own: its cells, or a file that is not installed."""
+    """Whether a module is the notebook's own: its cells, a file that is not installed, or one that was made by hand."""
     if module == "__main__":
         return True
     if module in sys.builtin_module_names or module == "builtins":
         return False
-    file = _file(module)
+    if module not in sys.modules:
+        return _is_ours(_file(module))
+    loaded = sys.modules[module]
+    file, spec = getattr(loaded, "__file__", None), getattr(loaded, "__spec__", None)
+    if file is None and spec is not None:
+        if spec.origin in ("built-in", "frozen"):
+            return False
+        file = next(iter(spec.submodule_search_locations or ()), None)  # a package without a file of its own
+    return _is_ours(file)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_ours(file: str | None) -> bool:
     if file is None:
-        return module not in sys.modules
+        return True
     path = Path(file).resolve()
     return not any(path.is_relative_to(place) for place in _INSTALLED)
 
 
+@functools.lru_cache(maxsize=4096)
 def _file(module: str) -> str | None:
-    """Where a module lies, or the package of one that is not loaded yet."""
-    if module in sys.modules:
-        return getattr(sys.modules[module], "__file__", None)
+    """Where the package of a module lies that is not loaded yet."""
     try:
         found = find_spec(module.partition(".")[0])
     except (ImportError, ValueError):  # it is none, or says nothing of itself
@@ -52,3 +64,31 @@ def version_of(module: str) -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return str(getattr(sys.modules.get(top), "__version__", ""))
+
+
+def is_found(kind: type) -> bool:
+    """Whether a class is the one of its module: a class that was made by a call may only say so."""
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind
+
+
+def is_put_there(found: Any) -> bool:
+    """Whether a function or a class of the notebook's own was put into an installed module."""
+    if isinstance(found, types.FunctionType):
+        return is_ours(str(found.__globals__.get("__name__")))
+    return isinstance(found, type) and is_ours(found.__module__)
+
+
+def has_plain_state(kind: type) -> bool:
+    """Whether the state of its instances is what Python itself takes it to be: a class with a state of its own in C, or
+    with a word to say about how it is copied, may leave something out."""
+    if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:  # type: ignore[comparison-overlap]
+        return False
+    getting = getattr(kind, "__getstate__", None)
+    return getting is getattr(object, "__getstate__", None) or getting.__module__ in _WHOLE_STATES
+
+
+_WHOLE_STATES = frozenset({"dataclasses", "pydantic.main"})
+"""Modules whose ``__getstate__`` leaves nothing out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
+import datetime
 import decimal
 import html
 import json
@@ -235,6 +236,39 @@ def test_no_form_of_these_secrets_is_stored_or_shown(secret: Any, how: str, fail
     assert found(secret, pages) == set()
 
 
+# --- what cannot be searched ---
+
+
+def of_a_call(make: Callable[[Any], Any], folder: Path) -> list[str]:
+    """What is said of a run of one call that received a secret."""
+    registry = agf.Registry()
+    agf.tool(make, name="use", secret=["token"], registry=registry)
+    text = "pipeline: main\nsteps:\n- tool: {name: use, args: {token: !expr ctx.key}}\n"
+    with kept.journal_in(folder):
+        run = agf.run(text, {"key": "s3cret-t0ken"}, registry=registry)
+    return [found.code for found in run.warnings]
+
+
+@pytest.mark.parametrize("how", ["compressed", "compressed in an object", "compressed in an array"])
+def test_what_cannot_be_searched_for_the_secret_of_its_call_is_not_stored(how: str, tmp_path: Path) -> None:
+    make = MAKES[how]
+    assert of_a_call(lambda token: make(token), tmp_path) == ["journal.unkept"]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        pandas.DataFrame({"a": [1.5, 2], "b": ["x", "y"]}),
+        numpy.arange(6.0).reshape(2, 3),
+        Box({"when": datetime.datetime(2020, 1, 1), "of": [b"a text"]}),
+        {"plain": [1, "json"]},
+    ],
+    ids=str,
+)
+def test_what_can_be_searched_is_stored(result: Any, tmp_path: Path) -> None:
+    assert of_a_call(lambda token: result, tmp_path) == []
+
+
 # --- short ones, and what must stay ---
 
 
@@ -367,8 +401,24 @@ def test_a_named_context_does_not_carry_a_secret_into_the_next_run(tmp_path: Pat
     first = "- {_tool: echo, token: †input.token, _outputPath: †state.got}\n- {_tool: other, _outputPath: †state.doc}\n"
     with kept.journal_in(tmp_path) as path:
         agf.run(agf.load(first, "plan", registry=registry), {"token": "s3cret-t0ken"}, registry=registry)
+        assert "s3cret-t0ken" not in repr(list(agf.context("p", registry=registry).log or ()))
         second = "name: p\ncontext: p\ncalls:\n- {_tool: other, _outputPath: †state.more}\n"
         run = agf.run(agf.load(second, "plan", registry=registry), registry=registry)
+        disk = on_disk(path)
+    assert run.status == "ok"
+    assert b"s3cret-t0ken" not in disk
+    assert b"pears and figs" in disk
+
+
+def test_a_secret_that_a_plan_reads_from_its_context_is_not_stored_with_it(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: {"key": "s3cret-t0ken", "doc": "pears and figs"}, name="mint", registry=registry)
+    agf.tool(lambda token: None, name="use", secret=["token"], registry=registry)
+    mint = "name: p\ncontext: p\ncalls:\n- {_tool: mint, _outputPath: †state}\n"
+    use = "name: p\ncontext: p\ncalls:\n- {_tool: use, token: †state.key, _outputPath: †state.used}\n"
+    agf.run(agf.load(mint, "plan", registry=registry), registry=registry)  # no journal
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run(agf.load(use, "plan", registry=registry), registry=registry)
         disk = on_disk(path)
     assert run.status == "ok"
     assert b"s3cret-t0ken" not in disk

@@ -16,6 +16,7 @@ from agf_magics.draw.listing import flows_html, flows_text, tools_html, tools_te
 from agf_magics.draw.page import error_html, error_text, progress_html, progress_text, warnings_html
 from agf_magics.draw.run_page import run_html, run_text
 from agf_magics.engine import events as ev
+from agf_magics.engine.masking import Secrets
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.draw.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, told
 
@@ -65,6 +66,7 @@ class Sanitized(HTMLParser):
 class Run:
     """A run as a page reads it."""
 
+    secrets = Secrets()
     run_id = "digest-3-a1b2c3"
     note = ""
     name = "digest"
