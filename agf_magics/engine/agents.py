@@ -55,7 +55,7 @@ def _agent_called(
     grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
     wanted = json_schema(schema, linked.schemas) if schema else None
     kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
-    tools = _offered(linked, grant) if "tools" in agent.takes.parameters else None
+    tools = tools_for(linked, grant) if "tools" in agent.takes.parameters else None
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
         value = outside(run, agent, "agent", step, arguments, scope, grant, index)
@@ -77,7 +77,7 @@ async def _answering(rest: Awaitable[Value], step: Invoke, schema: Schema | None
     return more((value, kept, None)) if step.keeps else value
 
 
-def _offered(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
+def tools_for(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
     """The tools an agent function may use, each checking its arguments as a step's call would."""
 
     def offer(tool: Tool) -> Callable[..., Any]:

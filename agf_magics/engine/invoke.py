@@ -15,7 +15,7 @@ from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import dry
 from . import events as ev
-from .agents import call_agent
+from .agents import call_agent, tools_for
 from .asking import answer, permitted
 from .calls import Waits, arrived, then, waiting
 from .events import Question
@@ -158,7 +158,8 @@ def _callable(run: Performer, step: Invoke, alias: str, callee: Callee, scope: S
         if step.spawns:
             run.budget.spawn(step.span)
         grant = scope.grant.narrow(callee.tools, identity=callee.name)
-        arguments = callee.arguments(input=isolate(input), alone="input")
+        tools = tools_for(scope.linked, grant) if "tools" in callee.takes.parameters else None
+        arguments = callee.arguments(input=isolate(input), alone="input", tools=tools, identity=callee.name)
         return granting(grant, callee.function, arguments)
 
     return call
