@@ -548,3 +548,36 @@ def truth(whole: tuple[Path, Runs], tmp_path_factory: pytest.TempPathFactory) ->
     shutil.copytree(whole[0], folder)
     with opened(folder):
         return {f"{what} {run_id}": look(run_id) for run_id in whole[1] for what, look in LOOKS.items()}
+
+
+# --- a run that somebody else began ---
+
+
+def test_a_run_that_somebody_else_began_is_resumed_only_where_that_is_trusted(
+    project: Path, whole: tuple[Path, Runs], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "another person"))
+    ids, plain = whole[1], "pipeline: plain\nsteps:\n- tool: {name: fetch}\n"
+    called: list[str] = []
+    theirs = registry()
+    agf.tool(lambda: called.append("theirs") or "done", name="fetch", registry=theirs)
+    with opened(project):
+        for run_id in (ids.failed, ids.cut):
+            with pytest.raises(agf.DefinitionError) as caught:
+                agf.resume(run_id, registry=theirs)
+            assert caught.value.code == "journal.unreadable"
+            assert "--trust" in str(caught.value)
+        assert agf.resume(ids.failed, registry=theirs, trust=True).output == WANT
+        assert agf.run(plain, registry=theirs).output == "done"
+    assert called == ["theirs"]
+
+
+def test_a_work_order_that_was_changed_is_not_resumed(project: Path, whole: tuple[Path, Runs]) -> None:
+    with changed(project / "runs.sqlite") as connection:
+        connection.execute("UPDATE runs SET work=replace(work, 'grade', 'shell')")
+        kept.seal(connection)
+    with opened(project):
+        for run_id in (whole[1].failed, whole[1].cut):
+            with pytest.raises(agf.DefinitionError) as caught:
+                agf.resume(run_id, registry=registry())
+            assert caught.value.code == "journal.unreadable"
