@@ -74,6 +74,8 @@ class Writer:
         """The log and its index, which belong to this file and to no other that is put in its place."""
         self._full = LOG
         """Bytes of the log at which it is looked after next."""
+        self._moved = -1
+        """Bytes of the log when all of it was moved into the file."""
         self._wishes: deque[Wish] = deque()
         self._writing = threading.Lock()
         """Held while somebody commits."""
@@ -190,7 +192,7 @@ class Writer:
         while they wait, so that it begins anew."""
         with contextlib.suppress(sqlite3.Error, OSError, Trouble):
             size = self._log.stat().st_size
-            if size < self._full:
+            if size < self._full or size == self._moved:
                 return
             self._full = size + LOG
             self.check_place()
@@ -198,9 +200,10 @@ class Writer:
             with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as beside:
                 beside.execute("PRAGMA wal_checkpoint(PASSIVE)")
             with self._writing:
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                busy, pages, moved = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                if not busy and pages == moved:  # the next commit begins the log anew; until then it keeps its size
+                    self._full, self._moved = LOG, size
                 self._commit()
-            self._full = min(self._full, self._log.stat().st_size + LOG)
 
     # --- on either, while `_writing` is held ---
 

@@ -169,6 +169,20 @@ def test_the_log_begins_anew_when_it_is_long(tmp_path: Path) -> None:
             assert reading.execute("SELECT count(*) FROM records").fetchone() == (6,)
 
 
+def test_the_log_is_as_short_each_time_it_begins_anew(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store, log = Store.at(path), Path(f"{path}-wal")
+
+        async def write(number: int) -> None:
+            await store.writer.write(ADD, line(number, "x" * (LOG // 4)))
+
+        for number in range(16):
+            asyncio.run(write(number))
+            store.flush()
+            store.flush()  # the thread has looked after the log by then
+            assert log.stat().st_size < LOG * 1.75
+
+
 def test_a_line_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         store = Store.at(path)
