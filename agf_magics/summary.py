@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
+from .engine.earlier import Earlier
 from .engine.masking import Secrets
 from .engine.pickles import preview
-from .engine.progress import Progress, Row, Usage
-from .engine.records import Record
+from .engine.progress import FAILURES_KEPT, Progress, Row, Usage
+from .engine.records import Record, error_from, is_within
 from .text.diagnostics import AgfError, Diagnostic, StepError
 
 COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier")
@@ -68,6 +69,59 @@ def _row(row: Row, secrets: Secrets) -> list[Any]:
         preview(secrets.shown(row.value), 3, [40]),
         list(told) if told is not None else None,
     ]
+
+
+def count_calls(progress: Progress, records: Iterable[Record]) -> None:
+    """The tree of a run that has no end: from its calls."""
+    last: tuple[str, ...] = ()
+    seen: dict[tuple[str, ...], None] = {}
+    for record in records:
+        if record.what == "dropped":
+            continue
+        last = tuple(bit for bit in record.at if isinstance(bit, str))
+        seen[last] = None
+        row = progress.rows.get(last)
+        if row is None:  # a step of what has no text of its own: a model's session, what a builder made
+            continue
+        row.started += 1
+        if record.what == "finished":
+            row.finished += 1
+            row.value = record.value_shown if not row.many else None
+        else:
+            row.failed += 1
+            row.error = error_from(record.error or "{}", ())
+    for row in progress.rows.values():
+        inside = [key for key in seen if key != row.key and is_within(key, row.key)]
+        if inside:
+            row.started = 1
+            cut = last in inside
+            row.finished, row.cancelled = int(not cut), int(cut)
+
+
+def time_calls(progress: Progress, records: Iterable[Record]) -> None:
+    """Times of calls are the journal's: a run that was taken up did not make them again."""
+    found: dict[tuple[str, ...], tuple[float, float]] = {}
+    for record in records:
+        if record.started is not None and record.ended is not None:
+            key = tuple(bit for bit in record.at if isinstance(bit, str))
+            while key and key not in progress.rows:  # as above: the time of the step that it stands in
+                key = key[:-1]
+            first, last = found.get(key, (record.started, record.ended))
+            found[key] = min(first, record.started), max(last, record.ended)
+    for key, (first, last) in found.items():
+        if key:
+            progress.rows[key].when, progress.rows[key].ended = first, last
+
+
+def drop_elements(progress: Progress, records: list[Record]) -> None:
+    """What was left out, and why."""
+    dropped = [record.at for record in records if record.what == "dropped"]
+    progress.failed = len(dropped)
+    failed = Earlier(records, False).outcomes
+    for at in dropped[:FAILURES_KEPT]:
+        why = next((one.error for (inner, _), one in failed.items() if one.error and is_within(inner, at)), None)
+        unknown = StepError(Diagnostic("step.tool-failed", "it failed"))
+        progress.failures.append((at, error_from(why, ()) if why is not None else unknown))
 
 
 def used(records: Iterable[Record]) -> Usage:

@@ -6,6 +6,7 @@ or forged (its checksums are right, and what it says is a lie); or it may not be
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -22,11 +23,13 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 import agf_magics as agf
+from agf_magics import kept_runs
 from agf_magics.engine import owners
 from agf_magics.engine.history import END, HEAD, STATE
 from agf_magics.engine.journal_file import APPLICATION, FORMAT
-from agf_magics.engine.records import COLUMNS
+from agf_magics.engine.records import COLUMNS, error_from
 from agf_magics.engine.store import Store
+from agf_magics.text.source import Source
 from tests.attacks.journals import WANT, Answer, Runs, asked, changed, looked_at, made, opened, registry
 from tests.engine import kept
 
@@ -196,6 +199,38 @@ def test_damage_is_reported_with_its_code_when_the_extension_is_loaded(
     with opened(project):
         (one,) = (one for one in agf.runs() if one.status == "damaged")
         assert (one.run_id, one.note) == (whole[1].failed, "journal.damaged: %runs --delete RUN")
+
+
+def test_deleting_a_run_whose_number_is_a_lie_deletes_nothing_of_another(
+    project: Path, whole: tuple[Path, Runs]
+) -> None:
+    ids = whole[1]
+    with changed(project / "runs.sqlite") as connection:
+        (num,) = connection.execute("SELECT num FROM runs WHERE run=?", (ids.healthy,)).fetchone()
+        connection.execute("UPDATE runs SET num=? WHERE run=?", (num + 1, ids.failed))
+        kept.seal(connection)
+    with opened(project):
+        before = list(agf.runs(ids.healthy).calls)
+        assert {one.run_id: one.status for one in agf.runs()}[ids.failed] == "damaged"
+        assert kept_runs.delete([ids.failed]) == [ids.failed]
+        assert list(agf.runs(ids.healthy).calls) == before
+        assert len(before) == 4
+
+
+@pytest.mark.parametrize(("start", "end"), [(-5, 1), (2, 1), (0, 4), (2**70, 2**70)])
+def test_a_failure_has_no_place_outside_of_its_text(start: int, end: int) -> None:
+    told = {"said": [["a.b", "m", None, ["t", start, end], "error"]], "at": None}
+    assert error_from(json.dumps(told), [Source("t", "abc")]).diagnostic.span is None
+
+
+def test_whoever_reads_sees_the_journal_of_one_moment(project: Path, whole: tuple[Path, Runs]) -> None:
+    with opened(project) as path:
+        with Store.at(path).reading() as connection:
+            before = connection.execute("SELECT count(*) FROM runs").fetchone()
+            agf.run("main", registry=registry())
+            kept.flush(path)
+            assert connection.execute("SELECT count(*) FROM runs").fetchone() == before == (3,)
+        assert len(agf.runs()) == 4
 
 
 # --- the file is not a journal ---
@@ -447,6 +482,18 @@ def test_only_a_plain_file_of_one_byte_is_a_lock(make: Callable[[Path], None], t
     assert os.path.lexists(path)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="links")
+def test_the_lock_of_a_process_that_died_is_removed_but_not_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "owners").mkdir()
+    path = tmp_path / "owners" / "1-0123456789ab"
+    path.write_bytes(b".")
+    (tmp_path / "link").symlink_to(tmp_path / "owners")
+    assert not owners.alive(tmp_path / "link", path.name)
+    assert path.exists()
+    assert not owners.alive(tmp_path / "owners", path.name)
+    assert not path.exists()
+
+
 @pytest.mark.parametrize(
     "name",
     ["", ".", "..", "../victim", "1-0123456789ab\n", "1-0123456789AB", "x-0123456789ab", "１-0123456789ab", "a/b"],
@@ -548,3 +595,36 @@ def truth(whole: tuple[Path, Runs], tmp_path_factory: pytest.TempPathFactory) ->
     shutil.copytree(whole[0], folder)
     with opened(folder):
         return {f"{what} {run_id}": look(run_id) for run_id in whole[1] for what, look in LOOKS.items()}
+
+
+# --- a run that somebody else began ---
+
+
+def test_a_run_that_somebody_else_began_is_resumed_only_where_that_is_trusted(
+    project: Path, whole: tuple[Path, Runs], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "another person"))
+    ids, plain = whole[1], "pipeline: plain\nsteps:\n- tool: {name: fetch}\n"
+    called: list[str] = []
+    theirs = registry()
+    agf.tool(lambda: called.append("theirs") or "done", name="fetch", registry=theirs)
+    with opened(project):
+        for run_id in (ids.failed, ids.cut):
+            with pytest.raises(agf.DefinitionError) as caught:
+                agf.resume(run_id, registry=theirs)
+            assert caught.value.code == "journal.unreadable"
+            assert "--trust" in str(caught.value)
+        assert agf.resume(ids.failed, registry=theirs, trust=True).output == WANT
+        assert agf.run(plain, registry=theirs).output == "done"
+    assert called == ["theirs"]
+
+
+def test_a_work_order_that_was_changed_is_not_resumed(project: Path, whole: tuple[Path, Runs]) -> None:
+    with changed(project / "runs.sqlite") as connection:
+        connection.execute("UPDATE runs SET work=replace(work, 'grade', 'shell')")
+        kept.seal(connection)
+    with opened(project):
+        for run_id in (whole[1].failed, whole[1].cut):
+            with pytest.raises(agf.DefinitionError) as caught:
+                agf.resume(run_id, registry=registry())
+            assert caught.value.code == "journal.unreadable"

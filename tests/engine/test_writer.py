@@ -169,6 +169,20 @@ def test_the_log_begins_anew_when_it_is_long(tmp_path: Path) -> None:
             assert reading.execute("SELECT count(*) FROM records").fetchone() == (6,)
 
 
+def test_the_log_is_as_short_each_time_it_begins_anew(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store, log = Store.at(path), Path(f"{path}-wal")
+
+        async def write(number: int) -> None:
+            await store.writer.write(ADD, line(number, "x" * (LOG // 4)))
+
+        for number in range(16):
+            asyncio.run(write(number))
+            store.flush()
+            store.flush()  # the thread has looked after the log by then
+            assert log.stat().st_size < LOG * 1.75
+
+
 def test_a_line_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         store = Store.at(path)
@@ -234,3 +248,118 @@ def test_every_element_is_durable_before_the_next_one_starts_in_its_slot(started
     with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as reading:
         (kept_lines,) = reading.execute("SELECT count(*) FROM records WHERE what='finished'").fetchone()
     assert started - 16 <= kept_lines < started
+
+
+# --- who commits ---
+
+
+def who_commits(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Fills with whether it was a loop, at each commit of the writer."""
+    by_loop, commit = list[bool](), store.writer._commit
+
+    def seen(loop: asyncio.AbstractEventLoop | None = None) -> bool:
+        by_loop.append(loop is not None)
+        return commit(loop)
+
+    monkeypatch.setattr(store.writer, "_commit", seen)
+    return by_loop
+
+
+def written_one_by_one(store: Store, count: int, apart: bool) -> None:
+    """``count`` lines, each after the one before, on a loop of this thread or (``apart``) of another one."""
+
+    async def main() -> None:
+        for number in range(count):
+            await store.writer.write(ADD, line(number))
+
+    if not apart:
+        asyncio.run(main())
+        return
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    thread.join()
+
+
+def test_a_loop_commits_its_own_lines_and_does_not_wake_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with kept.journal_in(tmp_path) as path:
+        by_loop = who_commits(Store.at(path), monkeypatch)
+        written_one_by_one(Store.at(path), 400, apart=True)
+        assert sum(by_loop) > 200  # the thread takes what lies there for 10 ms: on a busy machine a few
+        assert len(by_loop) - sum(by_loop) < 200
+
+
+def test_the_main_thread_commits_nothing_where_an_interrupt_may_raise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with kept.journal_in(tmp_path) as path:
+        by_loop = who_commits(Store.at(path), monkeypatch)
+        written_one_by_one(Store.at(path), 50, apart=False)
+        assert len(by_loop) >= 50
+        assert not any(by_loop)
+
+
+def test_a_slow_disk_is_the_threads_until_it_is_fast_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store = Store.at(path)
+        store.writer._mean = before = SLOW * 10_000
+        by_loop = who_commits(store, monkeypatch)
+        written_one_by_one(store, 20, apart=True)
+        assert not any(by_loop)
+        assert store.writer._mean < before
+
+
+def test_a_line_that_is_not_waited_for_any_more_takes_no_other_with_it(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store = Store.at(path)
+
+        async def main() -> None:
+            first, second = (store.writer.write(ADD, line(number)) for number in (1, 2))
+            first.cancel()
+            await second
+
+        asyncio.run(main())
+        with closing(sqlite3.connect(path)) as reading:
+            assert reading.execute("SELECT line FROM records ORDER BY line").fetchall() == [(1,), (2,)]
+
+
+def test_a_loop_never_waits_in_sqlite_also_after_the_thread_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "BUSY", 0.01)
+    with kept.journal_in(tmp_path) as path:
+        store = Store.at(path)
+
+        async def main() -> None:
+            await store.writer.write(ADD, line(1))
+
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(Trouble):
+                asyncio.run(main())
+            other.execute("ROLLBACK")
+        assert store.writer._connection.execute("PRAGMA busy_timeout").fetchone() == (0,)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is open cannot be replaced")
+def test_no_line_is_written_and_no_log_is_moved_once_the_file_was_replaced(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path / "other") as other:
+        Store.at(other)
+    with kept.journal_in(tmp_path / "mine") as path:
+        store = Store.at(path)
+
+        async def write(number: int) -> None:
+            await store.writer.write(ADD, line(number))
+
+        asyncio.run(write(1))
+        other.replace(path)
+        before = path.read_bytes()
+        store.writer._full, store.writer._checked = 0, 0.0
+        store.writer._look_after_log()
+        with pytest.raises(Trouble) as caught:
+            asyncio.run(write(2))
+        assert caught.value.code == "journal.replaced"
+        assert path.read_bytes() == before
+        with closing(sqlite3.connect(path)) as reading:
+            assert reading.execute("SELECT count(*) FROM records").fetchone() == (0,)
