@@ -114,6 +114,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "wrapped": lambda: functools.lru_cache(generator),
 }
 CHAINS = (
+    "gi_frame",
+    "gi_code",
     "gi_frame.f_globals.SECRET",
     "gi_frame.f_back",
     "gi_code.co_consts",
