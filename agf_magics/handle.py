@@ -21,6 +21,7 @@ from .engine.linked import Linked
 from .engine.perform import clock
 from .engine.progress import Progress, Row, Usage
 from .engine.records import Record
+from .engine.subflows import too_long
 from .engine.troubles import Trouble
 from .feeds import secret_paths
 from .flow.frame import Given
@@ -162,7 +163,7 @@ class Run:
         self._hold()
         live.add(self)
         try:
-            self._job = job.start(self._main, enter=enter, waited=not behind, over=self._over)
+            self._job = job.start(self._main, enter=enter, waited=not behind, over=self._over, limit=self._limit())
         except BaseException:
             self._release()
             live.end(self)
@@ -230,6 +231,15 @@ class Run:
             yield from self._job.ended().__await__()
         return self.result()
 
+    def _limit(self) -> job.Limit | None:
+        """When the run is ended from outside, where a tool does not let it end."""
+        own, cap = self.limits.timeout, self.flow.caps.seconds if self.flow.caps is not None else None
+        if own is not None and (cap is None or own <= cap):
+            return job.Limit(own, lambda left: engine.too_long(self.linked, self.limits, left))
+        if cap is not None:
+            return job.Limit(cap, lambda left: too_long(self.flow, left))
+        return None
+
     async def _main(self, place: host.Host) -> engine.Done:
         place.asker = self._asker or (current.ask if place.waited else current.ask_behind)
         return await engine.run(
@@ -252,10 +262,11 @@ class Run:
                 self.output = done.ended.output
                 self.calls, self.sessions = done.calls, done.sessions
             case asyncio.CancelledError() as stop:
-                self._leave(stop)
+                self._leave("cancelled", getattr(stop, "left_running", "left running"))
                 self._cancelled(reason, stop)
             case AgfError() as error:
                 assert isinstance(error, StepError), "whatever fails in a run is a step's failure"
+                self._leave("error", error.diagnostic.hint or "left running", error)
                 self.error = error
             case BaseException() as bug:
                 self._bug = bug
@@ -275,15 +286,17 @@ class Run:
             context.log = without(context.log, paths) if paths else context.log
         context.release(self.run_id)
 
-    def _leave(self, stop: asyncio.CancelledError) -> None:
-        """Tell the end of a run whose loop is blocked and cannot tell it; what that loop says later is not heard."""
+    def _leave(self, status: str, why: str, error: StepError | None = None) -> None:
+        """Emit and journal the end of a run that the engine has not ended; what its loop emits later is ignored."""
         if self.progress.ended is not None:
             return
-        why = getattr(stop, "left_running", "left running")
-        for row in self.progress.rows.values():
+        for row in list(self.progress.rows.values()):
             for _ in range(row.running):
                 self._emit(StepLeft(row.key, clock(), why))
-        self._emit(RunEnded(clock(), "cancelled"))
+        if self.journal is not None:
+            self.journal.end(status, None, {}, error)
+            self.journal.close()
+        self._emit(RunEnded(clock(), status, error))
 
     def _cancelled(self, reason: str | None, stop: asyncio.CancelledError) -> None:
         stopped = [row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")]

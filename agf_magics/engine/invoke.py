@@ -107,7 +107,7 @@ async def _fired(run: Performer, step: Invoke, tool: Tool, given: dict[str, Valu
     if run.journal is not None and not await run.journal.once(step, tool, at, scope.tries, given):
         run.emit(ev.StepKept(at, clock(), run.journal.run_id))
         return
-    later(_forgotten(run, tool, "tool", step, given, scope, index))
+    later(_forgotten(run, tool, "tool", step, given, scope, index), run.host)
 
 
 def _transform(

@@ -67,6 +67,7 @@ class Journal:
         """Gives what is to be kept of the tree at its end, as JSON."""
         self._line = max(num, earlier.line if earlier is not None else 0)
         self._said: set[str] = set()
+        self._ended = self._closed = False
 
     async def begin(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
         """Keep the work order, before the first step; a run that is taken up has one."""
@@ -79,11 +80,18 @@ class Journal:
 
     def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         """Keep how it ended; nobody waits for it. Tried where nothing could be kept, too: what was full may have room
-        again, and a run without an end looks interrupted."""
+        again, and a run without an end looks interrupted. Only the first end counts."""
+        if self._ended:
+            return
+        self._ended = True
         if not self.store.path.exists():  # a file that was removed takes every line, and gives none back
             self._break(Trouble("journal.unwritable", f"{self.store.path}: it was removed while the run went on"))
             self.tell()
         self.store.writer.later(END, self._ending(status, output, stores, error), self._break)
+
+    def close(self) -> None:
+        """Write nothing more: a call was left running, and by its end somebody may have resumed the run."""
+        self._closed = True
 
     # --- calls ---
 
@@ -153,7 +161,11 @@ class Journal:
 
     def mark(self, what: str, at: ev.At, tries: str = "") -> None:
         """Keep that something happened; nobody waits for it."""
-        if self.broken is not None or (self.earlier is not None and (what, at, tries) in self.earlier.marks):
+        if (
+            self.broken is not None
+            or self._closed
+            or (self.earlier is not None and (what, at, tries) in self.earlier.marks)
+        ):
             return
         row = (self._next(), what, encode(at), tries, "", "", None, None, None, 0, *[None] * 6)
         self.store.writer.later(ADD, (*row, row_crc(row)), self._break)
@@ -208,7 +220,7 @@ class Journal:
     # --- trouble ---
 
     async def _write(self, statement: str, row: Any, tell: bool = True) -> None:
-        if self.broken is not None:
+        if self.broken is not None or self._closed:
             return
         try:
             await self.store.writer.write(statement, row)

@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
 
+from .calls import cross
 from .threads import NEVER_BEGAN, Call
 
 POLL = 0.1
@@ -44,23 +45,26 @@ class Waiter:
         """The call that is running."""
         self.owed: Call | None = None
         """The call that a signal of ours is on its way to."""
+        self.forced = False
+        """Whether that signal is to get through to a call that catches interrupts."""
         self.repeated: float | None = None
         """When that signal was sent again: it may come twice, and the second is nobody's."""
         self._calls = calls
         self._lock = threading.Lock()
         self._reachable = False
 
-    def interrupt(self, call: Call) -> None:
+    def interrupt(self, call: Call, force: bool = False) -> None:
         """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal reaches it.
 
         To be repeated until the call has ended: a signal that comes just before the call falls asleep does not wake it.
+        ``force``: also where one was raised in it before, and then past the clauses that catch it: see `_get_out`.
         """
         with self._lock:
-            runs = self.inside is call and call.inner is None and not call.struck
+            runs = self.inside is call and call.inner is None and (force or not call.struck)
             if runs and self._reachable and self.owed in (None, call):
                 if self.owed is call:
                     self.repeated = time.monotonic()
-                self.owed = call
+                self.owed, self.forced = call, force
                 _signal_main_thread()
 
     def serve(self, ended: threading.Event, watch: Callable[[], None]) -> None:
@@ -90,7 +94,7 @@ class Waiter:
             return
         call.waiter = self
         result = NEVER_BEGAN
-        running = _hide_loop()
+        running, traced, profiled = _hide_loop(), sys.gettrace(), sys.getprofile()
         try:
             self.inside = call
             result = call.perform()
@@ -99,6 +103,9 @@ class Waiter:
             result = False, late
         finally:
             self.inside = None
+            if call.struck:  # perhaps by `_get_out`
+                sys.setprofile(profiled)
+                sys.settrace(traced)
             if running is not None:
                 _show_loop(running)
             call.tell(result)
@@ -153,8 +160,8 @@ class _OnSigint:
         for waiter in stack:
             if waiter.owed is not None:
                 call, waiter.owed = waiter.owed, None
-                if waiter is top and waiter.inside is call and not call.struck:
-                    _strike(call)
+                if waiter is top and waiter.inside is call and (waiter.forced or not call.struck):
+                    _strike(call, frame if call.struck else None)
                 return
             if waiter.repeated is not None:
                 repeated, waiter.repeated = waiter.repeated, None
@@ -169,12 +176,40 @@ class _OnSigint:
             top.wake()
         elif not top.inside.struck or stack[0].hits > 1:
             top.inside.interrupted = True
-            _strike(top.inside)
+            _strike(top.inside, frame if top.inside.struck else None)
 
 
-def _strike(call: Call) -> None:
+def _strike(call: Call, deaf: FrameType | None) -> None:
+    """Raise KeyboardInterrupt in ``call``. ``deaf``: the frame that runs where the call has caught one before."""
+    if deaf is not None:
+        _get_out(deaf)
     call.struck = True
     raise KeyboardInterrupt
+
+
+def _get_out(frame: FrameType) -> None:
+    """Let the KeyboardInterrupt that is about to be raised in ``frame`` end the call, whatever catches it.
+
+    Another one is raised at the next line that each frame of the call comes to: that line stands in the clause that
+    caught the one before, or after it, where the same clause cannot catch it. `Waiter._perform` ends the tracing. Code
+    in C that never comes back to Python cannot be ended so.
+    """
+
+    def trace(inner: FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            raise KeyboardInterrupt
+        return None if event == "call" else trace  # what the call's own code calls now runs untraced
+
+    def again(inner: FrameType, event: str, arg: Any) -> None:
+        sys.settrace(trace)  # a trace function that raises is taken out; the frames around are still to be left
+
+    below: FrameType | None = frame
+    while below is not None and below.f_code is not cross.__code__:
+        below.f_trace = trace
+        below = below.f_back
+    if below is not None:  # else it is no frame of the call
+        sys.setprofile(again)
+        sys.settrace(trace)
 
 
 @contextlib.contextmanager
