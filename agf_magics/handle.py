@@ -7,6 +7,8 @@ import contextlib
 import itertools
 import re
 import secrets
+import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
@@ -18,11 +20,13 @@ from .engine.history import once_each
 from .engine.journal import Journal
 from .engine.limits import ANYTHING, Limits
 from .engine.linked import Linked
+from .engine.loop import cancel_outliving, outliving
 from .engine.perform import clock
 from .engine.progress import Progress, Row, Usage
 from .engine.records import Record
 from .engine.subflows import too_long
 from .engine.troubles import Trouble
+from .engine.waiting import held_interrupts, hold_for
 from .feeds import secret_paths
 from .flow.frame import Given
 from .flow.steps import Flow
@@ -79,6 +83,7 @@ class Run:
         """Cancels the task that awaits it, and why that was done."""
         self._reason: str | None = None
         self._bug: BaseException | None = None
+        self._place: host.Host | None = None
         self._emit: Callable[[Event], None] = self.progress.apply
 
     @property
@@ -160,14 +165,27 @@ class Run:
     ) -> None:
         """Start it on the engine's loop. ``behind``: nobody needs to wait for it."""
         self.behind, self._emit = behind, emit
+        if not behind:
+            hold_for(self.cancel)
         self._hold()
         live.add(self)
         try:
-            self._job = job.start(self._main, enter=enter, waited=not behind, over=self._over, limit=self._limit())
+            self._job = job.prepare(self._main, enter=enter, waited=not behind, over=self._over, limit=self._limit())
+            self._job.begin()
+            if self._reason is not None:
+                self._job.cancel(self._reason)
         except BaseException:
-            self._release()
-            live.end(self)
+            if self.begun:
+                self.cancel("nobody waits for it")
+            else:
+                self._release()
+                live.end(self)
             raise
+
+    @property
+    def begun(self) -> bool:
+        """Whether it was started on the engine's loop: from then on its end is told, whatever happens."""
+        return self._job is not None and self._job.begun
 
     async def here(self, emit: Callable[[Event], None]) -> None:
         """Run it on the loop that is running, to its end. Raises CancelledError when the task that awaits this was
@@ -208,12 +226,17 @@ class Run:
         return self
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Ask the run to stop: running calls are stopped or left, what was done is kept."""
-        if self._job is not None:
+        """Ask the run to stop: running calls are stopped or left, what was done is kept. Fire-and-forget calls that it
+        started are cancelled as well, also after its end."""
+        if self._place is not None:
+            cancel_outliving(self._place)
+        if self.begun:
+            assert self._job is not None
             self._job.cancel(reason)
-        elif self._stop is not None and self._reason is None:
-            self._reason = reason
-            self._stop()
+        elif self._reason is None:
+            self._reason = reason  # `begin` finds it
+            if self._stop is not None:
+                self._stop()
 
     def result(self) -> Run:
         """This run when it has come to its end, which is waited for; raises its error otherwise."""
@@ -240,7 +263,13 @@ class Run:
             return job.Limit(cap, lambda left: too_long(self.flow, left))
         return None
 
+    @property
+    def fired(self) -> int:
+        """How many fire-and-forget calls that it started are still running."""
+        return outliving(self._place) if self._place is not None else 0
+
     async def _main(self, place: host.Host) -> engine.Done:
+        self._place = place
         place.asker = self._asker or (current.ask if place.waited else current.ask_behind)
         return await engine.run(
             self.linked,
@@ -264,6 +293,8 @@ class Run:
             case asyncio.CancelledError() as stop:
                 self._leave("cancelled", getattr(stop, "left_running", "left running"))
                 self._cancelled(reason, stop)
+                if reason in (None, "interrupt"):
+                    live.interrupted.append((self, time.monotonic()))
             case AgfError() as error:
                 assert isinstance(error, StepError), "whatever fails in a run is a step's failure"
                 self._leave("error", error.diagnostic.hint or "left running", error)
@@ -285,6 +316,12 @@ class Run:
             paths = secret_paths(self.linked)
             context.log = without(context.log, paths) if paths else context.log
         context.release(self.run_id)
+
+    def leave_open(self) -> None:
+        """Journal no end that an interrupt has brought: the process is ending, and the run counts as interrupted."""
+        reason = self._job.reason if self._job is not None else self._reason
+        if self.journal is not None and reason in (None, "interrupt"):
+            self.journal.leave_open()
 
     def _leave(self, status: str, why: str, error: StepError | None = None) -> None:
         """Emit and journal the end of a run that the engine has not ended; what its loop emits later is ignored."""
@@ -316,6 +353,24 @@ class Run:
         return f"<Run {self.run_id} {self.status}>"
 
 
+def driven(begin: Callable[[], Run], wait: Callable[[Run], object] = Run.wait) -> Run:
+    """Begin a run and wait for its end. Whatever is raised in between cancels the run, an interrupt raises nothing."""
+    with held_interrupts() as held:
+        run = begin()
+        try:
+            wait(run)
+        except BaseException:
+            run.cancel("interrupt")
+            raise
+        finally:
+            held.ended = True
+    return run
+
+
+JUST_NOW = 2.0
+"""Seconds between the interrupt and the request to end with which a kernel is shut down, at most."""
+
+
 class Live:
     """The runs of this process: those that go on, and the last ones of the background that have ended."""
 
@@ -324,6 +379,8 @@ class Live:
     def __init__(self) -> None:
         self._running: dict[str, Run] = {}
         self._ended: dict[str, Run] = {}
+        self.interrupted: deque[tuple[Run, float]] = deque(maxlen=8)
+        """The last runs that an interrupt cancelled, and when each ended, by the monotonic clock."""
 
     @property
     def running(self) -> tuple[Run, ...]:
@@ -332,7 +389,7 @@ class Live:
 
     @property
     def ended(self) -> tuple[Run, ...]:
-        """The last `KEPT` that ran in the background, in the order of their ends."""
+        """The last `KEPT` that ran in the background, or had fired calls that went on, in the order of their ends."""
         return tuple(self._ended.values())
 
     def __iter__(self) -> Iterator[Run]:
@@ -345,7 +402,7 @@ class Live:
         self._running[run.run_id] = run
 
     def end(self, run: Run) -> None:
-        if run.behind and run.progress.ended is not None:
+        if (run.behind or run.fired) and run.progress.ended is not None:
             self._ended[run.run_id] = run
             for old in list(self._ended)[: -self.KEPT]:
                 self._ended.pop(old, None)
@@ -354,6 +411,14 @@ class Live:
     def forget(self) -> None:
         """Forget those that have ended."""
         self._ended.clear()
+        self.interrupted.clear()
+
+    def leave_open(self) -> None:
+        """The process is about to end. Whoever restarts a kernel interrupts it first, so a run that was interrupted
+        just now counts as interrupted and not as cancelled by the person."""
+        now = time.monotonic()
+        for run in (*self.running, *(run for run, ended in list(self.interrupted) if now - ended < JUST_NOW)):
+            run.leave_open()
 
 
 live = Live()

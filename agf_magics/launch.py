@@ -19,7 +19,7 @@ from .engine.progress import Progress
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import TooDeep, Value, settle, type_name
-from .handle import Live, Run, RunCancelled, live
+from .handle import Live, Run, RunCancelled, driven, live
 from .keeping import keep
 from .registry import Context, Registry, default
 from .reused import take_over
@@ -53,10 +53,10 @@ def run(
     for an approval. ``reuse`` takes over the results of equal calls: those of the last run of this name (True), or
     of the run of that id.
     """
-    begun = begin(
-        flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse
-    ).wait()
-    return begun.result() if raises else begun
+    ended = driven(
+        lambda: begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse)
+    )
+    return ended.result() if raises else ended
 
 
 async def arun(

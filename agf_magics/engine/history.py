@@ -22,6 +22,8 @@ LISTED = f"""num, run, name, language, status, started, ended, owner, taken,
 CASE WHEN substr(tree, 1, {len(BEGINS)})='{BEGINS}' THEN CAST(substr(tree, {len(BEGINS) + 1}, 20) AS INTEGER) END"""
 OF_RUN = "line>? AND line<?"
 CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1 WHERE num=? AND owner=? AND status=?"""
+LEAVE = """UPDATE runs SET owner=?, status=?, ended=?, taken=?
+WHERE num=? AND owner=? AND taken=? AND status='running'"""
 
 
 class Listed(NamedTuple):
@@ -111,9 +113,10 @@ def claim(store: Store, one: Listed) -> bool:
     return store.write_now(CLAIM, (store.owner.name, one.num, one.owner, status)) == 1
 
 
-def leave(store: Store, num: int) -> None:
-    """A run that was claimed could not be begun: it is interrupted again. Raises Trouble."""
-    store.write_now("UPDATE runs SET owner='' WHERE num=? AND owner=?", (num, store.owner.name))
+def leave(store: Store, one: Listed) -> None:
+    """Undo `claim` of a run that could not be begun: it is what it was. Raises Trouble."""
+    status = "running" if one.status == "interrupted" else one.status
+    store.write_now(LEAVE, (one.owner, status, one.ended, one.taken, one.num, store.owner.name, one.taken + 1))
 
 
 def forget(store: Store, nums: list[int]) -> None:

@@ -3,6 +3,7 @@ flows have files of their own."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -27,7 +28,7 @@ from .outside import outside, placed
 from .perform import Index, More, Performer, Scope, clock
 from .requests import request
 from .sessions import Answerer
-from .subflows import call_flow
+from .subflows import call_flow, stopped
 from .withheld import revealed
 
 
@@ -171,6 +172,9 @@ async def _forgotten(
         await arrived(outside(run, callee, what, step, given, scope._replace(beside=True), scope.grant, index))
     except StepError as failure:
         error = failure
+    except asyncio.CancelledError:
+        run.emit(ev.FiredEnded((*scope.before, step.id, *index), clock(), stopped(step)))
+        raise
     run.emit(ev.FiredEnded((*scope.before, step.id, *index), clock(), error))
 
 

@@ -53,7 +53,8 @@ class Job(Generic[T]):
         """When it was cancelled, by the monotonic clock."""
         self._over = over
         self._limit = limit
-        self._late = time.monotonic() + limit.seconds + LATE if limit is not None else float("inf")
+        self._late = float("inf")
+        self.begun = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._host = Host(self._calls if waited else None, enter)
         self._ended = threading.Event()
@@ -61,10 +62,16 @@ class Job(Generic[T]):
         self._lock = threading.Lock()
         self._heard: list[Callable[[], object]] = []
         self._task: asyncio.Task[None] | None = None
+        self._main, self._enter = main, enter
         self._engine = EngineLoop.current()
-        if limit is not None:
+
+    def begin(self) -> None:
+        """Start it, in the context of the caller."""
+        if self._limit is not None:
+            self._late = time.monotonic() + self._limit.seconds + LATE
             Watchdog.shared().watch(self._watched, self._late)
-        self._engine.loop.call_soon_threadsafe(self._begin, main, enter)  # in the context of the cell that starts it
+        self.begun = True
+        self._engine.loop.call_soon_threadsafe(self._begin)
 
     @property
     def done(self) -> bool:
@@ -72,7 +79,7 @@ class Job(Generic[T]):
 
     def cancel(self, reason: str) -> None:
         """Ask it to stop, from any thread. Only the first time counts: a second cancel would hit its clean-up."""
-        if self.asked is None and not self.done:
+        if self.asked is None and not self.done and self.begun:
             self.reason, self.asked = reason, time.monotonic()
             with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
                 self._engine.loop.call_soon_threadsafe(self._cancel)
@@ -167,11 +174,11 @@ class Job(Generic[T]):
         self.look()
         return self.done
 
-    def _begin(self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None) -> None:
+    def _begin(self) -> None:
         if self.done:  # its loop was blocked for so long that it was ended before it began
             return
         self._engine.jobs.add(self)
-        self._task = self._engine.loop.create_task(self._run(main, enter))
+        self._task = self._engine.loop.create_task(self._run(self._main, self._enter))
         self._task.add_done_callback(self._end)
 
     async def _run(self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None) -> None:
@@ -219,7 +226,21 @@ def start(
     over: Callable[[tuple[T] | BaseException], None] | None = None,
     limit: Limit | None = None,
 ) -> Job[T]:
-    """Run ``main`` on the engine's loop, in the context of the caller, and hand the job back at once.
+    """Run ``main`` on the engine's loop, in the context of the caller, and hand the job back at once: see `prepare`."""
+    job = prepare(main, enter=enter, waited=waited, over=over, limit=limit)
+    job.begin()
+    return job
+
+
+def prepare(
+    main: Callable[[Host], Awaitable[T]],
+    *,
+    enter: Callable[[], None] | None = None,
+    waited: bool = True,
+    over: Callable[[tuple[T] | BaseException], None] | None = None,
+    limit: Limit | None = None,
+) -> Job[T]:
+    """A job that runs ``main`` once it is begun. Whoever holds it first can cancel it whatever happens meanwhile.
 
     ``enter`` is called first in the run's own context and before each call in a worker thread. ``waited``: a thread
     will call `Job.wait`, and what belongs on the waiting thread is kept for it; otherwise it runs by itself. ``over``:

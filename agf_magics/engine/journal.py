@@ -7,6 +7,7 @@ when a run is taken up: they give the same, from the same outcomes.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from .troubles import Trouble
 BEGIN = "INSERT INTO runs (num, run, name, language, status, started, owner, work, crc) VALUES (?,?,?,?,?,?,?,?,?)"
 END = """UPDATE runs SET status=?, ended=?, form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?
 WHERE num=? AND owner=?"""
+REOPEN = "UPDATE runs SET status='running', ended=NULL WHERE num=? AND owner=? AND status='cancelled'"
 
 
 class Begun(NamedTuple):
@@ -67,7 +69,8 @@ class Journal:
         """Gives what is to be kept of the tree at its end, as JSON."""
         self._line = max(num, earlier.line if earlier is not None else 0)
         self._said: set[str] = set()
-        self._ended = self._closed = False
+        self._ended = self._closed = self._open = False
+        self._ends = threading.Lock()
 
     async def begin(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
         """Keep the work order, before the first step; a run that is taken up has one."""
@@ -81,9 +84,21 @@ class Journal:
     def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         """Keep how it ended; nobody waits for it. Tried where nothing could be kept, too: what was full may have room
         again, and a run without an end looks interrupted. Only the first end counts."""
-        if self._ended:
-            return
-        self._ended = True
+        with self._ends:
+            if self._ended:
+                return
+            self._ended = True
+            if not self._open or status != "cancelled":
+                self._end(status, output, stores, error)
+
+    def leave_open(self) -> None:
+        """The process is ending, and that has cancelled the run: then it has no end, and counts as interrupted."""
+        with self._ends:
+            self._open = True
+            if self._ended:
+                self.store.writer.later(REOPEN, (self.num, self.store.owner.name), self._break)
+
+    def _end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         if not self.store.path.exists():  # a file that was removed takes every line, and gives none back
             self._break(Trouble("journal.unwritable", f"{self.store.path}: it was removed while the run went on"))
             self.tell()

@@ -3,6 +3,7 @@ under the call's moment."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 from collections.abc import Awaitable
@@ -105,4 +106,13 @@ async def _forgotten_flow(run: Performer, step: Invoke, scope: Scope, given: Giv
         await _within(step, in_time(scope.linked.flow, unheard.flow(scope, given)))
     except StepError as failure:
         error = failure
+    except asyncio.CancelledError:
+        run.emit(ev.FiredEnded(scope.before, clock(), stopped(step)))
+        raise
     run.emit(ev.FiredEnded(scope.before, clock(), error))
+
+
+def stopped(step: Invoke) -> StepError:
+    """That a call that nobody waited for was cancelled."""
+    message = f"{step.name.text or step.word!r} was cancelled before its end"
+    return StepError(Diagnostic("run.cancelled", message, step.name.span or step.span))

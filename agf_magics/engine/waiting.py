@@ -138,6 +138,8 @@ class _Waiters(threading.local):
     def __init__(self) -> None:
         self.stack: list[Waiter] = []
         """Who waits on this thread, the outermost first: a tool may start a run of its own and wait for it."""
+        self.held: Held | None = None
+        """What holds interrupts back on this thread, while something does."""
 
 
 waiters = _Waiters()
@@ -225,6 +227,63 @@ def _handling_sigint() -> Iterator[None]:
     finally:
         if _handler() is ours:  # a tool may have put its own there, for good
             signal.signal(signal.SIGINT, before)
+
+
+class Held:
+    """SIGINT from before a run is started until a thread waits for it, and after that until its end is shown.
+
+    Until `hold` an interrupt does what it did before. From then on it raises nothing, so that nothing that was started
+    is lost: the first cancels the run. Once the run has `ended`, the second raises KeyboardInterrupt at once, and the
+    first when all is shown.
+    """
+
+    def __init__(self, before: Any) -> None:
+        self.before = before
+        self.ended = False
+        self.missed = False
+        """Whether an interrupt came after the end."""
+        self._cancel: Callable[[str], None] | None = None
+
+    def hold(self, cancel: Callable[[str], None]) -> None:
+        """From now on an interrupt calls ``cancel``."""
+        self._cancel = cancel
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self._cancel is None:
+            self.before(number, frame)
+            return
+        if self.ended and self.missed:
+            raise KeyboardInterrupt
+        self.missed = self.ended
+        self._cancel("interrupt")
+
+
+def hold_for(cancel: Callable[[str], None]) -> None:
+    """What is started now and waited for on this thread is cancelled by ``cancel`` when an interrupt comes first."""
+    if waiters.held is not None and not waiters.stack:
+        waiters.held.hold(cancel)
+
+
+@contextlib.contextmanager
+def held_interrupts() -> Iterator[Held]:
+    """Start a run and wait for it in this block: an interrupt that comes in between is not raised, it cancels the run.
+
+    Raises KeyboardInterrupt at the end of the block for an interrupt that came after the run had ended.
+    """
+    held = Held(_handler())
+    if not _on_main_thread() or not callable(held.before) or isinstance(held.before, _OnSigint | Held):
+        yield held  # no interrupt comes here, or whoever waits around this handles it
+        return
+    around, waiters.held = waiters.held, held
+    signal.signal(signal.SIGINT, held)
+    try:
+        yield held
+    finally:
+        if _handler() is held:
+            signal.signal(signal.SIGINT, held.before)
+        waiters.held = around
+    if held.missed:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
