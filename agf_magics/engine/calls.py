@@ -177,7 +177,6 @@ def _driven(
                 raise
             except asyncio.CancelledError as stop:
                 if cut:
-                    task.uncancel()  # that cancel was only to wake us
                     _close(coroutine)
                     raise
                 timer = timer or task.get_loop().call_later(grace, look)
@@ -189,6 +188,8 @@ def _driven(
     except StopIteration as end:
         return end.value
     finally:
+        if cut:
+            task.uncancel()  # that cancel was only to wake us, or it came too late
         if timer is not None:
             timer.cancel()
 

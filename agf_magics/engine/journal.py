@@ -174,6 +174,15 @@ class Journal:
         await self._keep("fired", self.calling(step, callee, at, tries, given), Packed("json", None), None)
         return True
 
+    def is_unknown(self, at: ev.At, tries: str) -> bool:
+        """Whether an earlier session began this call, which has an effect, and has no outcome of it."""
+        return self.earlier is not None and (at, tries) in self.earlier.unknown
+
+    async def begins(self, call: Begun) -> None:
+        """Keep that a call that has an effect is about to be made, and go on when that is durable."""
+        row = (self._next(), "begun", encode(call.at), call.tries, "", "", None, None, None, 0, *[None] * 6)
+        await self._write(ADD, (*row, row_crc(row)))
+
     def mark(self, what: str, at: ev.At, tries: str = "") -> None:
         """Keep that something happened; nobody waits for it."""
         if (

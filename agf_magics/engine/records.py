@@ -34,7 +34,7 @@ class Record(NamedTuple):
     line: int
     """Its number in the file; the later, the larger."""
     what: str
-    """finished, failed: what became of a call. Marks: fired, answered, dropped, rescued, retried, ended, started,
+    """finished, failed: what became of a call. Marks: begun (a call that has an effect), fired, answered, dropped, rescued, retried, ended, started,
     stored, taken (over from another run)."""
     at: ev.At
     tries: str = ""

@@ -1,4 +1,4 @@
-"""A kernel that is restarted or ends in the middle of a run: the run is interrupted, and what a person cancels is not."""
+"""A kernel that is restarted in the middle of a run: the run is interrupted, and what a person cancels is not."""
 
 from __future__ import annotations
 
