@@ -175,7 +175,7 @@ class Run:
             if self._reason is not None:
                 self._job.cancel(self._reason)
         except BaseException:
-            if self.begun:
+            if self._begun:
                 self.cancel("nobody waits for it")
             else:
                 self._release()
@@ -183,7 +183,7 @@ class Run:
             raise
 
     @property
-    def begun(self) -> bool:
+    def _begun(self) -> bool:
         """Whether it was started on the engine's loop: from then on its end is told, whatever happens."""
         return self._job is not None and self._job.begun
 
@@ -230,7 +230,7 @@ class Run:
         started are cancelled as well, also after its end."""
         if self._place is not None:
             cancel_outliving(self._place)
-        if self.begun:
+        if self._begun:
             assert self._job is not None
             self._job.cancel(reason)
         elif self._reason is None:
@@ -264,7 +264,7 @@ class Run:
         return None
 
     @property
-    def fired(self) -> int:
+    def _fired(self) -> int:
         """How many fire-and-forget calls that it started are still running."""
         return outliving(self._place) if self._place is not None else 0
 
@@ -317,7 +317,7 @@ class Run:
             context.log = without(context.log, paths) if paths else context.log
         context.release(self.run_id)
 
-    def leave_open(self) -> None:
+    def _leave_open(self) -> None:
         """Journal no end that an interrupt has brought: the process is ending, and the run counts as interrupted."""
         reason = self._job.reason if self._job is not None else self._reason
         if self.journal is not None and reason in (None, "interrupt"):
@@ -402,7 +402,7 @@ class Live:
         self._running[run.run_id] = run
 
     def end(self, run: Run) -> None:
-        if (run.behind or run.fired) and run.progress.ended is not None:
+        if (run.behind or run._fired) and run.progress.ended is not None:
             self._ended[run.run_id] = run
             for old in list(self._ended)[: -self.KEPT]:
                 self._ended.pop(old, None)
@@ -418,7 +418,7 @@ class Live:
         just now counts as interrupted and not as cancelled by the person."""
         now = time.monotonic()
         for run in (*self.running, *(run for run, ended in list(self.interrupted) if now - ended < JUST_NOW)):
-            run.leave_open()
+            run._leave_open()
 
 
 live = Live()

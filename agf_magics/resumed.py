@@ -101,7 +101,7 @@ def take_up(
     except Trouble as trouble:
         raise unusable(trouble) from None
     except BaseException:
-        if not made.begun:  # else its end is written
+        if not made._begun:  # else its end is written
             with contextlib.suppress(Trouble):
                 leave(made.journal.store, found)
         raise

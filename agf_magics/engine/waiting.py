@@ -274,14 +274,15 @@ def held_interrupts() -> Iterator[Held]:
     if not _on_main_thread() or not callable(held.before) or isinstance(held.before, _OnSigint | Held):
         yield held  # no interrupt comes here, or whoever waits around this handles it
         return
-    around, waiters.held = waiters.held, held
-    signal.signal(signal.SIGINT, held)
+    around = waiters.held
     try:
+        waiters.held = held
+        signal.signal(signal.SIGINT, held)
         yield held
     finally:
+        waiters.held = around
         if _handler() is held:
             signal.signal(signal.SIGINT, held.before)
-        waiters.held = around
     if held.missed:
         raise KeyboardInterrupt
 

@@ -47,7 +47,7 @@ class BackgroundMagics(Beside):
         unwanted, word = said.word("--cancel"), said.word("RUN")
         if unwanted is not None:
             run = _run(unwanted)
-            fired = f"cancelling {counted(run.fired, 'fired call')} of {run.run_id}" if run.fired else None
+            fired = f"cancelling {counted(run._fired, 'fired call')} of {run.run_id}" if run._fired else None
             ended = fired or f"{run.run_id} has ended: {run.status}"
             print(ended if run.done else f"cancelling {run.run_id}")
             run.cancel("%runs --cancel")

@@ -153,14 +153,14 @@ def test_a_fired_call_goes_on_after_its_run_and_can_be_cancelled(shell: Shell, w
     )
     shell.good("%%plan --run --out r\nname: fires\ncalls:\n- {_tool: doze}")
     run = shell.names["r"]
-    assert (run.status, run.fired) == ("ok", 1)
+    assert (run.status, run._fired) == ("ok", 1)
     said = shell.good(way.format(run=run.run_id)).out
     assert shell.names["ended"].wait(60)
     if "--cancel" in way:
         assert f"cancelling 1 fired call of {run.run_id}" in said
     else:
         shell.good("%load_ext agf_magics")
-    while run.fired:  # its end is told right after it
+    while run._fired:  # its end is told right after it
         threading.Event().wait(0.001)
     (warning,) = run.warnings
     assert "'doze' was cancelled before its end" in warning.message
