@@ -20,6 +20,7 @@ from .draw.page import progress_text
 from .engine.events import Question
 from .engine.perform import clock
 from .flow.values import Value
+from .handle import driven
 from .languages import told
 from .launch import begin
 from .registry import default
@@ -50,7 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    run = begin(options.file, _input(options), dry=options.dry).wait()
+    limits = settings.current.settings.limits
+    limits = limits if options.timeout is None else replace(limits, timeout=options.timeout)
+    given = _input(options)
+    run = driven(lambda: begin(options.file, given, dry=options.dry, limits=limits))
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
     run.result()
@@ -114,11 +118,21 @@ def _parser() -> argparse.ArgumentParser:
     chosen["run"].add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
     about = "let shell steps start programs"
     chosen["run"].add_argument("--allow-shell", action="store_true", help=about)
+    about = "how long the run may take; it then fails with limit.timeout"
+    chosen["run"].add_argument("--timeout", type=_seconds, metavar="SECONDS", help=about)
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
     chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
     chosen["check"].add_argument("--strict", action="store_true", help="warnings refuse too")
     chosen["draw"].add_argument("--out", type=Path, metavar="FILE", help="where to save it: .svg, .dot or .txt")
     return parser
+
+
+def _seconds(text: str) -> float:
+    """Raises ValueError, which argparse turns into its own error."""
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError
+    return seconds
 
 
 def _ask(question: Question) -> Value:

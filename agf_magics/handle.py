@@ -7,6 +7,8 @@ import contextlib
 import itertools
 import re
 import secrets
+import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
@@ -18,12 +20,15 @@ from .engine.history import once_each
 from .engine.journal import Journal
 from .engine.limits import ANYTHING, Limits
 from .engine.linked import Linked
+from .engine.loop import cancel_outliving, outliving
 from .engine.masking import Secrets
 from .engine.perform import clock
 from .engine.progress import Progress, Row, Usage
 from .engine.records import Record
 from .engine.secret_flow import secret_paths
+from .engine.subflows import too_long
 from .engine.troubles import Trouble
+from .engine.waiting import held_interrupts, hold_for
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import Value
@@ -76,6 +81,7 @@ class Run:
         """Cancels the task that awaits it, and why that was done."""
         self._reason: str | None = None
         self._bug: BaseException | None = None
+        self._place: host.Host | None = None
         self._emit: Callable[[Event], None] = self.progress.apply
 
     @property
@@ -157,14 +163,27 @@ class Run:
     ) -> None:
         """Start it on the engine's loop. ``behind``: nobody needs to wait for it."""
         self.behind, self._emit = behind, emit
+        if not behind:
+            hold_for(self.cancel)
         self._hold()
         live.add(self)
         try:
-            self._job = job.start(self._main, enter=enter, waited=not behind, over=self._over)
+            self._job = job.prepare(self._main, enter=enter, waited=not behind, over=self._over, limit=self._limit())
+            self._job.begin()
+            if self._reason is not None:
+                self._job.cancel(self._reason)
         except BaseException:
-            self._release()
-            live.end(self)
+            if self._begun:
+                self.cancel("nobody waits for it")
+            else:
+                self._release()
+                live.end(self)
             raise
+
+    @property
+    def _begun(self) -> bool:
+        """Whether it was started on the engine's loop: from then on its end is told, whatever happens."""
+        return self._job is not None and self._job.begun
 
     async def here(self, emit: Callable[[Event], None]) -> None:
         """Run it on the loop that is running, to its end. Raises CancelledError when the task that awaits this was
@@ -205,12 +224,17 @@ class Run:
         return self
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Ask the run to stop; completed results are saved. ``reason`` (default "cancelled") is shown with the run."""
-        if self._job is not None:
+        """Ask the run to stop; completed results are saved. Also cancel fire-and-forget calls that the run started, even
+        after its end. ``reason`` (default "cancelled") is shown with the run."""
+        if self._place is not None:
+            cancel_outliving(self._place)
+        if self._begun:
+            assert self._job is not None
             self._job.cancel(reason)
-        elif self._stop is not None and self._reason is None:
-            self._reason = reason
-            self._stop()
+        elif self._reason is None:
+            self._reason = reason  # `begin` finds it
+            if self._stop is not None:
+                self._stop()
 
     def result(self) -> Run:
         """Wait for the end of the run and return the run; raise its error if it failed or was cancelled."""
@@ -228,7 +252,22 @@ class Run:
             yield from self._job.ended().__await__()
         return self.result()
 
+    def _limit(self) -> job.Limit | None:
+        """When the run is ended from outside, where a tool does not let it end."""
+        own, cap = self.limits.timeout, self.flow.caps.seconds if self.flow.caps is not None else None
+        if own is not None and (cap is None or own <= cap):
+            return job.Limit(own, lambda left: engine.too_long(self.linked, self.limits, left))
+        if cap is not None:
+            return job.Limit(cap, lambda left: too_long(self.flow, left))
+        return None
+
+    @property
+    def _fired(self) -> int:
+        """How many fire-and-forget calls that it started are still running."""
+        return outliving(self._place) if self._place is not None else 0
+
     async def _main(self, place: host.Host) -> engine.Done:
+        self._place = place
         place.asker = self._asker or (current.ask if place.waited else current.ask_behind)
         return await engine.run(
             self.linked,
@@ -251,10 +290,13 @@ class Run:
                 self.output = done.ended.output
                 self.calls, self.sessions = done.calls, done.sessions
             case asyncio.CancelledError() as stop:
-                self._leave(stop)
+                self._leave("cancelled", getattr(stop, "left_running", "left running"))
                 self._cancelled(reason, stop)
+                if reason in (None, "interrupt"):
+                    live.interrupted.append((self, time.monotonic()))
             case AgfError() as error:
                 assert isinstance(error, StepError), "whatever fails in a run is a step's failure"
+                self._leave("error", error.diagnostic.hint or "left running", error)
                 self.error = error
             case BaseException() as bug:
                 self._bug = bug
@@ -275,15 +317,23 @@ class Run:
                 context.log = without(context.log, paths, self.secrets.holds_any)
         context.release(self.run_id)
 
-    def _leave(self, stop: asyncio.CancelledError) -> None:
-        """Tell the end of a run whose loop is blocked and cannot tell it; what that loop says later is not heard."""
+    def _leave_open(self) -> None:
+        """Journal no end that an interrupt has brought: the process is ending, and the run counts as interrupted."""
+        reason = self._job.reason if self._job is not None else self._reason
+        if self.journal is not None and reason in (None, "interrupt"):
+            self.journal.leave_open()
+
+    def _leave(self, status: str, why: str, error: StepError | None = None) -> None:
+        """Emit and journal the end of a run that the engine has not ended; what its loop emits later is ignored."""
         if self.progress.ended is not None:
             return
-        why = getattr(stop, "left_running", "left running")
-        for row in self.progress.rows.values():
+        for row in list(self.progress.rows.values()):
             for _ in range(row.running):
                 self._emit(StepLeft(row.key, clock(), why))
-        self._emit(RunEnded(clock(), "cancelled"))
+        if self.journal is not None:
+            self.journal.end(status, None, {}, error)
+            self.journal.close()
+        self._emit(RunEnded(clock(), status, error))
 
     def _cancelled(self, reason: str | None, stop: asyncio.CancelledError) -> None:
         stopped = [row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")]
@@ -303,6 +353,24 @@ class Run:
         return f"<Run {self.run_id} {self.status}>"
 
 
+def driven(begin: Callable[[], Run], wait: Callable[[Run], object] = Run.wait) -> Run:
+    """Begin a run and wait for its end. Whatever is raised in between cancels the run, an interrupt raises nothing."""
+    with held_interrupts() as held:
+        run = begin()
+        try:
+            wait(run)
+        except BaseException:
+            run.cancel("interrupt")
+            raise
+        finally:
+            held.ended = True
+    return run
+
+
+JUST_NOW = 2.0
+"""Seconds between the interrupt and the request to end with which a kernel is shut down, at most."""
+
+
 class Live:
     """The runs of this process: those that go on, and the last ones of the background that have ended."""
 
@@ -311,6 +379,8 @@ class Live:
     def __init__(self) -> None:
         self._running: dict[str, Run] = {}
         self._ended: dict[str, Run] = {}
+        self.interrupted: deque[tuple[Run, float]] = deque(maxlen=8)
+        """The last runs that an interrupt cancelled, and when each ended, by the monotonic clock."""
 
     @property
     def running(self) -> tuple[Run, ...]:
@@ -319,7 +389,7 @@ class Live:
 
     @property
     def ended(self) -> tuple[Run, ...]:
-        """The last `KEPT` that ran in the background, in the order of their ends."""
+        """The last `KEPT` that ran in the background, or had fired calls that went on, in the order of their ends."""
         return tuple(self._ended.values())
 
     def __iter__(self) -> Iterator[Run]:
@@ -332,7 +402,7 @@ class Live:
         self._running[run.run_id] = run
 
     def end(self, run: Run) -> None:
-        if run.behind and run.progress.ended is not None:
+        if (run.behind or run._fired) and run.progress.ended is not None:
             self._ended[run.run_id] = run
             for old in list(self._ended)[: -self.KEPT]:
                 self._ended.pop(old, None)
@@ -341,6 +411,14 @@ class Live:
     def forget(self) -> None:
         """Forget those that have ended."""
         self._ended.clear()
+        self.interrupted.clear()
+
+    def leave_open(self) -> None:
+        """The process is about to end. Whoever restarts a kernel interrupts it first, so a run that was interrupted
+        just now counts as interrupted and not as cancelled by the person."""
+        now = time.monotonic()
+        for run in (*self.running, *(run for run, ended in list(self.interrupted) if now - ended < JUST_NOW)):
+            run._leave_open()
 
 
 live = Live()

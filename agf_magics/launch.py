@@ -21,7 +21,7 @@ from .engine.rights import rights
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import TooDeep, Value, settle, type_name
-from .handle import Live, Run, RunCancelled, live
+from .handle import Live, Run, RunCancelled, driven, live
 from .keeping import keep
 from .registry import Context, Registry, default
 from .reused import take_over
@@ -67,10 +67,10 @@ def run(
     Raises DefinitionError before the first step if a name is unknown or a required input is missing, StepError if a
     step fails, and RunCancelled if the run is interrupted.
     """
-    begun = begin(
-        flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse
-    ).wait()
-    return begun.result() if raises else begun
+    ended = driven(
+        lambda: begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse)
+    )
+    return ended.result() if raises else ended
 
 
 async def arun(

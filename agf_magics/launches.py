@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from .define import load
@@ -17,6 +18,7 @@ from .engine.limits import ANYTHING, OFFERED, Grant, granted
 from .engine.rights import refuse_inside
 from .flow.steps import Flow
 from .flow.values import Value, is_json, type_name
+from .handle import driven
 from .kept_runs import past
 from .launch import Run, begin, live
 from .past import PastRun
@@ -139,12 +141,12 @@ class _Launcher:
     def _launch(self, find: Callable[[], Flow], input: Value, behind: bool, inline: bool) -> Envelope:
         before = granted.set(self.grant)
         try:
-            run = begin(find(), input, registry=self.registry, behind=behind, inline=inline)
+            ready = partial(begin, find(), input, registry=self.registry, behind=behind, inline=inline)
+            return _started(ready()) if behind else _ended(driven(ready))
         except DefinitionError as error:
             return _error(str(error))
         finally:
             granted.reset(before)
-        return _started(run) if behind else _ended(run.wait())
 
 
 def _grant(identity: str, registry: Registry) -> Grant:

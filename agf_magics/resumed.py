@@ -4,6 +4,7 @@ the journal. What was done is not done again; what was cut in the middle is.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from .define import all_findings, load, loaded
 from .engine.earlier import Earlier
 from .engine.events import Event, Question, Warned
 from .engine.gate import kernel_bound
-from .engine.history import Told, claim, leave
+from .engine.history import Listed, Told, claim, leave
 from .engine.host import Asker
 from .engine.journal import Journal
 from .engine.limits import Limits, granted
@@ -23,12 +24,13 @@ from .engine.pickles import Unreadable, is_signed, user_key
 from .engine.rights import refuse_inside, rights
 from .engine.store import Store
 from .engine.troubles import Trouble
+from .engine.waiting import hold_for
 from .files import files
 from .flow.frame import Given
 from .flow.rules import check
 from .flow.steps import Flow
 from .flow.values import Value, type_name
-from .handle import Run
+from .handle import Run, driven
 from .keeping import watch
 from .kept import find, journal, last_cut, readable, refused, unusable
 from .launch import emitter, settled
@@ -71,10 +73,19 @@ def resume(
 
     Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
     """
-    begun = take_up(
-        run_id, input=input, answer=answer, trust=trust, registry=registry, limits=limits, on_event=on_event, ask=ask
-    ).wait()
-    return begun.result() if raises else begun
+    ended = driven(
+        lambda: take_up(
+            run_id,
+            input=input,
+            answer=answer,
+            trust=trust,
+            registry=registry,
+            limits=limits,
+            on_event=on_event,
+            ask=ask,
+        )
+    )
+    return ended.result() if raises else ended
 
 
 def take_up(
@@ -91,20 +102,29 @@ def take_up(
     behind: bool = False,
 ) -> Run:
     """`resume`, handed back at once: the caller must `wait` unless it runs ``behind``."""
-    made = claimed(run_id, input, answer, trust, registry, limits, ask, behind)
+    made, found = prepared(run_id, input, answer, trust, registry, limits, ask, behind)
+    assert made.journal is not None, "a run of the journal has one"
+    hold_for(made.cancel)
     grant = granted.set(made.grant.narrow(rights().grant.tools))
     try:
-        made.begin(emitter(made.progress, on_event, made.secrets), enter=enter, behind=behind)
+        mine = claim(made.journal.store, found)
+        if mine:
+            made.begin(emitter(made.progress, on_event, made.secrets), enter=enter, behind=behind)
+    except Trouble as trouble:
+        raise unusable(trouble) from None
     except BaseException:
-        assert made.journal is not None, "a run of the journal has one"
-        leave(made.journal.store, made.journal.num)
+        if not made._begun:  # else its end is written
+            with contextlib.suppress(Trouble):
+                leave(made.journal.store, found)
         raise
     finally:
         granted.reset(grant)
+    if not mine:
+        raise refused("journal.running", f"run {found.run_id!r} was taken up somewhere else meanwhile")
     return made
 
 
-def claimed(
+def prepared(
     run_id: str | None = None,
     input: Mapping[str, Value] | None = None,
     answer: Value = None,
@@ -113,8 +133,8 @@ def claimed(
     limits: Limits | None = None,
     ask: Asker | None = None,
     behind: bool = False,
-) -> Run:
-    """A run that is ready to go on and nobody else's, not yet begun."""
+) -> tuple[Run, Listed]:
+    """A run that can go on, and what the journal has of it; neither claimed nor begun."""
     refuse_inside("resume")
     store = journal()
     try:
@@ -124,11 +144,9 @@ def claimed(
         made._asker = (
             ask if answer is None else _answering(answer, ask or (current.ask_behind if behind else current.ask))
         )
-        if not claim(store, found.listed):
-            raise refused("journal.running", f"run {run_id!r} was taken up somewhere else meanwhile")
     except Trouble as trouble:
         raise unusable(trouble) from None
-    return made
+    return made, found.listed
 
 
 def _made(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .define import load
@@ -12,7 +13,7 @@ from .engine.events import Event, Warned
 from .engine.limits import Limits
 from .engine.perform import clock
 from .flow.values import Value, isolate, type_name
-from .handle import Run
+from .handle import Run, driven
 from .launch import begin
 from .registry import Registry, default
 from .text.diagnostics import DefinitionError, Diagnostic
@@ -62,7 +63,8 @@ def ticks(
         text, answers = _document(said, number)
         flow = replace(load(text, "plan", registry=registry), name=f"{context}-{number}", context=context)
         given = input if number == 1 else None
-        runs.append(begin(flow, given, registry=registry, limits=limits, on_event=on_event).wait())
+        ready = partial(begin, flow, given, registry=registry, limits=limits, on_event=on_event)
+        runs.append(driven(ready))
         if runs[-1].status == "cancelled" or answers:
             break
     else:

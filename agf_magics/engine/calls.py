@@ -16,6 +16,8 @@ import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, final
 
+from .forks import Forks, end_child
+
 P = ParamSpec("P")
 T = TypeVar("T")
 U = TypeVar("U")
@@ -77,15 +79,20 @@ class StillRunning(asyncio.CancelledError):
 
 
 def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
-    """Call ``function`` here and now."""
+    """Call ``function`` here and now. A process that ``function`` forked ends here: its parent alone goes on."""
+    before = Forks.count
+    result: Result
     try:
-        return True, function(**given)
+        result = True, function(**given)
     except RuntimeError as error:
         if "running event loop" in str(error) or "another loop is running" in str(error):
             error.add_note("an event loop runs on this thread: make it `async def` and await, or say where='worker'")
-        return False, error
+        result = False, error
     except BaseException as error:
-        return False, error
+        result = False, error
+    if Forks.count != before:
+        end_child(result)
+    return result
 
 
 def is_awaitable(value: Any) -> bool:
@@ -111,19 +118,23 @@ def awaited(result: Result, grace: float) -> Result | Waits[Result]:
         if not ok or not is_awaitable(coroutine):
             return result
         coroutine = _waiting_for(coroutine)
+    before = Forks.count
+    begun: Result | Waits[Result]
     try:
-        waits = coroutine.send(None)
+        begun = Waits(_to_its_end(coroutine, coroutine.send(None), grace))
     except StopIteration as end:  # it did not wait at all, and nothing can have been cancelled
-        return True, end.value
+        begun = True, end.value
     except BaseException as error:
-        return False, error
-    return Waits(_to_its_end(coroutine, waits, grace))
+        begun = False, error
+    if Forks.count != before:
+        end_child(begun if isinstance(begun, tuple) else (True, None))
+    return begun
 
 
 async def _to_its_end(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float) -> Result:
     task = asyncio.current_task()
     assert task is not None
-    before = task.cancelling()
+    before, forks = task.cancelling(), Forks.count
     try:
         result: Result = True, await _driven(coroutine, waits, task, grace)
     except GeneratorExit as error:
@@ -132,6 +143,8 @@ async def _to_its_end(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: fl
         result = False, error
     except BaseException as error:
         result = False, error
+    if Forks.count != forks:
+        end_child(result)
     if task.cancelling() > before:
         raise asyncio.CancelledError
     return result
@@ -142,7 +155,7 @@ def _driven(
     coroutine: Coroutine[Any, Any, Any], waits: Any, task: asyncio.Task[Any], grace: float
 ) -> Generator[Any, Any, Any]:
     """The rest of ``await coroutine``, spelled out in its own task: one that swallows its cancel can be closed so."""
-    before = task.cancelling()
+    before, forks = task.cancelling(), Forks.count
     cut = False
     timer: asyncio.TimerHandle | None = None
 
@@ -155,6 +168,8 @@ def _driven(
 
     try:
         while True:
+            if Forks.count != forks:
+                end_child((True, None))  # the child of a fork waits on its parent's loop
             try:
                 sent = yield waits
             except GeneratorExit:
@@ -162,7 +177,6 @@ def _driven(
                 raise
             except asyncio.CancelledError as stop:
                 if cut:
-                    task.uncancel()  # that cancel was only to wake us
                     _close(coroutine)
                     raise
                 timer = timer or task.get_loop().call_later(grace, look)
@@ -174,6 +188,8 @@ def _driven(
     except StopIteration as end:
         return end.value
     finally:
+        if cut:
+            task.uncancel()  # that cancel was only to wake us, or it came too late
         if timer is not None:
             timer.cancel()
 

@@ -29,6 +29,14 @@ class Earlier:
             else:
                 self.marks[record.what, record.at, record.tries] = record.line
         self.outcomes = {key: one for key, one in self.outcomes.items() if not _again(one)}
+        self.unknown = {
+            (at, tries)
+            for (what, at, tries), line in self.marks.items()
+            if what == "begun" and ((at, tries) not in self.outcomes or self.outcomes[at, tries].line < line)
+        }
+        """Calls with an effect that were begun, and whose result is not known."""
+        for key in self.unknown & self.outcomes.keys():  # that is how an attempt before ended
+            del self.outcomes[key]
         if ended:
             handled = {at for what, at, _ in self.marks if what in ("dropped", "rescued")}
             retried = {(at, tries) for what, at, tries in self.marks if what == "retried"}

@@ -41,8 +41,9 @@ OF_RUN = "line>? AND line<?"
 CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1,
 state_crc=agf_checksum(num, ?, taken+1, 'running', NULL, tokens, lost, end_crc)
 WHERE num=? AND owner=? AND status=?"""
-LEAVE = """UPDATE runs SET owner='', state_crc=agf_checksum(num, '', taken, status, ended, tokens, lost, end_crc)
-WHERE num=? AND owner=?"""
+LEAVE = """UPDATE runs SET owner=?, status=?, ended=?, taken=?,
+state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, lost, end_crc)
+WHERE num=? AND owner=? AND taken=? AND status='running'"""
 
 STATUSES = (*ENDED, "waiting", "running")
 
@@ -174,9 +175,11 @@ def claim(store: Store, one: Listed) -> bool:
     return store.write_now(CLAIM, (own, own, one.num, one.owner, status)) == 1
 
 
-def leave(store: Store, num: int) -> None:
-    """A run that was claimed could not be begun: it is interrupted again. Raises Trouble."""
-    store.write_now(LEAVE, (num, store.owner.name))
+def leave(store: Store, one: Listed) -> None:
+    """Undo `claim` of a run that could not be begun: it is what it was. Raises Trouble."""
+    status = "running" if one.status == "interrupted" else one.status
+    before = (one.owner, status, one.ended, one.taken, one.owner, one.taken, status, one.ended)
+    store.write_now(LEAVE, (*before, one.num, store.owner.name, one.taken + 1))
 
 
 def forget(store: Store, nums: Iterable[int]) -> None:

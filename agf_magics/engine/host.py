@@ -29,8 +29,14 @@ T = TypeVar("T")
 TURN = 0.01
 """Seconds after which a chain of calls that never wait gives the loop a turn: timers and cancels live on it."""
 
+NEVER = float("-inf")
+"""When the loop last had a turn, for a run that must look before its next step."""
+
 REPEAT = 0.1
 """Seconds after which a call that was told to stop is told again."""
+
+FORCE = 1.0
+"""Seconds in which a call that holds the waiting thread, and did not stop within the grace, is interrupted by force."""
 
 
 class Nobody(Exception):
@@ -57,6 +63,7 @@ class Host:
         self._enter = enter
         self.turned = time.monotonic()
         """When the loop last had a turn."""
+        self._stopped = self._late = False
         self.asker: Asker | None = None
         """Who puts a question to a person; None: nobody is there."""
         self._asking = asyncio.Lock()
@@ -105,9 +112,23 @@ class Host:
             return False, Nobody("nobody is there to answer")
         return ok, answer
 
+    def stop(self, late: bool = False) -> None:
+        """The run is to end: no further step starts, also where a tool took back the cancel of its task.
+
+        ``late``: its time is over. A call that does not stop is then forced to; a person's cancel lets it clean up, and
+        the person may interrupt again.
+        """
+        self._stopped, self._late = True, late or self._late
+        self.turned = NEVER
+
     async def turn(self) -> None:
-        """Let the loop do what else is due."""
+        """Let the loop do what else is due. Raises CancelledError after `stop`."""
         await asyncio.sleep(0)
+        if self._stopped:
+            raise asyncio.CancelledError
+        await asyncio.sleep(0)  # a timer that is due is only called after the tasks that are ready
+        if self._stopped:
+            raise asyncio.CancelledError
         self.turned = time.monotonic()
 
     async def _between_turns(
@@ -129,7 +150,8 @@ class Host:
                     result = await arrived(awaited(result, self.grace))
             except TimeoutError:
                 pass  # what the tool raised came back as a value: this is the scope's
-            expired = scope.expired()
+            # A coroutine that blocked instead of waiting gave its timer no turn.
+            expired = scope.expired() or asyncio.get_running_loop().time() > deadline
         return (False, TimedOut(timeout)) if expired else result
 
     async def _elsewhere(
@@ -153,7 +175,7 @@ class Host:
         except asyncio.CancelledError:
             cancelled = True
         if cancelled or call.result is None:
-            left, again = await self._stop(call)
+            left, again = await self._stop(call, force=not cancelled or self._late)
             if cancelled or again:
                 raise StillRunning(left) if left else asyncio.CancelledError
             assert timeout is not None
@@ -169,26 +191,34 @@ class Host:
             assert self._calls is not None
             self._calls.put(call)
 
-    async def _stop(self, call: Call) -> tuple[str | None, bool]:
-        """Stop it and give it the grace to end. What is left running, and whether we were cancelled meanwhile."""
+    async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
+        """Stop it and give it the grace to end, then ``force`` it. What is left running, and whether we were
+        cancelled meanwhile."""
         if call.result is not None or call.take():
             return None, False
         loop = asyncio.get_running_loop()
         call.ended = loop.create_future()
-        until = loop.time() + self.grace
         again = False
         try:
-            while call.result is None:
-                call.stop()
-                await asyncio.wait((call.ended,), timeout=min(REPEAT, until - loop.time()))
-                if loop.time() >= until:
-                    break
+            await self._tell(call, call.stop, self.grace)
+            if force and call.result is None and call.waiter is not None:
+                await self._tell(call, call.force, FORCE)
         except asyncio.CancelledError:
             again = True
         if call.result is not None:
             return None, again
         held = "" if call.waiter is None else ", and the thread that waits for the run cannot leave it"
         return f"left running: {call.name}{held}", again
+
+    async def _tell(self, call: Call, stop: Callable[[], None], seconds: float) -> None:
+        """Call ``stop`` again and again until ``call`` ends or ``seconds`` are over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while call.result is None:
+            stop()
+            await asyncio.wait((call.ended,), timeout=min(REPEAT, until - loop.time()))
+            if loop.time() >= until:
+                break
 
 
 async def here(main: Callable[[Host], Awaitable[T]]) -> T:

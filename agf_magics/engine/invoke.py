@@ -3,6 +3,7 @@ flows have files of their own."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -28,7 +29,7 @@ from .perform import Index, More, Performer, Scope, clock
 from .requests import request
 from .secret_placeholders import substitute_secrets
 from .sessions import Answerer
-from .subflows import call_flow
+from .subflows import call_flow, stopped
 
 
 def invoke(run: Performer, step: Invoke, frame: Frame, scope: Scope, index: Index) -> Value | Waits[Value]:
@@ -110,7 +111,7 @@ async def _fired(run: Performer, step: Invoke, tool: Tool, given: dict[str, Valu
     if run.journal is not None and not await run.journal.once(step, tool, at, scope.tries, given):
         run.emit(ev.StepKept(at, clock(), run.journal.run_id))
         return
-    later(_forgotten(run, tool, "tool", step, given, scope, index))
+    later(_forgotten(run, tool, "tool", step, given, scope, index), run.host)
 
 
 def _transform(
@@ -175,6 +176,9 @@ async def _forgotten(
         await arrived(outside(run, callee, what, step, given, scope._replace(beside=True), scope.grant, index))
     except StepError as failure:
         error = failure
+    except asyncio.CancelledError:
+        run.emit(ev.FiredEnded((*scope.before, step.id, *index), clock(), stopped(step)))
+        raise
     run.emit(ev.FiredEnded((*scope.before, step.id, *index), clock(), error))
 
 

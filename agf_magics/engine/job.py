@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from .calls import StillRunning
 from .host import Host
@@ -17,11 +17,24 @@ from .rights import held
 from .threads import Call
 from .threads import here as on_this_thread
 from .waiting import POLL, Waiter, waiters
+from .watchdog import Watchdog
 
 T = TypeVar("T")
 
 UNANSWERED = 2.0
 """Seconds a cancel may go unanswered before the loop is looked at."""
+
+LATE = 4.0
+"""Seconds after its time limit at which a run that has not ended is ended from outside: more than the grace that its
+calls have to stop (`Host.grace`), and the time in which a call that holds the waiting thread is forced to."""
+
+
+class Limit(NamedTuple):
+    """The time that a job may take."""
+
+    seconds: float
+    exceeded: Callable[[str], BaseException]
+    """Makes what a job that took longer has raised, from what is left running."""
 
 
 class Job(Generic[T]):
@@ -33,20 +46,34 @@ class Job(Generic[T]):
         enter: Callable[[], None] | None,
         waited: bool,
         over: Callable[[tuple[T] | BaseException], None] | None,
+        limit: Limit | None = None,
     ) -> None:
         self.reason: str | None = None
         """Why it was cancelled; None if it was not."""
+        self.asked: float | None = None
+        """When it was cancelled, by the monotonic clock."""
         self._over = over
+        self._limit = limit
+        self._late = float("inf")
+        self.begun = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._host = Host(self._calls if waited else None, enter)
         self._ended = threading.Event()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
         self._lock = threading.Lock()
         self._heard: list[Callable[[], object]] = []
-        self._asked: float | None = None
         self._task: asyncio.Task[None] | None = None
+        self._main, self._enter = main, enter
         self._engine = EngineLoop.current()
-        self._engine.loop.call_soon_threadsafe(self._begin, main, enter)  # in the context of the cell that starts it
+
+    def begin(self) -> None:
+        """Start it, in the context of the caller."""
+        if self._limit is not None:
+            self._late = time.monotonic() + self._limit.seconds + LATE
+            Watchdog.shared().watch(self._watched, self._late)
+        self.begun = True
+        with held():
+            self._engine.loop.call_soon_threadsafe(self._begin)
 
     @property
     def done(self) -> bool:
@@ -54,10 +81,11 @@ class Job(Generic[T]):
 
     def cancel(self, reason: str) -> None:
         """Ask it to stop, from any thread. Only the first time counts: a second cancel would hit its clean-up."""
-        if self._asked is None and not self.done:
-            self._asked = time.monotonic()
-            self.reason = reason
-            self._engine.loop.call_soon_threadsafe(self._cancel)
+        if self.asked is None and not self.done and self.begun:
+            self.reason, self.asked = reason, time.monotonic()
+            with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
+                self._engine.loop.call_soon_threadsafe(self._cancel)
+            Watchdog.shared().watch(self._watched, self.asked + UNANSWERED)
 
     def wait(self) -> T:
         """Block this thread until the end, running what the run hands it; its value, or raise what it raised.
@@ -123,15 +151,36 @@ class Job(Generic[T]):
             self._heard.remove(tell)
 
     def look(self) -> None:
-        """Leave a loop that is blocked: it will answer no cancel. For whoever waits, every now and then."""
-        if self._asked is None or time.monotonic() - self._asked < UNANSWERED or not self._engine.stuck():
+        """End a run that does not end by itself: its loop is blocked and answers no cancel, or its time has been over
+        for long. For whoever waits, every now and then."""
+        now = time.monotonic()
+        late = now >= self._late
+        cancelled = self.asked is not None and now - self.asked >= UNANSWERED
+        if not (late or cancelled) or self.done:
             return
-        self._finish(StillRunning(f"left running: blocked in {self._engine.blocked_in()}"))
-        self._engine.abandon()
+        stuck = self._engine.stuck()
+        if not stuck and not late:
+            return
+        left = f"left running: blocked in {self._engine.blocked_in()}" if stuck else "left running: it does not stop"
+        if late and self._limit is not None and self.asked is None:
+            self._finish(self._limit.exceeded(left))
+        else:
+            self._finish(StillRunning(left))
+        if stuck:
+            self._engine.abandon()
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            self._engine.loop.call_soon_threadsafe(self._cancel)
 
-    def _begin(self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None) -> None:
+    def _watched(self) -> bool:
+        """`look`, for the watchdog; whether it has ended."""
+        self.look()
+        return self.done
+
+    def _begin(self) -> None:
+        if self.done:  # its loop was blocked for so long that it was ended before it began
+            return
         self._engine.jobs.add(self)
-        self._task = self._engine.loop.create_task(self._run(main, enter))
+        self._task = self._engine.loop.create_task(self._run(self._main, self._enter))
         self._task.add_done_callback(self._end)
 
     async def _run(self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None) -> None:
@@ -160,13 +209,15 @@ class Job(Generic[T]):
                     self._over(outcome)
             finally:
                 self._ended.set()
+        Watchdog.shared().forget(self._watched)
         self._calls.put(None)
         for tell in list(self._heard):
             tell()
 
     def _cancel(self) -> None:
-        assert self._task is not None
-        self._task.cancel()
+        self._host.stop()
+        if self._task is not None:
+            self._task.cancel()
 
 
 def start(
@@ -175,17 +226,32 @@ def start(
     enter: Callable[[], None] | None = None,
     waited: bool = True,
     over: Callable[[tuple[T] | BaseException], None] | None = None,
+    limit: Limit | None = None,
 ) -> Job[T]:
-    """Run ``main`` on the engine's loop, in the context of the caller, and hand the job back at once.
+    """Run ``main`` on the engine's loop, in the context of the caller, and hand the job back at once: see `prepare`."""
+    job = prepare(main, enter=enter, waited=waited, over=over, limit=limit)
+    job.begin()
+    return job
+
+
+def prepare(
+    main: Callable[[Host], Awaitable[T]],
+    *,
+    enter: Callable[[], None] | None = None,
+    waited: bool = True,
+    over: Callable[[tuple[T] | BaseException], None] | None = None,
+    limit: Limit | None = None,
+) -> Job[T]:
+    """A job that runs ``main`` once it is begun. Whoever holds it first can cancel it whatever happens meanwhile.
 
     ``enter`` is called first in the run's own context and before each call in a worker thread. ``waited``: a thread
     will call `Job.wait`, and what belongs on the waiting thread is kept for it; otherwise it runs by itself. ``over``:
-    told of the end, on some thread, before anybody who waits is.
+    told of the end, on some thread, before anybody who waits is. ``limit``: when it is ended from outside, where it
+    does not end by itself; None: never.
     """
     if waited:
         _refuse_on_a_loop()
-    with held():
-        return Job(main, enter, waited, over)
+    return Job(main, enter, waited, over, limit)
 
 
 def _wake(future: asyncio.Future[None]) -> None:

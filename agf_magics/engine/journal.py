@@ -7,6 +7,7 @@ when a run is taken up: they give the same, from the same outcomes.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
@@ -30,6 +31,9 @@ BEGIN = """INSERT INTO runs (num, run, name, language, started, status, owner, t
 state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
 END = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
 status=?, ended=?, tokens=?, lost=?, state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
+REOPEN = """UPDATE runs SET status='running', ended=NULL,
+state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, lost, end_crc)
+WHERE num=? AND owner=? AND status='cancelled'"""
 
 
 class Begun(NamedTuple):
@@ -74,6 +78,8 @@ class Journal:
         """Calls that could not be written."""
         self._line = max(num, earlier.line if earlier is not None else 0)
         self._said: set[str] = set()
+        self._ended = self._closed = self._open = False
+        self._ends = threading.Lock()
 
     async def begin(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
         """Keep the work order, before the first step; a run that is taken up has one."""
@@ -91,13 +97,32 @@ class Journal:
 
     def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         """Keep how it ended; nobody waits for it. Tried where nothing could be kept, too: what was full may have room
-        again, and a run without an end looks interrupted."""
+        again, and a run without an end looks interrupted. Only the first end counts."""
+        with self._ends:
+            if self._ended:
+                return
+            self._ended = True
+            if not self._open or status != "cancelled":
+                self._end(status, output, stores, error)
+
+    def leave_open(self) -> None:
+        """The process is ending, and that has cancelled the run: then it has no end, and counts as interrupted."""
+        with self._ends:
+            self._open = True
+            if self._ended:
+                self.store.writer.later(REOPEN, (self.num, self.store.owner.name), self._break)
+
+    def _end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         try:
             self.store.writer.check_place()
         except Trouble as trouble:
             self._break(trouble)
             self.tell()
         self.store.writer.later(END, self._ending(status, output, stores, error), self._not_ended)
+
+    def close(self) -> None:
+        """Write nothing more: a call was left running, and by its end somebody may have resumed the run."""
+        self._closed = True
 
     # --- calls ---
 
@@ -166,9 +191,22 @@ class Journal:
         await self._keep("fired", self.calling(step, callee, at, tries, given), Packed("json", None), None)
         return True
 
+    def is_unknown(self, at: ev.At, tries: str) -> bool:
+        """Whether an earlier session began this call, which has an effect, and has no outcome of it."""
+        return self.earlier is not None and (at, tries) in self.earlier.unknown
+
+    async def begins(self, call: Begun) -> None:
+        """Keep that a call that has an effect is about to be made, and go on when that is durable."""
+        row = (self._next(), "begun", encode(call.at), call.tries, "", "", None, None, None, 0, *[None] * 6)
+        await self._write(ADD, (*row, row_crc(row)))
+
     def mark(self, what: str, at: ev.At, tries: str = "") -> None:
         """Keep that something happened; nobody waits for it."""
-        if self.broken is not None or (self.earlier is not None and (what, at, tries) in self.earlier.marks):
+        if (
+            self.broken is not None
+            or self._closed
+            or (self.earlier is not None and (what, at, tries) in self.earlier.marks)
+        ):
             return
         row = (self._next(), what, encode(at), tries, "", "", None, None, None, 0, *[None] * 6)
         self.store.writer.later(ADD, (*row, row_crc(row)), self._break)
@@ -227,7 +265,7 @@ class Journal:
 
     async def _write(self, statement: str, row: Any) -> bool:
         """Whether it could be written."""
-        if self.broken is not None:
+        if self.broken is not None or self._closed:
             return False
         try:
             await self.store.writer.write(statement, row)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from types import FrameType
 from typing import Any, ClassVar
 
 from . import calls
+from .forks import end_child
 from .rights import NOBODY, under
 
 BEAT = 0.25
@@ -37,6 +39,7 @@ class EngineLoop:
         """Who runs on it: held here, because a loop holds its tasks only weakly."""
         self._beaten = time.monotonic()
         self._abandoned = False
+        self._pid = os.getpid()
         self.thread = threading.Thread(target=under, args=(NOBODY, self._live), name="agf-engine", daemon=True)
         self.thread.start()
 
@@ -90,8 +93,9 @@ class EngineLoop:
         while not self._abandoned or self.jobs:
             try:
                 self.loop.run_forever()
-            except BaseException:  # a SystemExit from a task that a tool made: the loop lives on
-                continue
+            except BaseException as error:  # a SystemExit from a task that a tool made: the loop lives on
+                if os.getpid() != self._pid:
+                    end_child((False, error))
         self.loop.close()
 
     def _beat(self) -> None:
@@ -102,27 +106,33 @@ class EngineLoop:
             self.loop.call_later(BEAT, self._beat)
 
 
-def later(work: Coroutine[Any, Any, None]) -> None:
-    """Let ``work`` go on beside the run that starts it, and after it: what is fired and forgotten (decision C4)."""
+def later(work: Coroutine[Any, Any, None], run: object) -> None:
+    """Let ``work`` go on beside ``run``, which starts it, and after it: what is fired and forgotten (decision C4)."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
-    _outliving[task] = loop
+    _outliving[task] = loop, run
     task.add_done_callback(lambda ended: _outliving.pop(ended, None))
 
 
-def outliving() -> int:
-    """How many calls go on that nobody waits for."""
-    return len(_outliving)
+def outliving(run: object = None) -> int:
+    """How many fire-and-forget calls are running: those that ``run`` has started; None: all of them."""
+    return len(_of(run))
 
 
-def cancel_outliving() -> None:
-    """Stop them, from any thread."""
-    for task, loop in list(_outliving.items()):
+def cancel_outliving(run: object = None) -> int:
+    """Cancel the fire-and-forget calls that ``run`` has started (None: all of them), from any thread; how many."""
+    found = _of(run)
+    for task, loop in found:
         with contextlib.suppress(RuntimeError):  # its loop is closed, and so it ended
             loop.call_soon_threadsafe(task.cancel)
+    return len(found)
 
 
-_outliving: dict[asyncio.Task[None], asyncio.AbstractEventLoop] = {}
+def _of(run: object) -> list[tuple[asyncio.Task[None], asyncio.AbstractEventLoop]]:
+    return [(task, loop) for task, (loop, by) in list(_outliving.items()) if run is None or by is run]
+
+
+_outliving: dict[asyncio.Task[None], tuple[asyncio.AbstractEventLoop, object]] = {}
 
 
 def on_an_engine_loop() -> bool:

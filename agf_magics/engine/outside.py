@@ -15,6 +15,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import events as ev
 from .calls import Result, TimedOut, Waits, arrived
+from .effects import has_effect, result_given
 from .journal import Journal
 from .limits import Grant, granted
 from .masking import HIDDEN, Secrets
@@ -98,6 +99,11 @@ async def _kept(
             journal.mark("taken", at, scope.tries)
         await journal.returned(call, value_of(taken))
         return value_of(taken)
+    if has_effect(callee):
+        known = await result_given(run, journal, step, call)
+        if known is not None:
+            await journal.returned(call, known[0], (id(scope.linked.flow), step.id) in journal.secret.steps)
+            return known[0]
     try:
         value = await arrived(outside(run, callee, what, step, given, scope, grant, index, keeps=False))
     except StepError as error:

@@ -52,8 +52,8 @@ class Record(NamedTuple):
     line: int
     """Its number in the file; the later, the larger."""
     what: str
-    """finished, failed: what became of a call. Marks: fired, answered, dropped, rescued, retried, ended, started,
-    stored, taken (over from another run)."""
+    """finished, failed: what became of a call. Marks: begun (a call that has an effect), fired, answered, dropped,
+    rescued, retried, ended, started, stored, taken (over from another run)."""
     at: ev.At
     tries: str = ""
     """Which attempts of what is around it, where they are not the first: ``["steps[0].do",3,2]`` for the second one of

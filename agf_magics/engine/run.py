@@ -14,6 +14,7 @@ from . import events as ev
 from .along_edges import along_edges
 from .by_need import by_need
 from .calls import waiting
+from .deadline import Deadline, OutOfTime
 from .host import Host
 from .in_order import choose, compute, fold, repeat, sequence
 from .invoke import invoke
@@ -79,8 +80,7 @@ async def run(
     grant = rights().grant
     around, within = granted.set(grant), inside.set(True)
     try:
-        # asyncio.timeout(None) would cost nothing here, but a run's own deadline must be told from a tool's.
-        async with asyncio.timeout(limits.timeout) as deadline:
+        async with Deadline(limits.timeout, host):
             if journal is not None:
                 await journal.begin(emit, linked.flow.name, linked.flow.language, work)
             scope = Scope(linked, grant=grant.narrow(linked.uses), meters=metered(linked.flow, 0))
@@ -88,9 +88,8 @@ async def run(
     except asyncio.CancelledError:
         _end(performer, "cancelled", None, _kept(performer, linked))
         raise
-    except TimeoutError:
-        assert deadline.expired(), "only the run's own deadline raises TimeoutError here"
-        failure = _too_long(linked, limits)  # without a cause: its frames would be ours
+    except OutOfTime:
+        failure = too_long(linked, limits)  # without a cause: its frames would be ours
     except RecursionError:  # ours: what user code raises is a step's failure
         failure = _too_deep(linked)
     except BaseException as error:
@@ -126,16 +125,11 @@ def _kept(performer: Performer, linked: Linked) -> Mapping[str, Value]:
     return kept(performer.reached) if kept is not None else linked.flow.end(performer.reached).stores
 
 
-def _too_long(linked: Linked, limits: Limits) -> StepError:
+def too_long(linked: Linked, limits: Limits, left: str = "") -> StepError:
+    """That the run has exceeded its timeout. ``left``: what could not be stopped and is still running."""
     message = f"{linked.flow.name!r} took longer than the {limits.timeout:g} s a run may take"
-    return StepError(
-        Diagnostic(
-            "limit.timeout",
-            message,
-            linked.flow.span,
-            "%config AgfMagics.timeout sets it (in Python: limits=Limits(timeout=…))",
-        )
-    )
+    hint = "%config AgfMagics.timeout sets it (in Python: limits=Limits(timeout=…))"
+    return StepError(Diagnostic("limit.timeout", message, linked.flow.span, left or hint))
 
 
 def _too_deep(linked: Linked) -> StepError:

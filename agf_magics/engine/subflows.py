@@ -4,6 +4,7 @@ under the call's moment."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 from collections.abc import Awaitable
 
@@ -14,6 +15,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from . import dry
 from . import events as ev
 from .asking import permitted
+from .deadline import OutOfTime, within
 from .handed import must_conform
 from .limits import LimitReached, Meter
 from .linked import Linked
@@ -47,7 +49,7 @@ async def call_flow(run: Performer, step: Invoke, linked: Linked, frame: Frame, 
     beside = scope.beside or not step.awaited
     inner = scope._replace(linked=linked, before=at, grant=grant, calls=scope.calls + 1, meters=meters, beside=beside)
     if not step.awaited and not run.dry:
-        later(_forgotten_flow(run, step, inner, Given(given, pipe)))
+        later(_forgotten_flow(run, step, inner, Given(given, pipe)), run.host)
         return None
     value = (await _within(step, in_time(linked.flow, run.flow(inner, Given(given, pipe))))).output
     if run.dry:
@@ -63,11 +65,8 @@ async def _within(step: Invoke, work: Awaitable[Ended]) -> Ended:
     """Do ``work`` within the seconds that the step allows."""
     if step.timeout is None:
         return await work
-    try:
-        async with asyncio.timeout(step.timeout) as deadline:
-            return await work
-    except TimeoutError:
-        assert deadline.expired(), "what user code raises is no bare TimeoutError here"
+    with contextlib.suppress(OutOfTime):
+        return await within(step.timeout, work)
     message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
     raise StepError(Diagnostic("step.timeout", message, step.name.span or step.span, "its step says so"))
 
@@ -81,13 +80,16 @@ async def in_time(flow: Flow, work: Awaitable[Ended]) -> Ended:
     """Do ``work`` within the seconds that the definition itself allows."""
     if flow.caps is None or flow.caps.seconds is None:
         return await work
-    try:
-        async with asyncio.timeout(flow.caps.seconds) as deadline:
-            return await work
-    except TimeoutError:
-        assert deadline.expired(), "what user code raises is no bare TimeoutError here"
+    with contextlib.suppress(OutOfTime):
+        return await within(flow.caps.seconds, work)
+    raise too_long(flow)
+
+
+def too_long(flow: Flow, left: str = "") -> LimitReached:
+    """That a flow has exceeded the time that its definition allows. ``left``: what could not be stopped."""
+    assert flow.caps is not None, "a flow without caps has all the time"
     message = f"{flow.name!r} took longer than the {flow.caps.seconds:g} s it may take"
-    raise LimitReached(Diagnostic("limit.duration", message, flow.caps.span, "its own definition says so"))
+    return LimitReached(Diagnostic("limit.duration", message, flow.caps.span, left or "its own definition says so"))
 
 
 def _is_session(flow: Flow) -> bool:
@@ -104,4 +106,13 @@ async def _forgotten_flow(run: Performer, step: Invoke, scope: Scope, given: Giv
         await _within(step, in_time(scope.linked.flow, unheard.flow(scope, given)))
     except StepError as failure:
         error = failure
+    except asyncio.CancelledError:
+        run.emit(ev.FiredEnded(scope.before, clock(), stopped(step)))
+        raise
     run.emit(ev.FiredEnded(scope.before, clock(), error))
+
+
+def stopped(step: Invoke) -> StepError:
+    """That a call that nobody waited for was cancelled."""
+    message = f"{step.name.text or step.word!r} was cancelled before its end"
+    return StepError(Diagnostic("run.cancelled", message, step.name.span or step.span))

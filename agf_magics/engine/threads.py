@@ -91,6 +91,11 @@ class Call:
         elif self.waiter is not None:
             self.waiter.interrupt(self)
 
+    def force(self) -> None:
+        """Interrupt it although it has caught an interrupt already; its clean-up is cut short."""
+        if self.waiter is not None and self.inner is None:
+            self.waiter.interrupt(self, force=True)
+
     def _perform(self) -> Result:
         if self._enter is not None:
             self._enter()

@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
 
+from .calls import cross
 from .threads import NEVER_BEGAN, Call
 
 POLL = 0.1
@@ -44,23 +45,26 @@ class Waiter:
         """The call that is running."""
         self.owed: Call | None = None
         """The call that a signal of ours is on its way to."""
+        self.forced = False
+        """Whether that signal is to get through to a call that catches interrupts."""
         self.repeated: float | None = None
         """When that signal was sent again: it may come twice, and the second is nobody's."""
         self._calls = calls
         self._lock = threading.Lock()
         self._reachable = False
 
-    def interrupt(self, call: Call) -> None:
+    def interrupt(self, call: Call, force: bool = False) -> None:
         """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal reaches it.
 
         To be repeated until the call has ended: a signal that comes just before the call falls asleep does not wake it.
+        ``force``: also where one was raised in it before, and then past the clauses that catch it: see `_get_out`.
         """
         with self._lock:
-            runs = self.inside is call and call.inner is None and not call.struck
+            runs = self.inside is call and call.inner is None and (force or not call.struck)
             if runs and self._reachable and self.owed in (None, call):
                 if self.owed is call:
                     self.repeated = time.monotonic()
-                self.owed = call
+                self.owed, self.forced = call, force
                 _signal_main_thread()
 
     def serve(self, ended: threading.Event, watch: Callable[[], None]) -> None:
@@ -90,7 +94,7 @@ class Waiter:
             return
         call.waiter = self
         result = NEVER_BEGAN
-        running = _hide_loop()
+        running, traced, profiled = _hide_loop(), sys.gettrace(), sys.getprofile()
         try:
             self.inside = call
             result = call.perform()
@@ -99,6 +103,9 @@ class Waiter:
             result = False, late
         finally:
             self.inside = None
+            if call.struck:  # perhaps by `_get_out`
+                sys.setprofile(profiled)
+                sys.settrace(traced)
             if running is not None:
                 _show_loop(running)
             call.tell(result)
@@ -131,6 +138,8 @@ class _Waiters(threading.local):
     def __init__(self) -> None:
         self.stack: list[Waiter] = []
         """Who waits on this thread, the outermost first: a tool may start a run of its own and wait for it."""
+        self.held: Held | None = None
+        """What holds interrupts back on this thread, while something does."""
 
 
 waiters = _Waiters()
@@ -153,8 +162,8 @@ class _OnSigint:
         for waiter in stack:
             if waiter.owed is not None:
                 call, waiter.owed = waiter.owed, None
-                if waiter is top and waiter.inside is call and not call.struck:
-                    _strike(call)
+                if waiter is top and waiter.inside is call and (waiter.forced or not call.struck):
+                    _strike(call, frame if call.struck else None)
                 return
             if waiter.repeated is not None:
                 repeated, waiter.repeated = waiter.repeated, None
@@ -169,12 +178,40 @@ class _OnSigint:
             top.wake()
         elif not top.inside.struck or stack[0].hits > 1:
             top.inside.interrupted = True
-            _strike(top.inside)
+            _strike(top.inside, frame if top.inside.struck else None)
 
 
-def _strike(call: Call) -> None:
+def _strike(call: Call, deaf: FrameType | None) -> None:
+    """Raise KeyboardInterrupt in ``call``. ``deaf``: the frame that runs where the call has caught one before."""
+    if deaf is not None:
+        _get_out(deaf)
     call.struck = True
     raise KeyboardInterrupt
+
+
+def _get_out(frame: FrameType) -> None:
+    """Let the KeyboardInterrupt that is about to be raised in ``frame`` end the call, whatever catches it.
+
+    Another one is raised at the next line that each frame of the call comes to: that line stands in the clause that
+    caught the one before, or after it, where the same clause cannot catch it. `Waiter._perform` ends the tracing. Code
+    in C that never comes back to Python cannot be ended so.
+    """
+
+    def trace(inner: FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            raise KeyboardInterrupt
+        return None if event == "call" else trace  # what the call's own code calls now runs untraced
+
+    def again(inner: FrameType, event: str, arg: Any) -> None:
+        sys.settrace(trace)  # a trace function that raises is taken out; the frames around are still to be left
+
+    below: FrameType | None = frame
+    while below is not None and below.f_code is not cross.__code__:
+        below.f_trace = trace
+        below = below.f_back
+    if below is not None:  # else it is no frame of the call
+        sys.setprofile(again)
+        sys.settrace(trace)
 
 
 @contextlib.contextmanager
@@ -190,6 +227,64 @@ def _handling_sigint() -> Iterator[None]:
     finally:
         if _handler() is ours:  # a tool may have put its own there, for good
             signal.signal(signal.SIGINT, before)
+
+
+class Held:
+    """SIGINT from before a run is started until a thread waits for it, and after that until its end is shown.
+
+    Until `hold` an interrupt does what it did before. From then on it raises nothing, so that nothing that was started
+    is lost: the first cancels the run. Once the run has `ended`, the second raises KeyboardInterrupt at once, and the
+    first when all is shown.
+    """
+
+    def __init__(self, before: Any) -> None:
+        self.before = before
+        self.ended = False
+        self.missed = False
+        """Whether an interrupt came after the end."""
+        self._cancel: Callable[[str], None] | None = None
+
+    def hold(self, cancel: Callable[[str], None]) -> None:
+        """From now on an interrupt calls ``cancel``."""
+        self._cancel = cancel
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self._cancel is None:
+            self.before(number, frame)
+            return
+        if self.ended and self.missed:
+            raise KeyboardInterrupt
+        self.missed = self.ended
+        self._cancel("interrupt")
+
+
+def hold_for(cancel: Callable[[str], None]) -> None:
+    """What is started now and waited for on this thread is cancelled by ``cancel`` when an interrupt comes first."""
+    if waiters.held is not None and not waiters.stack:
+        waiters.held.hold(cancel)
+
+
+@contextlib.contextmanager
+def held_interrupts() -> Iterator[Held]:
+    """Start a run and wait for it in this block: an interrupt that comes in between is not raised, it cancels the run.
+
+    Raises KeyboardInterrupt at the end of the block for an interrupt that came after the run had ended.
+    """
+    held = Held(_handler())
+    if not _on_main_thread() or not callable(held.before) or isinstance(held.before, _OnSigint | Held):
+        yield held  # no interrupt comes here, or whoever waits around this handles it
+        return
+    around = waiters.held
+    try:
+        waiters.held = held
+        signal.signal(signal.SIGINT, held)
+        yield held
+    finally:
+        waiters.held = around
+        if _handler() is held:
+            signal.signal(signal.SIGINT, held.before)
+    if held.missed:
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

@@ -101,9 +101,15 @@ class Writer:
         return done
 
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[Trouble], None]) -> None:
-        """Durable before anything that is written after it. On a loop."""
+        """Durable before anything that is written after it. On a loop, or on any thread."""
         self._wishes.append(Wish(statement, row, None, failed))
-        self._soon(asyncio.get_running_loop())
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no loop runs on this thread
+            self._rests = False
+            self._asked.put(_nothing)
+        else:
+            self._soon(loop)
 
     def flush(self) -> None:
         """Wait until everything that was to be written is."""

@@ -45,6 +45,7 @@ def load(shell: Any) -> None:
         undo.callback(Widget.forget)
         _put(undo, shell.configurables, config)
         undo.callback(_leave_none)
+        _watch_end(undo, shell)
         for each in (magics, *others):
             undo.callback(shell.configurables.remove, each)  # where Magics puts every one of its kind
             _register(undo, shell, each)
@@ -95,10 +96,25 @@ def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) ->
     undo.callback(lambda: target.remove(thing) if thing in target else None)
 
 
-def _leave_none() -> None:
-    """Cancel what runs in the background; what cannot be stopped is left (unloading waits for nobody)."""
+def _watch_end(undo: ExitStack, shell: Any) -> None:
+    """Hear of it when the kernel is asked to end: it sets ``exit_now``, from the thread of its control channel."""
     from ..launch import live
 
+    def ending(change: Any) -> None:
+        if change["new"]:
+            live.leave_open()
+
+    if shell.has_trait("exit_now"):
+        shell.observe(ending, "exit_now")
+        undo.callback(shell.unobserve, ending, "exit_now")
+
+
+def _leave_none() -> None:
+    """Cancel what runs in the background and what was fired and forgotten; what does not stop in time is left."""
+    from ..engine.loop import cancel_outliving
+    from ..launch import live
+
+    cancel_outliving()
     behind = [run for run in live.running if run.behind]
     for run in behind:
         run.cancel("the extension was unloaded")

@@ -9,6 +9,7 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 from .. import launch
 from ..define import load
 from ..draw.listing import runs_html, runs_text
+from ..draw.plain import counted
 from ..keeping import journal_file
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Source
@@ -46,7 +47,9 @@ class BackgroundMagics(Beside):
         unwanted, word = said.word("--cancel"), said.word("RUN")
         if unwanted is not None:
             run = _run(unwanted)
-            print(f"{run.run_id} has ended: {run.status}" if run.done else f"cancelling {run.run_id}")
+            fired = f"cancelling {counted(run._fired, 'fired call')} of {run.run_id}" if run._fired else None
+            ended = fired or f"{run.run_id} has ended: {run.status}"
+            print(ended if run.done else f"cancelling {run.run_id}")
             run.cancel("%runs --cancel")
         if "--wait" in said:
             for run in [_run(word)] if word is not None else launch.live:

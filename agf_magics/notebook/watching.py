@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextvars
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 
+from ..handle import driven
 from ..launch import Run
 from .view import View
 
@@ -20,13 +18,9 @@ def watch(begin: Begin, view: View, hz: float) -> Run:
 
     ``begin`` is given what is to be called before anything of the run is: the output must stand above all prints.
     """
-    with _interrupts() as early:
-        run = begin(view.reserve)
-        early.cancel = run.cancel
-        if early.hits:
-            run.cancel("interrupt")
-        over = threading.Event()
+    over = threading.Event()
 
+    def wait(run: Run) -> None:
         def tick() -> None:
             while not over.wait(1 / hz):
                 view.tick(run)
@@ -41,7 +35,8 @@ def watch(begin: Begin, view: View, hz: float) -> Run:
             over.set()
             ticker.join()
             view.close(run)
-    return run
+
+    return driven(lambda: begin(view.reserve), wait)
 
 
 def follow(begin: Begin, view: View, hz: float) -> Run:
@@ -68,35 +63,3 @@ def settled(run: Run, seconds: float = 5.0) -> None:
 
 def _follower(run: Run) -> str:
     return f"agf-view {run.run_id}"
-
-
-class _Early:
-    """An interrupt that comes when a run has begun and nobody waits for it yet, or while its page is being frozen.
-
-    It is one like any other: the first cancels the run, the second gives the prompt back.
-    """
-
-    def __init__(self) -> None:
-        self.hits = 0
-        self.cancel: Callable[[str], None] | None = None
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.hits += 1
-        if self.hits > 1:
-            raise KeyboardInterrupt
-        if self.cancel is not None:
-            self.cancel("interrupt")
-
-
-@contextmanager
-def _interrupts() -> Iterator[_Early]:
-    early = _Early()
-    ordinary = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not ordinary or threading.current_thread() is not threading.main_thread():
-        yield early  # inside another run: its own handler knows better
-        return
-    signal.signal(signal.SIGINT, early)
-    try:
-        yield early
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.engine import events as ev
+from agf_magics.engine.history import claim
 from agf_magics.launch import emitter, prepare
-from agf_magics.resumed import claimed
+from agf_magics.resumed import prepared
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
@@ -312,6 +313,8 @@ def test_a_run_cut_short_and_taken_up_comes_to_the_same_end(made: tuple[str, str
             short = kept.cut(path, round(lines * part), Path(folder) / "cut")
         with kept.journal_in(short.parent):
             (one,) = agf.runs()
-            again = claimed(one.run_id, registry=world())
+            again, found = prepared(one.run_id, registry=world())
+            assert again.journal is not None
+            assert claim(again.journal.store, found)
             run_virtual(again.here(emitter(again.progress, None)))
             assert told(again) == wanted

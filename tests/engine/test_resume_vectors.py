@@ -12,8 +12,9 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine import host, perform
+from agf_magics.engine.history import claim
 from agf_magics.launch import emitter
-from agf_magics.resumed import claimed
+from agf_magics.resumed import prepared
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
 from tests.engine.pipeline_case import registry_of as pipeline_registry
@@ -69,7 +70,9 @@ class World:
         if self.case:
             self.case.registry.contexts.remove("p") if "p" in self.case.registry.contexts else None
         (one,) = agf.runs()
-        made = claimed(one.run_id, registry=self.registry, ask=self.ask)
+        made, found = prepared(one.run_id, registry=self.registry, ask=self.ask)
+        assert made.journal is not None
+        assert claim(made.journal.store, found)
 
         async def main() -> agf.Run:
             await made.here(emitter(made.progress, None))

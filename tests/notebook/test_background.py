@@ -145,6 +145,27 @@ def test_unloading_cancels_what_runs_in_the_background(shell: Shell) -> None:
     assert "the extension was unloaded" in str(run.error)
 
 
+@pytest.mark.parametrize("way", ["%runs --cancel {run}", "%unload_ext agf_magics"])
+def test_a_fired_call_goes_on_after_its_run_and_can_be_cancelled(shell: Shell, way: str) -> None:
+    shell.good(
+        "import asyncio, threading\nended = threading.Event()\n@tool\nasync def doze() -> None:\n"
+        "    try:\n        await asyncio.sleep(3600)\n    finally:\n        ended.set()"
+    )
+    shell.good("%%plan --run --out r\nname: fires\ncalls:\n- {_tool: doze}")
+    run = shell.names["r"]
+    assert (run.status, run._fired) == ("ok", 1)
+    said = shell.good(way.format(run=run.run_id)).out
+    assert shell.names["ended"].wait(60)
+    if "--cancel" in way:
+        assert f"cancelling 1 fired call of {run.run_id}" in said
+    else:
+        shell.good("%load_ext agf_magics")
+    while run._fired:  # its end is told right after it
+        threading.Event().wait(0.001)
+    (warning,) = run.warnings
+    assert "'doze' was cancelled before its end" in warning.message
+
+
 # --- in a kernel ---
 
 

@@ -1,0 +1,209 @@
+"""Interrupts in every state of a run: a real SIGINT at the N-th call that the package makes on the main thread.
+
+Python looks for signals when a function begins and when one in C has returned, so these are the places, counted by a
+profile function: a sweep over them is the same each time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.processes import printed
+
+SWEEP = '''
+import asyncio, json, os, signal, sys, threading, time
+from pathlib import Path
+import agf_magics as agf
+from agf_magics import handle
+from agf_magics.engine import waiting
+
+PACKAGE = os.path.dirname(agf.__file__)
+effects = []
+
+@agf.tool
+async def effect(n: int) -> int:
+    effects.append(n)
+    return n
+
+@agf.tool
+def plain(n: int) -> int:
+    effects.append(n)
+    return n
+
+agf.define("{pipeline: p, steps: [%s]}" % ", ".join(
+    "{tool: {name: %s, args: {n: %d}}}" % (name, n) for n, name in enumerate(["effect", "plain", "effect"])))
+
+class AtCall:
+    "Sends a SIGINT at the N-th call of, or by, a function of the package on this thread."
+
+    def __init__(self, number):
+        self.left = number
+
+    def __call__(self, frame, event, arg):
+        by = frame.f_back if event == "call" else frame
+        if event in ("call", "c_return") and by is not None and by.f_code.co_filename.startswith(PACKAGE):
+            self.left -= 1
+            if self.left == 0:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGINT)
+
+def interrupted_at(number, begin):
+    """What came of it: the outcome, and whether the signal was sent at all."""
+    tracer = AtCall(number)
+    effects.clear()
+    sys.setprofile(tracer)
+    try:
+        outcome = begin().status
+    except KeyboardInterrupt:
+        outcome = "KeyboardInterrupt"
+    except agf.RunCancelled:
+        outcome = "cancelled"
+    finally:
+        sys.setprofile(None)
+    return outcome, tracer.left <= 0
+
+def still():
+    """Wait until nothing runs; what was made by then."""
+    until = time.monotonic() + 60
+    while handle.live.running:
+        assert time.monotonic() < until, "a run goes on, and nobody waits for it"
+        time.sleep(0.001)
+    return list(effects)
+
+def checked(number, begin):
+    outcome, sent = interrupted_at(number, begin)
+    made = still()
+    assert outcome in ("ok", "cancelled", "KeyboardInterrupt"), outcome
+    assert outcome == "ok" or made == [0, 1, 2][: len(made)], (number, outcome, made)
+    assert outcome != "ok" or made == [0, 1, 2] or not sent or "resume" in sys.argv[1], (number, outcome, made)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, number
+    assert not waiting.waiters.stack and waiting.waiters.held is None, number
+    kept = [one.status for one in agf.runs()]
+    assert "running" not in kept, (number, outcome, kept)
+    return outcome, sent
+'''
+
+FRESH = """
+first, step = int(sys.argv[2]), int(sys.argv[3])
+agf.run("p")  # what is imported and made once is
+seen, number = set(), first
+while True:
+    outcome, sent = checked(number, lambda: agf.run("p"))
+    seen.add(outcome)
+    if not sent:
+        break
+    number += step
+print(sorted(seen), number > 200)
+"""
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_a_run_is_never_left_to_itself_wherever_an_interrupt_comes(first: int, tmp_path: Path) -> None:
+    assert printed(SWEEP + FRESH, tmp_path, "run", str(first), "3") == ["['KeyboardInterrupt', 'cancelled', 'ok'] True"]
+
+
+RESUMED = """
+import subprocess
+from agf_magics.engine.store import Store
+
+first, step = int(sys.argv[2]), int(sys.argv[3])
+seen, number = set(), first
+made = agf.run("p")
+run_id = made.run_id
+path = Path(".agf/runs.sqlite").absolute()
+
+def cut():
+    "The run as a process that died in its second call would have left it."
+    store = Store.at(path)
+    store.flush()
+    with store.reading() as connection:
+        connection.execute("UPDATE runs SET status='running', ended=NULL, owner='1-000000000000'")
+        connection.execute("DELETE FROM records WHERE name!='effect' OR at LIKE '%2%'")
+
+while True:
+    cut()
+    outcome, sent = interrupted_at(number, lambda: agf.resume(run_id))
+    still()
+    (one,) = agf.runs()
+    assert one.status in ("ok", "cancelled", "interrupted"), (number, outcome, one.status)
+    assert outcome != "ok" or one.status == "ok", (number, outcome, one.status)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, number
+    if one.status != "ok":
+        assert agf.resume(run_id).status == "ok", number  # it can be resumed
+    seen.add(one.status)
+    if not sent:
+        break
+    number += step
+print(sorted(seen), number > 200)
+"""
+
+
+@pytest.mark.parametrize("first", [1, 4])
+def test_a_resumed_run_can_be_resumed_again_wherever_an_interrupt_comes(first: int, tmp_path: Path) -> None:
+    assert printed(SWEEP + RESUMED, tmp_path, "resume", str(first), "7") == ["['cancelled', 'interrupted', 'ok'] True"]
+
+
+def test_a_resumed_run_that_cannot_be_begun_is_what_it_was(tmp_path: Path) -> None:
+    code = """
+import subprocess
+ran = subprocess.run([sys.executable, "-c", '''
+import os, agf_magics as agf
+@agf.tool
+def dies(): os.kill(os.getpid(), 9)
+agf.run("{pipeline: p, steps: [{tool: {name: dies}}]}")
+'''])
+@agf.tool
+def dies() -> str:
+    return "lives"
+before = agf.runs()[0]
+start = threading.Thread.start
+def none_left(thread):
+    if thread.name == "agf-engine":
+        raise RuntimeError("can't start new thread")
+    start(thread)
+threading.Thread.start = none_left
+try:
+    agf.resume(before.run_id)
+except RuntimeError as error:
+    print(error)
+threading.Thread.start = start
+print(agf.runs()[0] == before, before.status)
+print(agf.resume(before.run_id).output)
+"""
+    assert printed(SWEEP + code, tmp_path) == ["can't start new thread", "True interrupted", "lives"]
+
+
+def test_a_second_interrupt_gives_the_prompt_back_while_a_tool_catches_each(tmp_path: Path) -> None:
+    code = """
+def press(tool):
+    "Until the run has ended: as a person does, who sees that nothing happens."
+    while tool.caught < 1:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+    while not tool.over:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+
+class Tool:
+    caught, over = 0, False
+
+@agf.tool
+def deaf() -> None:
+    threading.Thread(target=press, args=(Tool,)).start()
+    while True:
+        try:
+            while True:
+                time.sleep(0.01)
+        except KeyboardInterrupt:
+            Tool.caught += 1
+
+try:
+    agf.run("{pipeline: q, steps: [{tool: {name: deaf}}]}")
+except (KeyboardInterrupt, agf.RunCancelled):  # the run may have ended meanwhile
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Tool.over = True
+    print("back", Tool.caught >= 1, sys.gettrace(), sys.getprofile())
+"""
+    assert printed(SWEEP + code, tmp_path) == ["back True None None"]

@@ -1,0 +1,63 @@
+"""A kernel that is restarted in the middle of a run: the run is interrupted, and what a person cancels is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.notebook.conftest import PATIENCE, SETUP, Kernel, kernel_in
+
+pytestmark = pytest.mark.kernel
+
+LONG = """\
+%%pipeline --run
+pipeline: long
+steps:
+- tool: {name: say, args: {word: first}, output: one}
+- tool: {name: WAITS, output: two}
+"""
+
+FINISHING = """
+@tool
+async def doze() -> str:
+    return 'awake'
+
+@tool
+def sleep() -> str:
+    return 'awake'
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Kernel]:
+    """A kernel of the test's own, which it may restart."""
+    yield from kernel_in(tmp_path)
+
+
+@pytest.mark.parametrize(("tool", "sign"), [("doze", "dozing"), ("sleep", "asleep")])
+def test_a_restart_in_the_middle_of_a_run_leaves_it_interrupted(own: Kernel, tool: str, sign: str) -> None:
+    own.begin(LONG.replace("WAITS", tool)).until("stream", sign)
+    own.manager.restart_kernel()
+    own.client.wait_for_ready(timeout=PATIENCE)
+    loaded = own.good(SETUP)
+    assert "long" in loaded.printed
+    assert "%resume" in loaded.printed
+    own.good(FINISHING)
+    resumed = own.good("%resume")
+    assert "saying" not in resumed.printed, "the call that ended is not made again"
+    assert own.good("import agf_magics as agf; print(agf.runs()[0].status)"
+                    ).printed == "ok\n"  # fmt: skip
+
+
+def test_what_the_person_interrupts_stays_cancelled_after_a_restart(own: Kernel) -> None:
+    cell = own.begin(LONG.replace("WAITS", "doze"))
+    cell.until("stream", "dozing")
+    own.interrupt()
+    cell.end()
+    own.good("import agf_magics.handle as handle; handle.JUST_NOW = 0.0")  # as if the person had waited for longer
+    own.manager.restart_kernel()
+    own.client.wait_for_ready(timeout=PATIENCE)
+    assert "%resume" not in own.good(SETUP).printed
+    assert own.good("import agf_magics as agf; print(agf.runs()[0].status)").printed == "cancelled\n"
