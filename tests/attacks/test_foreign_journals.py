@@ -518,6 +518,7 @@ def test_a_lock_of_this_process_is_not_given_back_by_looking_at_it(tmp_path: Pat
 
 # --- a law ---
 
+# Not the number of a line: one that is moved out of its run is a lost line, which no checksum of a row can tell.
 RUN_COLUMNS = sorted({*f"{HEAD}, {STATE}, {END}, work, work_sign, head_crc, state_crc".split(", ")})
 ANY = st.one_of(
     st.none(),
@@ -531,7 +532,7 @@ ANY = st.one_of(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
-    st.sampled_from([("runs", name) for name in RUN_COLUMNS] + [("records", one) for one in COLUMNS.split(", ")]),
+    st.sampled_from([("runs", name) for name in RUN_COLUMNS] + [("records", one) for one in COLUMNS.split(", ")[1:]]),
     ANY,
     st.integers(0, 30),
 )
