@@ -401,6 +401,23 @@ def test_a_secret_that_is_cut_where_its_error_is_too_long_is_not_shown(tmp_path:
     assert b"xs3cre" not in disk + pages
 
 
+def test_a_secret_that_an_exception_carries_and_does_not_say_is_not_its_cause(tmp_path: Path) -> None:
+    class Refused(Exception):
+        def __str__(self) -> str:
+            return "refused"
+
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, secret=["token"])
+    def use(token: str) -> None:
+        raise Refused(token)
+
+    text = "pipeline: main\nsteps:\n- tool: {name: use, args: {token: !expr ctx.key}}\n"
+    run = agf.run(text, {"key": "s3cret-t0ken"}, registry=registry, raises=False)
+    assert run.error is not None
+    assert run.error.__cause__ is None
+
+
 def test_a_named_context_does_not_carry_a_secret_into_the_next_run(tmp_path: Path) -> None:
     registry = agf.Registry()
     agf.tool(lambda token: {"got": token}, name="echo", secret=["token"], registry=registry)
