@@ -394,11 +394,38 @@ def test_words_of_the_journal_itself_may_be_secrets(tmp_path: Path) -> None:
             assert error.code == "step.tool-failed"
 
 
+def test_a_secret_that_is_cut_where_its_error_is_too_long_is_not_shown(tmp_path: Path) -> None:
+    run, disk, pages = played("s3cret-t0ken", lambda token: "x" * 494 + token, tmp_path, fails=True)
+    assert run.error is not None
+    assert MASK in run.error.diagnostic.message
+    assert b"xs3cre" not in disk + pages
+
+
+def test_a_secret_that_an_exception_carries_and_does_not_say_is_not_its_cause(tmp_path: Path) -> None:
+    class Refused(Exception):
+        def __str__(self) -> str:
+            return "refused"
+
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, secret=["token"])
+    def use(token: str) -> None:
+        raise Refused(token)
+
+    text = "pipeline: main\nsteps:\n- tool: {name: use, args: {token: !expr ctx.key}}\n"
+    run = agf.run(text, {"key": "s3cret-t0ken"}, registry=registry, raises=False)
+    assert run.error is not None
+    assert run.error.__cause__ is None
+
+
 def test_a_named_context_does_not_carry_a_secret_into_the_next_run(tmp_path: Path) -> None:
     registry = agf.Registry()
     agf.tool(lambda token: {"got": token}, name="echo", secret=["token"], registry=registry)
     agf.tool(lambda: "pears and figs", name="other", registry=registry)
-    first = "- {_tool: echo, token: †input.token, _outputPath: †state.got}\n- {_tool: other, _outputPath: †state.doc}\n"
+    first = (
+        "name: p\ncontext: p\ncalls:\n- {_tool: echo, token: †input.token, _outputPath: †state.got}\n"
+        "- {_tool: other, _outputPath: †state.doc}\n"
+    )
     with kept.journal_in(tmp_path) as path:
         agf.run(agf.load(first, "plan", registry=registry), {"token": "s3cret-t0ken"}, registry=registry)
         assert "s3cret-t0ken" not in repr(list(agf.context("p", registry=registry).log or ()))

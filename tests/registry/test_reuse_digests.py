@@ -348,10 +348,8 @@ INDEXES = st.sampled_from([
 
 @st.composite
 def frames(draw: st.DrawFn) -> Any:
-    columns = draw(st.lists(ONE, min_size=0, max_size=3))
-    made = (
-        pandas.concat([pandas.Series(one) for one in columns], axis=1) if columns else pandas.DataFrame(index=range(2))
-    )
+    columns: list[Any] = draw(st.lists(ONE, min_size=0, max_size=3))
+    made: Any = pandas.concat([series(one) for one in columns], axis=1) if columns else pandas.DataFrame(index=range(2))
     made.columns = pandas.Index([draw(COLUMNS) for _ in columns], dtype=object, name=draw(st.sampled_from([None, "x"])))
     made.index = draw(INDEXES)
     return made
