@@ -40,6 +40,7 @@ class AtCall:
 
     def __init__(self, number):
         self.left = number
+        self.made = 0
 
     def __call__(self, frame, event, arg):
         by = frame.f_back if event == "call" else frame
@@ -47,6 +48,7 @@ class AtCall:
             self.left -= 1
             if self.left == 0:
                 sys.setprofile(None)
+                self.made = len(effects)
                 signal.raise_signal(signal.SIGINT)
 
 def interrupted_at(number, begin):
@@ -62,7 +64,9 @@ def interrupted_at(number, begin):
         outcome = "cancelled"
     finally:
         sys.setprofile(None)
-    return outcome, tracer.left <= 0
+    sent = tracer.left <= 0
+    assert not (sent and not tracer.made and outcome == "ok"), (number, "the interrupt was lost")
+    return outcome, sent
 
 def still():
     """Wait until nothing runs; what was made by then."""
