@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.flow.patterns import LONGEST_PATTERN
 from agf_magics.registry import Registry
 from agf_magics.text.diagnostics import SHOWN, AgfError, DefinitionError, Diagnostic, suggest
 from agf_magics.text.source import Source
@@ -92,6 +93,8 @@ def test_twice_the_text_costs_at_most_twice_as_much(name: str) -> None:
     for number, unit in enumerate(UNITS):
         begins = BEGINS if unit in " \t\xa0" else {"", BEGINS[number % len(BEGINS)]}  # not all: they are many
         for end, begin in zip(cycle(ENDS), begins, strict=False):
+            if name == "policy pattern" and len(unit) * SHORT <= LONGEST_PATTERN < len(unit) * LONG + 20:
+                continue  # the longer one is refused for its length: another way through the code
             costs = [cost(parse, begin + unit * count + end) for count in (SHORT, LONG)]
             if costs[1] > 2.5 * costs[0]:
                 slow.append((begin, unit, end, costs))
