@@ -125,7 +125,10 @@ def test_long_texts_and_lists_in_a_lambda_are_not_left_to_the_walk(text: str) ->
     assert run(frame) == expr.walk(frame)
 
 
-@pytest.mark.parametrize("text", ["[o and n, n]", "[o and n or 1, n + 1, n]", "map(xs, x -> [o and x.a, x.a])"])
+@pytest.mark.parametrize(
+    "text",
+    ["[o and n, n]", "[o and n or 1, n + 1, n]", "map(xs, x -> [o and x.a, x.a])", "map(xs, x -> x.a or missing)"],
+)
 def test_what_only_one_branch_reads_is_read_again_after_it(text: str) -> None:
     expr = r1(text)
     frame = {"ctx": {"o": False, "n": 1, "xs": [{"a": 1}]}}
