@@ -31,6 +31,7 @@ from tests.languages.r1_case import (
     TYPED_CONTEXTS,
     VECTORS,
     Number,
+    Opaque,
     Text,
     compiled,
     names_of,
@@ -56,6 +57,9 @@ def assert_tiers_agree(text: str, ctx: dict[str, Any], names: Names | None = PIP
 @example("join(xs, '')", {"xs": [Text("a")]}, PIPELINE)
 @example("sum(xs)", {"xs": [Number(1)]}, PIPELINE)
 @example("[a == a, a == b, a != a]", {"a": float("nan"), "b": float("nan")}, PIPELINE)
+@example("n and s or b", {"n": 1, "s": "", "b": 2}, PIPELINE)
+@example("[n, o and n * 1, n * 2]", {"n": "ab", "o": False}, PIPELINE)
+@example("a + b", {"a": "x", "b": Text("a")}, PIPELINE)
 @example("a * 0 + (a * 0)", {"a": float("inf")}, PIPELINE)
 @settings(max_examples=300)
 def test_any_expression_means_the_same_in_both_tiers(text: str, ctx: dict[str, Any], names: Names | None) -> None:
@@ -76,6 +80,7 @@ def test_a_loop_means_the_same_in_both_tiers(name: str, body: str, xs: list[Any]
 
 @given(TYPED, TYPED_CONTEXTS, st.integers(20, 200), st.integers(0, 8))
 @example("map(rows, x -> s + s)", {"rows": [1, 1], "s": "aaaaa"}, 20, 1)
+@example("map(rows, x -> s + s)", {"rows": [1, 1], "s": "aaaaa"}, 20, 6)
 @example("map(rows, x -> s + 'a' + s + 'a' + s)", {"rows": [1], "s": "aaaaa"}, 50, 1)
 @example("map(rows, x -> join([s, s], s))", {"rows": [1, 1], "s": "aaaaa"}, 30, 1)
 @example("map(rows, x -> join([], s))", {"rows": [1, 1], "s": "a" * 40}, 30, 1)
@@ -120,7 +125,17 @@ def test_long_texts_and_lists_in_a_lambda_are_not_left_to_the_walk(text: str) ->
     assert run(frame) == expr.walk(frame)
 
 
-@pytest.mark.parametrize("frame", [None, 5, [1], "text"])
+@pytest.mark.parametrize(
+    "text",
+    ["[o and n, n]", "[o and n or 1, n + 1, n]", "map(xs, x -> [o and x.a, x.a])", "map(xs, x -> x.a or missing)"],
+)
+def test_what_only_one_branch_reads_is_read_again_after_it(text: str) -> None:
+    expr = r1(text)
+    frame = {"ctx": {"o": False, "n": 1, "xs": [{"a": 1}]}}
+    assert codegen.compile_expression(expr.node, PIPELINE.stores, refused)(frame) == expr.walk(frame)
+
+
+@pytest.mark.parametrize("frame", [None, 5, [1], "text", Opaque()])
 @pytest.mark.parametrize("text", ["a", "a.b + 1", "map([1], x -> x)", "'a' + 'b'", "map([1], x -> a)"])
 def test_a_frame_that_is_no_object_has_no_names(text: str, frame: Any) -> None:
     expr = r1(text, None)
