@@ -224,7 +224,7 @@ class Run:
         return self
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Ask the run to stop; completed results are saved. Also cancel fire-and-forget calls that the run started, even
+        """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls that it started, even
         after its end. ``reason`` (default "cancelled") is shown with the run."""
         if self._place is not None:
             cancel_outliving(self._place)
