@@ -17,12 +17,12 @@ import agf_magics as agf
 from . import settings
 from .define import read, source_of
 from .draw.page import progress_text
-from .engine.events import Question
 from .engine.perform import clock
 from .flow.values import Value
 from .handle import driven
 from .languages import told
 from .launch import begin
+from .progress.events import Question
 from .registry import default
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 from .text.source import UNUSABLE

@@ -15,7 +15,6 @@ from typing import Any
 from .draw.plain import counted
 from .engine import host, job
 from .engine import run as engine
-from .engine.events import Event, RunEnded, StepLeft
 from .engine.history import once_each
 from .engine.journal import Journal
 from .engine.limits import ANYTHING, Limits
@@ -23,7 +22,6 @@ from .engine.linked import Linked
 from .engine.loop import cancel_outliving, outliving
 from .engine.masking import Secrets
 from .engine.perform import clock
-from .engine.progress import Progress, Row, Usage
 from .engine.records import Record
 from .engine.secret_flow import secret_paths
 from .engine.subflows import too_long
@@ -32,6 +30,8 @@ from .engine.waiting import held_interrupts, hold_for
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import Value
+from .progress.events import Event, RunEnded, StepLeft
+from .progress.progress import Progress, Row, Usage
 from .settings import current
 from .text.diagnostics import AgfError, Diagnostic, StepError
 from .trace import Trace, traced

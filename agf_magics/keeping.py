@@ -6,7 +6,6 @@ import contextlib
 import secrets
 from pathlib import Path
 
-from .engine.events import Warned
 from .engine.journal import Journal, lost
 from .engine.perform import clock
 from .engine.pickles import key_file
@@ -15,6 +14,7 @@ from .engine.secret_flow import hidden_by, reached, secret_paths
 from .engine.store import ROOM, Store
 from .engine.troubles import Trouble
 from .handle import Run
+from .progress.events import Warned
 from .pruning import prune
 from .settings import current, user_file
 from .summary import summary

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from .engine import history
-from .engine.events import at_text
 from .engine.history import Told
 from .engine.linked import Linked
 from .engine.masking import Secrets
 from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
-from .engine.progress import Progress, Row, Usage
 from .engine.records import UNREADABLE, Record, decoded, error_from
 from .engine.store import Store
 from .engine.troubles import Trouble
 from .flow.steps import Flow
 from .flow.values import Value
 from .kept import refused, unusable, unwritten
+from .progress.events import at_text
+from .progress.progress import Progress, Row, Usage
 from .resumed import load_text
 from .summary import count_calls, drop_elements, fill, time_calls, used
 from .text.diagnostics import Diagnostic, StepError

@@ -12,7 +12,6 @@ from typing import Any
 
 from .define import all_findings, load, loaded
 from .engine.earlier import Earlier
-from .engine.events import Event, Question, Warned
 from .engine.gate import kernel_bound
 from .engine.history import Listed, Told, claim, leave
 from .engine.host import Asker
@@ -34,6 +33,7 @@ from .handle import Run, driven
 from .keeping import watch
 from .kept import find, journal, last_cut, readable, refused, unusable
 from .launch import emitter, settled
+from .progress.events import Event, Question, Warned
 from .registry import Context, Registry, default
 from .settings import current
 from .text.diagnostics import Diagnostic, Diagnostics, StepError

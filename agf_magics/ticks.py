@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 from .define import load
-from .engine.events import Event, Warned
 from .engine.limits import Limits
 from .engine.perform import clock
 from .flow.values import Value, isolate, type_name
 from .handle import Run, driven
 from .launch import begin
+from .progress.events import Event, Warned
 from .registry import Registry, default
 from .text.diagnostics import DefinitionError, Diagnostic
 from .text.source import Source

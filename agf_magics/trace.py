@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from .draw.plain import duration, line
 from .draw.values import table_html, table_text, value_text
-from .engine.progress import Progress, Row
 from .engine.records import Record
 from .flow.values import Value
+from .progress.progress import Progress, Row
 from .text.diagnostics import AgfError
 
 MOST_ROWS = 500

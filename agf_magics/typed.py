@@ -10,9 +10,9 @@ import builtins
 from collections.abc import Callable, Sequence
 
 from .draw.plain import line, plain
-from .engine.events import Question
 from .engine.host import Nobody
 from .flow.values import Value
+from .progress.events import Question
 from .text.diagnostics import Diagnostics
 from .text.nodes import Fields
 from .text.nodes import plain as meant

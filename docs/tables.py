@@ -16,7 +16,6 @@ from typing import Any, get_args
 
 import agf_magics as agf
 from agf_magics import __main__, settings
-from agf_magics.engine import events
 from agf_magics.flow.misfits import KINDS
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.pipeline import words
@@ -26,6 +25,7 @@ from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import SHARED, AgfMagics
 from agf_magics.notebook.options import Command
+from agf_magics.progress import events
 
 MARK = re.compile(r"^<!-- generated: ([\w-]+)(?: ([\w-]+))? -->$", re.MULTILINE)
 

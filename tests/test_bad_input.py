@@ -17,7 +17,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.__main__ import main
-from agf_magics.engine import events as ev
+from agf_magics.progress import events as ev
 from agf_magics.registry import install
 from agf_magics.settings import current
 

@@ -14,14 +14,14 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import agf_magics as agf
-from agf_magics.engine.events import Event
-from agf_magics.engine.progress import Row
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import AgfMagics
+from agf_magics.progress.events import Event
+from agf_magics.progress.progress import Row
 from agf_magics.settings import OPENING, Settings
 from docs import tables
 from tests import doc_codes

@@ -48,9 +48,9 @@ MAY = {
     "languages": ("text", "flow"),  # each of them also itself, and never another one
     "registry": ("text", "flow"),
     "engine": ("text", "flow", "registry"),
-    "draw": ("text", "flow", "engine.progress", "engine.events"),
+    "draw": ("text", "flow", "progress.progress", "progress.events"),
     **dict.fromkeys(LAYERS[LAYERS.index("settings") :], LAYERS),
-    "typed": ("text", "flow", "draw.plain", "engine.events", "engine.host"),
+    "typed": ("text", "flow", "draw.plain", "progress.events", "engine.host"),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from ..engine.progress import Progress
 from ..flow.steps import Flow
+from ..progress.progress import Progress
 from .dot import scene_dot, states
 from .layout import NoPicture, export, layout
 from .outline import outline

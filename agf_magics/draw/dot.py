@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..engine.progress import Progress
 from ..flow.steps import Flow
+from ..progress.progress import Progress
 from . import look
 from .boxes import Arrow, Box, Frame, Scene, way
 from .plain import line

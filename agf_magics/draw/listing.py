@@ -6,8 +6,8 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from ..engine.progress import Progress
 from ..flow.steps import Flow, outermost
+from ..progress.progress import Progress
 from . import look
 from .page import status
 from .plain import counted, duration, line

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..engine.progress import Key, Progress
 from ..flow.steps import END, Branches, Choose, Dag, Flow, Sequence, Step, Walk, children, every, outermost
 from ..flow.wiring import wires
+from ..progress.progress import Key, Progress
 from . import look
 from .boxes import how
 from .edges import said_of

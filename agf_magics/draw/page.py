@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..engine.events import at_text
-from ..engine.progress import Progress, Row
+from ..progress.events import at_text
+from ..progress.progress import Progress, Row
 from ..text.diagnostics import AgfError, Diagnostic
 from . import look
 from .plain import cells, counted, duration, html, line, padded, plain

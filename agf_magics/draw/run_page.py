@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Protocol
 
-from ..engine.progress import Progress
 from ..flow.values import Value
+from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic
 from . import page
 from .plain import counted, duration, html, line

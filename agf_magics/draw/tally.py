@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..engine.progress import Key, Progress, Row
+from ..progress.progress import Key, Progress, Row
 from .look import State, state
 from .plain import line
 

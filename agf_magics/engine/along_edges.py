@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from ..flow.frame import Frame, Outcome
 from ..flow.steps import END, START, Edge, Walk
 from ..flow.values import Value, is_true
+from ..progress import events as ev
 from ..text.diagnostics import StepError
-from . import events as ev
 from .calls import Waits
 from .in_order import tell
 from .perform import Index, More, Performer, Scope, clock

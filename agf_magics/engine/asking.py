@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from ..flow.frame import Frame
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
+from ..progress import events as ev
+from ..progress.events import Question
 from ..registry import MASK, Tool
 from ..text.diagnostics import Diagnostic, StepError
-from . import events as ev
-from .events import Question
 from .host import Nobody
 from .masking import hide
 from .outside import failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from . import events as ev
+from ..progress import events as ev
 from .records import SPLIT, Record, around, is_within
 
 

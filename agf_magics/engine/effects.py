@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
+from ..progress import events as ev
 from ..registry import Tool
 from ..text.diagnostics import Diagnostic
-from . import events as ev
 from .journal import Begun, Journal
 from .perform import Performer, clock
 

@@ -14,8 +14,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
+from ..progress.events import Question
 from .calls import Result, StillRunning, TimedOut, Waits, arrived, awaited, cross, is_awaitable
-from .events import Question
 from .threads import Call, Workers
 from .waiting import woken_by_signals
 

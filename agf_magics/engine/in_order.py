@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..flow.frame import Expr, Frame, Outcome
 from ..flow.steps import Choose, Compute, Fold, Repeat, Sequence
 from ..flow.values import Value, is_true, type_name
+from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
-from . import events as ev
 from .calls import Waits, then
 from .perform import Index, Left, More, Performer, Scope, clock
 

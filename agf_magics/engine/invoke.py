@@ -11,15 +11,15 @@ from functools import lru_cache
 from ..flow.frame import Frame
 from ..flow.steps import Invoke, Name
 from ..flow.values import Value, isolate
+from ..progress import events as ev
+from ..progress.events import Question
 from ..registry import Agent, Tool, Transform
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import dry
-from . import events as ev
 from .agents import call_agent, tools_for
 from .asking import answer, permitted
 from .calls import Waits, arrived, then, waiting
-from .events import Question
 from .handed import given_to, must_conform
 from .limits import LAUNCHES, Grant, granting
 from .linked import Built, Callee, Choice, Linked, Person

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from ..flow.steps import Invoke
 from ..flow.values import Value
+from ..progress import events as ev
 from ..registry import MASK, Tool
 from ..text.diagnostics import Diagnostic, StepError
-from . import events as ev
 from .earlier import Earlier
 from .journal_file import checksum
 from .limits import ANYTHING, Grant

@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from ..flow.values import ATOMS, Value
+from ..progress import events as ev
 from ..registry import MASK, Tool
 from ..text.diagnostics import AgfError, Diagnostic
-from . import events as ev
 from .pickles import Packed, encode, pack, preview, to_show
 from .secret_forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
+from ..progress import events as ev
 from ..registry import Where
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-from . import events as ev
 from .calls import Result, TimedOut, Waits, arrived
 from .effects import has_effect, result_given
 from .journal import Journal

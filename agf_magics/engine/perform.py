@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from ..flow.frame import Ended, Frame, Given, Outcome, finished
 from ..flow.steps import Step
 from ..flow.values import Value
+from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
-from . import events as ev
 from .calls import Waits, arrived
 from .host import TURN, Host, StillRunning
 from .journal import Journal

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..flow.values import Value
+from ..progress import events as ev
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
-from . import events as ev
 from .masking import Secrets
 from .pickles import encode, unpack, weigh
 from .troubles import Trouble

@@ -10,10 +10,10 @@ from ..flow.frame import Frame
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
+from ..progress import events as ev
 from ..registry import Model, ModelFault, Offered, Request, Tool, Where, timed_out
 from ..registry.fingerprint import content
 from ..text.diagnostics import Diagnostic, StepError
-from . import events as ev
 from .calls import arrived
 from .limits import Grant
 from .outside import outside, placed

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from ..flow.frame import Ended, Given
 from ..flow.steps import Branches, Choose, Compute, Dag, Each, Fold, Invoke, Repeat, Sequence, Step, Walk
 from ..flow.values import Value
+from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
-from . import events as ev
 from .along_edges import along_edges
 from .by_need import by_need
 from .calls import waiting

@@ -11,9 +11,9 @@ from collections.abc import Awaitable
 from ..flow.frame import Ended, Frame, Given
 from ..flow.steps import Flow, Invoke, Repeat
 from ..flow.values import Value
+from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from . import dry
-from . import events as ev
 from .asking import permitted
 from .deadline import OutOfTime, within
 from .handed import must_conform

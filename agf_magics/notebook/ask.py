@@ -11,8 +11,8 @@ import threading
 from typing import Any
 
 from ..draw.plain import html, line
-from ..engine.events import Question
 from ..flow.values import Value
+from ..progress.events import Question
 from ..typed import others, told, typed, understood
 from .output import Slot, heard
 

@@ -28,9 +28,9 @@ from ..draw.plain import duration, line
 from ..draw.run_page import run_html, run_text
 from ..draw.tally import words
 from ..engine.perform import clock
-from ..engine.progress import Row
 from ..flow.steps import Flow
 from ..launch import Run
+from ..progress.progress import Row
 from .config import AgfMagics
 from .output import Bundle, Slot, heard, show
 

@@ -17,9 +17,9 @@ from agf_magics.draw.dot import scene_dot
 from agf_magics.draw.layout import layout
 from agf_magics.draw.page import progress_html, progress_text
 from agf_magics.draw.scene import scene
-from agf_magics.engine import events as ev
-from agf_magics.engine.progress import Progress
 from agf_magics.flow.steps import END, START, Edge, Flow, Walk
+from agf_magics.progress import events as ev
+from agf_magics.progress.progress import Progress
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.draw import shapes
 from tests.draw.flows import told

@@ -18,9 +18,9 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
-from agf_magics.engine import events as ev
 from agf_magics.kept_runs import past
 from agf_magics.launch import prepare
+from agf_magics.progress import events as ev
 from agf_magics.resumed import resume
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
 from tests.engine import kept

@@ -12,10 +12,10 @@ from typing import Any
 import yaml
 
 import agf_magics as agf
-from agf_magics.engine.events import EdgeTaken, StepStarted
 from agf_magics.flow.steps import Branches, Each, Invoke, Sequence, Step, Walk
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.graph.state import Joining
+from agf_magics.progress.events import EdgeTaken, StepStarted
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds

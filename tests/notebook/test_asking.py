@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine.events import Question
 from agf_magics.engine.host import Nobody
 from agf_magics.notebook import ask
+from agf_magics.progress.events import Question
 from agf_magics.settings import current
 from agf_magics.typed import TRIES, told, typed, understood
 from tests.notebook.conftest import Cell, Kernel, Shell, code
