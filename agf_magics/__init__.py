@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import draw as _draw  # noqa: F401  # now: imported later, the package would hide the function of its name
 from .define import define, evaluate, load
-from .engine.limits import Limits
-from .engine.threads import here
 from .flow.steps import Flow
+from .host.limits import Limits
+from .host.threads import here
 from .keeping import own_files
 from .kept_runs import Runs, runs
 from .launch import Run, RunCancelled, arun, find, run, start

@@ -13,23 +13,23 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from .draw.plain import counted
-from .engine import host, job
 from .engine import run as engine
 from .engine.history import once_each
 from .engine.journal import Journal
-from .engine.limits import ANYTHING, Limits
 from .engine.linked import Linked
-from .engine.loop import cancel_outliving, outliving
 from .engine.masking import Secrets
 from .engine.perform import clock
 from .engine.records import Record
 from .engine.secret_flow import secret_paths
 from .engine.subflows import too_long
 from .engine.troubles import Trouble
-from .engine.waiting import held_interrupts, hold_for
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import Value
+from .host import host, job
+from .host.interrupts import held_interrupts, hold_for
+from .host.limits import ANYTHING, Limits
+from .host.loop import cancel_outliving, outliving
 from .progress.events import Event, RunEnded, StepLeft
 from .progress.progress import Progress, Row, Usage
 from .settings import current

@@ -9,11 +9,11 @@ from pathlib import Path
 from .engine.journal import Journal, lost
 from .engine.perform import clock
 from .engine.pickles import key_file
-from .engine.rights import rights
 from .engine.secret_flow import hidden_by, reached, secret_paths
 from .engine.store import ROOM, Store
 from .engine.troubles import Trouble
 from .handle import Run
+from .host.rights import rights
 from .progress.events import Warned
 from .pruning import prune
 from .settings import current, user_file

@@ -10,16 +10,16 @@ from pathlib import Path
 from .define import all_findings, load
 from .define import linked as link_with_files
 from .engine.gate import gate, kernel_bound
-from .engine.host import Asker
-from .engine.limits import Limits
 from .engine.masking import Secrets
 from .engine.outside import said
 from .engine.perform import clock
-from .engine.rights import rights
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import TooDeep, Value, settle, type_name
 from .handle import Live, Run, RunCancelled, driven, live
+from .host.host import Asker
+from .host.limits import Limits
+from .host.rights import rights
 from .keeping import keep
 from .progress.events import Event, FiredEnded, Warned
 from .progress.progress import Progress

@@ -14,11 +14,11 @@ from functools import partial
 from typing import Any
 
 from .define import load
-from .engine.limits import ANYTHING, OFFERED, Grant, granted
-from .engine.rights import refuse_inside
 from .flow.steps import Flow
 from .flow.values import Value, is_json, type_name
 from .handle import driven
+from .host.limits import ANYTHING, OFFERED, Grant, granted
+from .host.rights import refuse_inside
 from .kept_runs import past
 from .launch import Run, begin, live
 from .past import PastRun

@@ -14,22 +14,22 @@ from .define import all_findings, load, loaded
 from .engine.earlier import Earlier
 from .engine.gate import kernel_bound
 from .engine.history import Listed, Told, claim, leave
-from .engine.host import Asker
 from .engine.journal import Journal
-from .engine.limits import Limits, granted
 from .engine.link import link
 from .engine.perform import clock
 from .engine.pickles import Unreadable, is_signed, user_key
-from .engine.rights import refuse_inside, rights
 from .engine.store import Store
 from .engine.troubles import Trouble
-from .engine.waiting import hold_for
 from .files import files
 from .flow.frame import Given
 from .flow.rules import check
 from .flow.steps import Flow
 from .flow.values import Value, type_name
 from .handle import Run, driven
+from .host.host import Asker
+from .host.interrupts import hold_for
+from .host.limits import Limits, granted
+from .host.rights import refuse_inside, rights
 from .keeping import watch
 from .kept import find, journal, last_cut, readable, refused, unusable
 from .launch import emitter, settled

@@ -17,8 +17,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from .engine.host import Asker
-from .engine.limits import Limits
+from .host.host import Asker
+from .host.limits import Limits
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
 from .text.source import Source, Span
 from .text.yamlnodes import Bounds

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from .define import load
-from .engine.limits import Limits
 from .engine.perform import clock
 from .flow.values import Value, isolate, type_name
 from .handle import Run, driven
+from .host.limits import Limits
 from .launch import begin
 from .progress.events import Event, Warned
 from .registry import Registry, default

@@ -10,8 +10,8 @@ import builtins
 from collections.abc import Callable, Sequence
 
 from .draw.plain import line, plain
-from .engine.host import Nobody
 from .flow.values import Value
+from .host.host import Nobody
 from .progress.events import Question
 from .text.diagnostics import Diagnostics
 from .text.nodes import Fields

@@ -17,12 +17,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .engine.limits import Grant, Limits
 from .engine.linked import Linked
 from .engine.masking import Secrets
 from .engine.pickles import Unreadable, encode, is_signed, pack, sign, unpack, user_key
 from .engine.secret_flow import flows_of, hidden_by, reached
 from .flow.values import Value
+from .host.limits import Grant, Limits
 from .languages import LANGUAGES
 from .text.source import Source
 

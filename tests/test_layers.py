@@ -50,7 +50,7 @@ MAY = {
     "engine": ("text", "flow", "registry"),
     "draw": ("text", "flow", "progress.progress", "progress.events"),
     **dict.fromkeys(LAYERS[LAYERS.index("settings") :], LAYERS),
-    "typed": ("text", "flow", "draw.plain", "progress.events", "engine.host"),
+    "typed": ("text", "flow", "draw.plain", "progress.events", "host.host"),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 

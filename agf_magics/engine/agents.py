@@ -10,13 +10,13 @@ from ..flow.frame import Frame
 from ..flow.schemas import Schema, json_schema
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
+from ..host.calls import Waits, arrived
+from ..host.limits import Grant
 from ..registry import Agent, Tool, reply
 from ..text.diagnostics import StepError
 from . import dry
 from .asking import permitted
-from .calls import Waits, arrived
 from .handed import copied
-from .limits import Grant
 from .linked import Linked, schema_of
 from .outside import outside, placed
 from .perform import Index, Performer, Scope, more

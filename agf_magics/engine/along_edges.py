@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from ..flow.frame import Frame, Outcome
 from ..flow.steps import END, START, Edge, Walk
 from ..flow.values import Value, is_true
+from ..host.calls import Waits
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .calls import Waits
 from .in_order import tell
 from .perform import Index, More, Performer, Scope, clock
 

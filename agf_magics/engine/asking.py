@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from ..flow.frame import Frame
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
+from ..host.host import Nobody
 from ..progress import events as ev
 from ..progress.events import Question
 from ..registry import MASK, Tool
 from ..text.diagnostics import Diagnostic, StepError
-from .host import Nobody
 from .masking import hide
 from .outside import failure
 from .perform import Performer, clock

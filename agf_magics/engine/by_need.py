@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Iterable
 
 from ..flow.frame import Agenda, Frame, Node, Outcome, Skip
 from ..flow.steps import Dag, Step
+from ..host.calls import Waits, arrived
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .calls import Waits, arrived
 from .perform import Index, Left, More, Performer, Scope, clock, swallowed
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..flow.frame import Expr, Frame, Outcome
 from ..flow.steps import Choose, Compute, Fold, Repeat, Sequence
 from ..flow.values import Value, is_true, type_name
+from ..host.calls import Waits, then
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
-from .calls import Waits, then
 from .perform import Index, Left, More, Performer, Scope, clock
 
 

@@ -11,6 +11,9 @@ from functools import lru_cache
 from ..flow.frame import Frame
 from ..flow.steps import Invoke, Name
 from ..flow.values import Value, isolate
+from ..host.calls import Waits, arrived, then, waiting
+from ..host.limits import LAUNCHES, Grant, granting
+from ..host.loop import later
 from ..progress import events as ev
 from ..progress.events import Question
 from ..registry import Agent, Tool, Transform
@@ -19,11 +22,8 @@ from ..text.source import Span
 from . import dry
 from .agents import call_agent, tools_for
 from .asking import answer, permitted
-from .calls import Waits, arrived, then, waiting
 from .handed import given_to, must_conform
-from .limits import LAUNCHES, Grant, granting
 from .linked import Built, Callee, Choice, Linked, Person
-from .loop import later
 from .outside import outside, placed
 from .perform import Index, More, Performer, Scope, clock
 from .requests import request

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from ..flow.steps import Invoke
 from ..flow.values import Value
+from ..host.limits import ANYTHING, Grant
 from ..progress import events as ev
 from ..registry import MASK, Tool
 from ..text.diagnostics import Diagnostic, StepError
 from .earlier import Earlier
 from .journal_file import checksum
-from .limits import ANYTHING, Grant
 from .masking import NOTHING, Received, Secrets, hide
 from .pickles import Packed, encode, sign, user_key
 from .records import Record, error_json, row_crc

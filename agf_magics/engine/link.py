@@ -13,11 +13,11 @@ from dataclasses import replace
 from ..flow.schemas import Schema, cycle
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
+from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..registry.arguments import Arguments
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from .field_reads import unknown_gifts, unknown_reads
-from .limits import LAUNCHES, OFFERED, RESULT
 from .linked import Built, Callee, Choice, Linked, Person
 from .sessions import Answerer, answerer, meant, session_flow
 

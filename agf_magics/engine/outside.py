@@ -10,14 +10,14 @@ from typing import Any, Protocol
 
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
+from ..host.calls import Result, TimedOut, Waits, arrived
+from ..host.limits import Grant, granted
 from ..progress import events as ev
 from ..registry import Where
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-from .calls import Result, TimedOut, Waits, arrived
 from .effects import has_effect, result_given
 from .journal import Journal
-from .limits import Grant, granted
 from .masking import HIDDEN, Secrets
 from .perform import Index, Performer, Scope, clock
 from .records import error_from, value_of

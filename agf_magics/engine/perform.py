@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from ..flow.frame import Ended, Frame, Given, Outcome, finished
 from ..flow.steps import Step
 from ..flow.values import Value
+from ..host.calls import Waits, arrived
+from ..host.host import TURN, Host, StillRunning
+from ..host.limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
-from .calls import Waits, arrived
-from .host import TURN, Host, StillRunning
 from .journal import Journal
-from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from .linked import Linked
 from .masking import Secrets
 

@@ -10,12 +10,12 @@ from ..flow.frame import Frame
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
+from ..host.calls import arrived
+from ..host.limits import Grant
 from ..progress import events as ev
 from ..registry import Model, ModelFault, Offered, Request, Tool, Where, timed_out
 from ..registry.fingerprint import content
 from ..text.diagnostics import Diagnostic, StepError
-from .calls import arrived
-from .limits import Grant
 from .outside import outside, placed
 from .perform import Index, Performer, Scope, clock
 from .secret_placeholders import replace_secrets

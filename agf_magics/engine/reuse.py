@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 
 from ..flow.steps import Invoke
 from ..flow.values import Value
+from ..host.limits import Grant
 from ..registry import Agent, Policy, Tool, Transform
 from ..registry.fingerprint import content, fingerprint
-from .limits import Grant
 from .pickles import sign, user_key
 from .records import Record
 

@@ -9,21 +9,21 @@ from typing import NamedTuple
 from ..flow.frame import Ended, Given
 from ..flow.steps import Branches, Choose, Compute, Dag, Each, Fold, Invoke, Repeat, Sequence, Step, Walk
 from ..flow.values import Value
+from ..host.calls import waiting
+from ..host.deadline import Deadline, OutOfTime
+from ..host.host import Host
+from ..host.limits import Budget, LimitReached, Limits, granted, inside
+from ..host.rights import rights, watch_threads
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from .along_edges import along_edges
 from .by_need import by_need
-from .calls import waiting
-from .deadline import Deadline, OutOfTime
-from .host import Host
 from .in_order import choose, compute, fold, repeat, sequence
 from .invoke import invoke
 from .journal import Journal
-from .limits import Budget, LimitReached, Limits, granted, inside
 from .linked import Linked
 from .masking import Secrets
 from .perform import Performer, Scope, Shape, clock
-from .rights import rights, watch_threads
 from .side_by_side import branches, each
 from .subflows import in_time, metered
 

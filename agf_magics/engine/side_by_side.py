@@ -14,10 +14,10 @@ from typing import cast
 from ..flow.frame import GONE, Frame, Outcome, Ran, finished
 from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
+from ..host.calls import Waits, arrived
 from ..progress import events as ev
 from ..registry import Agent
 from ..text.diagnostics import StepError
-from .calls import Waits, arrived
 from .in_order import elements, tell
 from .linked import Linked, schema_of
 from .perform import Index, Left, More, Performer, Scope, clock, swallowed

@@ -11,15 +11,15 @@ from collections.abc import Awaitable
 from ..flow.frame import Ended, Frame, Given
 from ..flow.steps import Flow, Invoke, Repeat
 from ..flow.values import Value
+from ..host.deadline import OutOfTime, within
+from ..host.limits import LimitReached, Meter
+from ..host.loop import later
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from . import dry
 from .asking import permitted
-from .deadline import OutOfTime, within
 from .handed import must_conform
-from .limits import LimitReached, Meter
 from .linked import Linked
-from .loop import later
 from .perform import Index, More, Performer, Scope, clock
 
 

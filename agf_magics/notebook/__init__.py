@@ -65,7 +65,7 @@ def unload(shell: Any) -> None:
     if magics is None:
         return
     magics.undo.close()
-    from ..engine.loop import EngineLoop
+    from ..host.loop import EngineLoop
 
     if any(thread.name == "agf-engine" for thread in threading.enumerate()):
         EngineLoop.current().abandon()
@@ -111,7 +111,7 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
 
 def _leave_none() -> None:
     """Cancel what runs in the background and what was fired and forgotten; what does not stop in time is left."""
-    from ..engine.loop import cancel_outliving
+    from ..host.loop import cancel_outliving
     from ..launch import live
 
     cancel_outliving()

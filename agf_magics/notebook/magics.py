@@ -20,8 +20,8 @@ from ..draw.diagram import Diagram
 from ..draw.layout import NoPicture
 from ..draw.outline import size
 from ..draw.plain import line
-from ..engine.limits import Limits
 from ..flow.steps import Flow
+from ..host.limits import Limits
 from ..languages import LANGUAGES
 from ..registry import Registry
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.engine.host import Host
 from agf_magics.engine.link import link
 from agf_magics.engine.run import run as run_linked
 from agf_magics.flow.frame import Given
 from agf_magics.flow.steps import Flow
+from agf_magics.host.host import Host
 from agf_magics.progress.progress import Progress
 from agf_magics.registry import Context
 from tests.bench.orchestration import GATHER, gathered

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.host import Nobody
+from agf_magics.host.host import Nobody
 from agf_magics.progress.events import Question
 from tests.engine.virtual_time import run_virtual
 

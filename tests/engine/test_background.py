@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.host import Host
-from agf_magics.engine.job import Job
-from agf_magics.engine.job import start as start_job
+from agf_magics.host.host import Host
+from agf_magics.host.job import Job
+from agf_magics.host.job import start as start_job
 from agf_magics.launch import live, start
 
 PATIENCE = 60.0

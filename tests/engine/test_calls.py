@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine.calls import TimedOut
-from agf_magics.engine.host import Host, Place, here
-from agf_magics.engine.job import start
+from agf_magics.host.calls import TimedOut
+from agf_magics.host.host import Host, Place, here
+from agf_magics.host.job import start
 from tests.engine.virtual_time import run_virtual
 
 PLACES: tuple[Place, ...] = ("loop", "kernel", "worker")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.limits import Grant, granted
+from agf_magics.host.limits import Grant, granted
 from agf_magics.launch import live, prepare
 from agf_magics.launches import launch_tools
 from agf_magics.text.diagnostics import DefinitionError, Diagnostic

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.define import register
-from agf_magics.engine.limits import Budget, LimitReached, Meter
 from agf_magics.flow.declared import Caps
+from agf_magics.host.limits import Budget, LimitReached, Meter
 from agf_magics.languages.plan import Log
 from tests.engine.virtual_time import run_virtual
 

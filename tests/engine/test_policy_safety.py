@@ -12,8 +12,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.define import register
-from agf_magics.engine.host import Nobody
 from agf_magics.flow.steps import Invoke, Name
+from agf_magics.host.host import Nobody
 from agf_magics.languages.policy.values import Whole
 from tests.engine.policy_case import asked, definition, echo, failure, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual

@@ -13,15 +13,15 @@ import threading
 
 import pytest
 
-from agf_magics.engine.host import Host
-from agf_magics.engine.job import start
-from agf_magics.engine.threads import Call
-from agf_magics.engine.waiting import Waiter
+from agf_magics.host.host import Host
+from agf_magics.host.interrupts import Waiter
+from agf_magics.host.job import start
+from agf_magics.host.threads import Call
 
 PREAMBLE = """
 import asyncio, os, signal, threading, time
-from agf_magics.engine.host import Host, StillRunning
-from agf_magics.engine.job import start
+from agf_magics.host.host import Host, StillRunning
+from agf_magics.host.job import start
 
 HOUR = 3600
 
@@ -388,7 +388,7 @@ def test_an_interrupt_works_in_a_cell_that_awaits_on_a_loop_with_a_handler_of_it
 def test_an_interrupt_ends_an_awaited_run_when_the_loops_handler_only_cancels_its_task() -> None:
     """As a kernel does it for an async cell: its loop, asleep, would look at the cancel when the next timer is due."""
     assert play("""
-        from agf_magics.engine.host import here
+        from agf_magics.host.host import here
 
         async def main(host):
             loop = asyncio.get_running_loop()
@@ -412,7 +412,7 @@ def test_an_interrupt_ends_an_awaited_run_when_the_loops_handler_only_cancels_it
 
 def test_a_loop_that_looks_after_its_signals_keeps_doing_so() -> None:
     play("""
-        from agf_magics.engine.host import here
+        from agf_magics.host.host import here
 
         async def main(host):
             loop = asyncio.get_running_loop()
@@ -479,7 +479,7 @@ def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
         await host.call("kernel", late, {})
 
     def late() -> None:
-        from agf_magics.engine.waiting import waiters
+        from agf_magics.host.interrupts import waiters
 
         waiter: Waiter = waiters.stack[-1]
         assert waiter.inside is not None

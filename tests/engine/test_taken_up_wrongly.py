@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.host import Host
-from agf_magics.engine.job import start
+from agf_magics.host.host import Host
+from agf_magics.host.job import start
 from tests.engine import kept
 
 SALE = "pipeline: sale\nsteps:\n- tool: {name: sell, args: {pears: !expr ctx.pears}, output: sold}\n"

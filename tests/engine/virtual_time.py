@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from agf_magics.engine.store import Store
-from agf_magics.engine.threads import Workers
+from agf_magics.host.threads import Workers
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.define import register
-from agf_magics.engine.limits import LimitReached, Limits
+from agf_magics.host.limits import LimitReached, Limits
 from agf_magics.registry import Registry
 
 LANGUAGES = ("pipeline", "policy", "plan", "graph")

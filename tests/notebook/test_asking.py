@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine.host import Nobody
+from agf_magics.host.host import Nobody
 from agf_magics.notebook import ask
 from agf_magics.progress.events import Question
 from agf_magics.settings import current

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeVar
 
 from ..progress.events import Question
 from .calls import Result, StillRunning, TimedOut, Waits, arrived, awaited, cross, is_awaitable
+from .interrupts import woken_by_signals
 from .threads import Call, Workers
-from .waiting import woken_by_signals
 
 __all__ = ["Asker", "Host", "Nobody", "Place", "Result", "StillRunning", "TimedOut", "here"]
 

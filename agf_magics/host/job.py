@@ -12,11 +12,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 from .calls import StillRunning
 from .host import Host
+from .interrupts import POLL, Waiter, waiters
 from .loop import EngineLoop, on_an_engine_loop
 from .rights import held
 from .threads import Call
 from .threads import here as on_this_thread
-from .waiting import POLL, Waiter, waiters
 from .watchdog import Watchdog
 
 T = TypeVar("T")
