@@ -17,7 +17,6 @@ from .engine import run as engine
 from .engine.history import once_each
 from .engine.journal import Journal
 from .engine.linked import Linked
-from .engine.masking import Secrets
 from .engine.perform import clock
 from .engine.records import Record
 from .engine.secret_flow import secret_paths
@@ -32,6 +31,7 @@ from .host.limits import ANYTHING, Limits
 from .host.loop import cancel_outliving, outliving
 from .progress.events import Event, RunEnded, StepLeft
 from .progress.progress import Progress, Row, Usage
+from .secrets.masking import Secrets
 from .settings import current
 from .text.diagnostics import AgfError, Diagnostic, StepError
 from .trace import Trace, traced

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from .engine.journal import Journal, lost
 from .engine.perform import clock
-from .engine.pickles import key_file
 from .engine.secret_flow import hidden_by, reached, secret_paths
 from .engine.store import ROOM, Store
 from .engine.troubles import Trouble
@@ -16,6 +15,7 @@ from .handle import Run
 from .host.rights import rights
 from .progress.events import Warned
 from .pruning import prune
+from .serialization.codec import key_file
 from .settings import current, user_file
 from .summary import summary
 from .work_order import written

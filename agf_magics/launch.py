@@ -10,7 +10,6 @@ from pathlib import Path
 from .define import all_findings, load
 from .define import linked as link_with_files
 from .engine.gate import gate, kernel_bound
-from .engine.masking import Secrets
 from .engine.outside import said
 from .engine.perform import clock
 from .flow.frame import Given
@@ -25,6 +24,7 @@ from .progress.events import Event, FiredEnded, Warned
 from .progress.progress import Progress
 from .registry import Context, Registry, default
 from .reused import take_over
+from .secrets.masking import Secrets
 from .settings import current
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
 from .text.source import Span

@@ -12,8 +12,6 @@ from typing import Any, NoReturn, TypeVar
 from .engine import history
 from .engine.history import Told
 from .engine.linked import Linked
-from .engine.masking import Secrets
-from .engine.pickles import Unreadable, encode, is_signed, unpack, user_key
 from .engine.records import UNREADABLE, Record, decoded, error_from
 from .engine.store import Store
 from .engine.troubles import Trouble
@@ -23,6 +21,8 @@ from .kept import refused, unusable, unwritten
 from .progress.events import at_text
 from .progress.progress import Progress, Row, Usage
 from .resumed import load_text
+from .secrets.masking import Secrets
+from .serialization.codec import Unreadable, encode, is_signed, unpack, user_key
 from .summary import count_calls, drop_elements, fill, time_calls, used
 from .text.diagnostics import Diagnostic, StepError
 from .trace import Calls, Comparison, Trace, traced

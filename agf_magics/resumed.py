@@ -17,7 +17,6 @@ from .engine.history import Listed, Told, claim, leave
 from .engine.journal import Journal
 from .engine.link import link
 from .engine.perform import clock
-from .engine.pickles import Unreadable, is_signed, user_key
 from .engine.store import Store
 from .engine.troubles import Trouble
 from .files import files
@@ -35,6 +34,7 @@ from .kept import find, journal, last_cut, readable, refused, unusable
 from .launch import emitter, settled
 from .progress.events import Event, Question, Warned
 from .registry import Context, Registry, default
+from .serialization.codec import Unreadable, is_signed, user_key
 from .settings import current
 from .text.diagnostics import Diagnostic, Diagnostics, StepError
 from .typed import understood

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from .engine.history import Listed, listed, records
-from .engine.pickles import Unreadable
 from .engine.records import Record
 from .engine.reuse import Reuse
 from .engine.store import Store
 from .engine.troubles import Trouble
 from .handle import Run
 from .kept import find, journal, refused, unpickled, unusable
+from .serialization.codec import Unreadable
 
 
 def take_over(run: Run, earlier: str | bool) -> None:

@@ -7,10 +7,10 @@ from math import isfinite
 from typing import Any
 
 from .engine.earlier import Earlier
-from .engine.masking import Secrets
-from .engine.pickles import preview
 from .engine.records import Record, error_from, is_within
 from .progress.progress import FAILURES_KEPT, Progress, Row, Usage
+from .secrets.masking import Secrets
+from .serialization.codec import preview
 from .text.diagnostics import AgfError, Diagnostic, StepError
 
 COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier")

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .engine.linked import Linked
-from .engine.masking import Secrets
-from .engine.pickles import Unreadable, encode, is_signed, pack, sign, unpack, user_key
 from .engine.secret_flow import flows_of, hidden_by, reached
 from .flow.values import Value
 from .host.limits import Grant, Limits
 from .languages import LANGUAGES
+from .secrets.masking import Secrets
+from .serialization.codec import Unreadable, encode, is_signed, pack, sign, unpack, user_key
 from .text.source import Source
 
 FORMAT = 1

@@ -11,8 +11,8 @@ from ..host.host import Nobody
 from ..progress import events as ev
 from ..progress.events import Question
 from ..registry import MASK, Tool
+from ..secrets.masking import hide
 from ..text.diagnostics import Diagnostic, StepError
-from .masking import hide
 from .outside import failure
 from .perform import Performer, clock
 from .records import value_of

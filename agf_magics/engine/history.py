@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..serialization.codec import encode
 from .journal_file import checksum
-from .pickles import encode
 from .records import COLUMNS, FORMS, Record, is_moment, read_records
 from .store import ROOM, Store
 from .troubles import Trouble

@@ -17,6 +17,7 @@ from ..host.loop import later
 from ..progress import events as ev
 from ..progress.events import Question
 from ..registry import Agent, Tool, Transform
+from ..secrets.placeholders import substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import dry
@@ -27,7 +28,6 @@ from .linked import Built, Callee, Choice, Linked, Person
 from .outside import outside, placed
 from .perform import Index, More, Performer, Scope, clock
 from .requests import request
-from .secret_placeholders import substitute_secrets
 from .sessions import Answerer
 from .subflows import call_flow, stopped
 

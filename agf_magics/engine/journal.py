@@ -17,11 +17,11 @@ from ..flow.values import Value
 from ..host.limits import ANYTHING, Grant
 from ..progress import events as ev
 from ..registry import MASK, Tool
+from ..secrets.masking import NOTHING, Received, Secrets, hide
+from ..serialization.codec import Packed, encode, sign, user_key
 from ..text.diagnostics import Diagnostic, StepError
 from .earlier import Earlier
 from .journal_file import checksum
-from .masking import NOTHING, Received, Secrets, hide
-from .pickles import Packed, encode, sign, user_key
 from .records import Record, error_json, row_crc
 from .reuse import Digests, Reuse
 from .store import ADD, ROOM, Store

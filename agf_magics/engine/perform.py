@@ -20,10 +20,10 @@ from ..host.calls import Waits, arrived
 from ..host.host import TURN, Host, StillRunning
 from ..host.limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from ..progress import events as ev
+from ..secrets.masking import Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .journal import Journal
 from .linked import Linked
-from .masking import Secrets
 
 clock = time.monotonic
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from ..flow.values import Value
 from ..progress import events as ev
+from ..secrets.masking import Secrets
+from ..serialization.codec import encode, unpack, weigh
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
-from .masking import Secrets
-from .pickles import encode, unpack, weigh
 from .troubles import Trouble
 
 MOST_NAMED = 200

@@ -15,10 +15,10 @@ from ..host.limits import Grant
 from ..progress import events as ev
 from ..registry import Model, ModelFault, Offered, Request, Tool, Where, timed_out
 from ..registry.fingerprint import content
+from ..secrets.placeholders import replace_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .outside import outside, placed
 from .perform import Index, Performer, Scope, clock
-from .secret_placeholders import replace_secrets
 from .sessions import Answerer, offered
 
 RETRIES = 3

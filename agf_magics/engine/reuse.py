@@ -16,7 +16,7 @@ from ..flow.values import Value
 from ..host.limits import Grant
 from ..registry import Agent, Policy, Tool, Transform
 from ..registry.fingerprint import content, fingerprint
-from .pickles import sign, user_key
+from ..serialization.codec import sign, user_key
 from .records import Record
 
 

@@ -15,6 +15,7 @@ from ..host.host import Host
 from ..host.limits import Budget, LimitReached, Limits, granted, inside
 from ..host.rights import rights, watch_threads
 from ..progress import events as ev
+from ..secrets.masking import Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .along_edges import along_edges
 from .by_need import by_need
@@ -22,7 +23,6 @@ from .in_order import choose, compute, fold, repeat, sequence
 from .invoke import invoke
 from .journal import Journal
 from .linked import Linked
-from .masking import Secrets
 from .perform import Performer, Scope, Shape, clock
 from .side_by_side import branches, each
 from .subflows import in_time, metered

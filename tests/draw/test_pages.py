@@ -15,8 +15,8 @@ from agf_magics.draw.diagram import Diagram
 from agf_magics.draw.listing import flows_html, flows_text, tools_html, tools_text
 from agf_magics.draw.page import error_html, error_text, progress_html, progress_text, warnings_html
 from agf_magics.draw.run_page import run_html, run_text
-from agf_magics.engine.masking import Secrets
 from agf_magics.progress import events as ev
+from agf_magics.secrets.masking import Secrets
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.draw.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, told
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from ..flow.values import ATOMS, Value
 from ..progress import events as ev
 from ..registry import MASK, Tool
+from ..serialization.codec import Packed, encode, pack, preview, to_show
 from ..text.diagnostics import AgfError, Diagnostic
-from .pickles import Packed, encode, pack, preview, to_show
-from .secret_forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of
+from .forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of
 
 ALONE = 8
 """Characters below which a secret that is a word or a number is searched for as a whole word, outside of its call."""

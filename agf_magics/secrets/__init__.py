@@ -1,0 +1,1 @@
+"""Secrets: the values of secret arguments are searched for before anything is stored or shown."""

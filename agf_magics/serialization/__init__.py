@@ -1,0 +1,1 @@
+"""Values as they are stored: JSON, and signed pickles of opaque values."""
