@@ -14,14 +14,10 @@ from typing import Any
 
 from .draw.plain import counted
 from .engine import run as engine
-from .engine.history import once_each
-from .engine.journal import Journal
 from .engine.linked import Linked
 from .engine.perform import clock
-from .engine.records import Record
 from .engine.secret_flow import secret_paths
 from .engine.subflows import too_long
-from .engine.troubles import Trouble
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import Value
@@ -29,6 +25,10 @@ from .host import host, job
 from .host.interrupts import held_interrupts, hold_for
 from .host.limits import ANYTHING, Limits
 from .host.loop import cancel_outliving, outliving
+from .journal.errors import Trouble
+from .journal.queries import once_each
+from .journal.recorder import Journal
+from .journal.records import Record
 from .progress.events import Event, RunEnded, StepLeft
 from .progress.progress import Progress, Row, Usage
 from .secrets.masking import Secrets

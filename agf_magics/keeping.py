@@ -6,13 +6,13 @@ import contextlib
 import secrets
 from pathlib import Path
 
-from .engine.journal import Journal, lost
 from .engine.perform import clock
 from .engine.secret_flow import hidden_by, reached, secret_paths
-from .engine.store import ROOM, Store
-from .engine.troubles import Trouble
 from .handle import Run
 from .host.rights import rights
+from .journal.errors import Trouble
+from .journal.recorder import Journal, lost
+from .journal.store import ROOM, Store
 from .progress.events import Warned
 from .pruning import prune
 from .serialization.codec import key_file

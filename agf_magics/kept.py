@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .engine.history import Told, listed, records, told
-from .engine.journal import CURES
-from .engine.records import Record
-from .engine.store import Store
-from .engine.troubles import Trouble
 from .flow.values import type_name
 from .handle import live
+from .journal.errors import Trouble
+from .journal.queries import Told, listed, records, told
+from .journal.recorder import CURES
+from .journal.records import Record
+from .journal.store import Store
 from .keeping import journal_file
 from .serialization.codec import Unreadable, encode, is_signed, unpack, user_key
 from .text.diagnostics import DefinitionError, Diagnostic, suggest

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from . import pruning
 from .draw.plain import counted
-from .engine import history
-from .engine.history import Listed
-from .engine.troubles import Trouble
 from .handle import Run, live
+from .journal import queries as history
+from .journal.errors import Trouble
+from .journal.queries import Listed
 from .keeping import journal_file
 from .kept import CUT, find, journal, refused, unusable, unwritten
 from .past import PastRun

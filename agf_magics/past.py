@@ -9,14 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from .engine import history
-from .engine.history import Told
 from .engine.linked import Linked
-from .engine.records import UNREADABLE, Record, decoded, error_from
-from .engine.store import Store
-from .engine.troubles import Trouble
 from .flow.steps import Flow
 from .flow.values import Value
+from .journal import queries as history
+from .journal.errors import Trouble
+from .journal.queries import Told
+from .journal.records import UNREADABLE, Record, decoded, error_from
+from .journal.store import Store
 from .kept import refused, unusable, unwritten
 from .progress.events import at_text
 from .progress.progress import Progress, Row, Usage

@@ -11,14 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from .define import all_findings, load, loaded
-from .engine.earlier import Earlier
 from .engine.gate import kernel_bound
-from .engine.history import Listed, Told, claim, leave
-from .engine.journal import Journal
 from .engine.link import link
 from .engine.perform import clock
-from .engine.store import Store
-from .engine.troubles import Trouble
 from .files import files
 from .flow.frame import Given
 from .flow.rules import check
@@ -29,6 +24,11 @@ from .host.host import Asker
 from .host.interrupts import hold_for
 from .host.limits import Limits, granted
 from .host.rights import refuse_inside, rights
+from .journal.errors import Trouble
+from .journal.queries import Listed, Told, claim, leave
+from .journal.recorder import Journal
+from .journal.replay import Earlier
+from .journal.store import Store
 from .keeping import watch
 from .kept import find, journal, last_cut, readable, refused, unusable
 from .launch import emitter, settled

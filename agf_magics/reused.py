@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from .engine.history import Listed, listed, records
-from .engine.records import Record
-from .engine.reuse import Reuse
-from .engine.store import Store
-from .engine.troubles import Trouble
 from .handle import Run
+from .journal.errors import Trouble
+from .journal.queries import Listed, listed, records
+from .journal.records import Record
+from .journal.reuse import Reuse
+from .journal.store import Store
 from .kept import find, journal, refused, unpickled, unusable
 from .serialization.codec import Unreadable
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
-from .engine.earlier import Earlier
-from .engine.records import Record, error_from, is_within
+from .journal.records import Record, error_from, is_within
+from .journal.replay import Earlier
 from .progress.progress import FAILURES_KEPT, Progress, Row, Usage
 from .secrets.masking import Secrets
 from .serialization.codec import preview

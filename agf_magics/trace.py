@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from .draw.plain import duration, line
 from .draw.values import table_html, table_text, value_text
-from .engine.records import Record
 from .flow.values import Value
+from .journal.records import Record
 from .progress.progress import Progress, Row
 from .text.diagnostics import AgfError
 

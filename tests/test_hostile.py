@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics import settings as all_settings
 from agf_magics.define import define, register
-from agf_magics.engine.store import Store
 from agf_magics.flow.steps import Edge
+from agf_magics.journal.store import Store
 from agf_magics.languages import LANGUAGES, told
 from agf_magics.languages.graph.edges import outgoing
 from agf_magics.languages.graph.lint import circles

@@ -8,6 +8,7 @@ from ..flow.frame import Frame
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
 from ..host.host import Nobody
+from ..journal.records import value_of
 from ..progress import events as ev
 from ..progress.events import Question
 from ..registry import MASK, Tool
@@ -15,7 +16,6 @@ from ..secrets.masking import hide
 from ..text.diagnostics import Diagnostic, StepError
 from .outside import failure
 from .perform import Performer, clock
-from .records import value_of
 
 ASKED = 3
 """Times that an approval is asked for whose answer puts something in the call's place that cannot be used."""

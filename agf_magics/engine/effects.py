@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
+from ..journal.recorder import Begun, Journal
 from ..progress import events as ev
 from ..registry import Tool
 from ..text.diagnostics import Diagnostic
-from .journal import Begun, Journal
 from .perform import Performer, clock
 
 RESULT = "result"

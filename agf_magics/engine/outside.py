@@ -12,15 +12,15 @@ from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Result, TimedOut, Waits, arrived
 from ..host.limits import Grant, granted
+from ..journal.recorder import Journal
+from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..registry import Where
 from ..secrets.masking import HIDDEN, Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .effects import has_effect, result_given
-from .journal import Journal
 from .perform import Index, Performer, Scope, clock
-from .records import error_from, value_of
 
 
 class Outer(Protocol):

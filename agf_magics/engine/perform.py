@@ -19,10 +19,10 @@ from ..flow.values import Value
 from ..host.calls import Waits, arrived
 from ..host.host import TURN, Host, StillRunning
 from ..host.limits import ANYTHING, Budget, Grant, LimitReached, Meter
+from ..journal.recorder import Journal
 from ..progress import events as ev
 from ..secrets.masking import Secrets
 from ..text.diagnostics import Diagnostic, StepError
-from .journal import Journal
 from .linked import Linked
 
 clock = time.monotonic

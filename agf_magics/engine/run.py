@@ -14,6 +14,7 @@ from ..host.deadline import Deadline, OutOfTime
 from ..host.host import Host
 from ..host.limits import Budget, LimitReached, Limits, granted, inside
 from ..host.rights import rights, watch_threads
+from ..journal.recorder import Journal
 from ..progress import events as ev
 from ..secrets.masking import Secrets
 from ..text.diagnostics import Diagnostic, StepError
@@ -21,7 +22,6 @@ from .along_edges import along_edges
 from .by_need import by_need
 from .in_order import choose, compute, fold, repeat, sequence
 from .invoke import invoke
-from .journal import Journal
 from .linked import Linked
 from .perform import Performer, Scope, Shape, clock
 from .side_by_side import branches, each

@@ -15,13 +15,13 @@ from ..flow.frame import GONE, Frame, Outcome, Ran, finished
 from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
 from ..host.calls import Waits, arrived
+from ..journal.records import again
 from ..progress import events as ev
 from ..registry import Agent
 from ..text.diagnostics import StepError
 from .in_order import elements, tell
 from .linked import Linked, schema_of
 from .perform import Index, Left, More, Performer, Scope, clock, swallowed
-from .records import again
 
 
 async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: Index) -> Value:

@@ -11,7 +11,7 @@ from IPython.core.magic import line_magic, magics_class, needs_local_scope
 from .. import kept_runs, launch, settings
 from ..draw.past_page import runs_html, runs_text
 from ..draw.plain import counted, line
-from ..engine.history import Listed
+from ..journal.queries import Listed
 from ..past import PastRun
 from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic

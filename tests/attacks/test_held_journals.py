@@ -16,8 +16,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics import kept_runs
-from agf_magics.engine.journal_file import log_of
-from agf_magics.engine.store import Store
+from agf_magics.journal.file import log_of
+from agf_magics.journal.store import Store
 from tests.attacks.journals import WANT, registry
 from tests.engine import kept
 
@@ -79,7 +79,8 @@ def test_a_journal_that_another_process_holds_answers_an_interrupt(what: str, tm
 def test_a_journal_that_is_held_for_too_long_is_an_error_with_a_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agf_magics.engine import journal_file, writer
+    from agf_magics.journal import file as journal_file
+    from agf_magics.journal import writer
 
     monkeypatch.setattr(journal_file, "BUSY", 0.0)
     monkeypatch.setattr(writer, "BUSY", 0.0)

@@ -110,7 +110,7 @@ def test_a_run_is_never_left_to_itself_wherever_an_interrupt_comes(first: int, t
 
 RESUMED = """
 import subprocess
-from agf_magics.engine.store import Store
+from agf_magics.journal.store import Store
 
 first, step = int(sys.argv[2]), int(sys.argv[3])
 seen, number = set(), first

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.engine.store import Store
+from agf_magics.journal.store import Store
 from agf_magics.settings import current
 from tests.bench.orchestration import GATHER, gathered
 from tests.bench.rounds import Row, paired

@@ -19,8 +19,8 @@ import pytest
 import agf_magics as agf
 from agf_magics import settings
 from agf_magics.draw.past_page import past_html, past_text
-from agf_magics.engine.store import Store
 from agf_magics.flow.values import Value
+from agf_magics.journal.store import Store
 from agf_magics.serialization.codec import pack, unpack, weigh
 from tests.engine import kept
 
@@ -509,7 +509,7 @@ def test_a_run_of_a_process_that_lives_is_its_own_and_free_when_that_was_killed(
 
 
 def test_of_two_who_take_a_run_up_one_is_first(tmp_path: Path) -> None:
-    from agf_magics.engine.history import claim, listed
+    from agf_magics.journal.queries import claim, listed
 
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=registry_of(lambda: 1, lambda value: 1 / 0), raises=False)

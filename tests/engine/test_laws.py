@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine.history import claim
+from agf_magics.journal.queries import claim
 from agf_magics.launch import emitter, prepare
 from agf_magics.progress import events as ev
 from agf_magics.resumed import prepared

@@ -12,8 +12,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine import perform
-from agf_magics.engine.history import claim
 from agf_magics.host import host
+from agf_magics.journal.queries import claim
 from agf_magics.launch import emitter
 from agf_magics.resumed import prepared
 from tests.engine import kept

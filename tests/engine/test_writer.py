@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine import writer
-from agf_magics.engine.store import ADD, Store
-from agf_magics.engine.troubles import Trouble
-from agf_magics.engine.writer import LOG, SLOW
+from agf_magics.journal import writer
+from agf_magics.journal.errors import Trouble
+from agf_magics.journal.store import ADD, Store
+from agf_magics.journal.writer import LOG, SLOW
 from tests.engine import kept
 
 LONGEST = 60.0

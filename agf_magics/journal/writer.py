@@ -23,8 +23,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from .journal_file import BUSY, identity, index_of, is_busy, log_of
-from .troubles import Trouble, trouble_of
+from .errors import Trouble, trouble_of
+from .file import BUSY, identity, index_of, is_busy, log_of
 
 BEAT = 0.01
 """Seconds between two looks of the thread while lines are written."""

@@ -20,12 +20,12 @@ from ..registry import MASK, Tool
 from ..secrets.masking import NOTHING, Received, Secrets, hide
 from ..serialization.codec import Packed, encode, sign, user_key
 from ..text.diagnostics import Diagnostic, StepError
-from .earlier import Earlier
-from .journal_file import checksum
+from .errors import Trouble
+from .file import checksum
 from .records import Record, error_json, row_crc
+from .replay import Earlier
 from .reuse import Digests, Reuse
 from .store import ADD, ROOM, Store
-from .troubles import Trouble
 
 BEGIN = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
 state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""

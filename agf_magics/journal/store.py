@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from . import journal_file
-from .journal_file import (
+from . import file as journal_file
+from .errors import Trouble, troubles
+from .file import (
     check_format,
     check_header,
     connect,
@@ -29,8 +30,7 @@ from .journal_file import (
     patiently,
     refuse_links,
 )
-from .owners import Owner, alive
-from .troubles import Trouble, troubles
+from .locks import Owner, alive
 from .writer import Writer
 
 T = TypeVar("T")

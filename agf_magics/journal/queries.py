@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..serialization.codec import encode
-from .journal_file import checksum
+from .errors import Trouble
+from .file import checksum
 from .records import COLUMNS, FORMS, Record, is_moment, read_records
 from .store import ROOM, Store
-from .troubles import Trouble
 
 MOST_ID = 100
 """Letters of the id of a damaged run that is shown by it."""

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .troubles import Trouble
+from .errors import Trouble
 
 T = TypeVar("T")
 

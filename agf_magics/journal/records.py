@@ -16,7 +16,7 @@ from ..secrets.masking import Secrets
 from ..serialization.codec import encode, unpack, weigh
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
-from .troubles import Trouble
+from .errors import Trouble
 
 MOST_NAMED = 200
 """Letters of the name of an exception's class."""
