@@ -17,7 +17,7 @@ import agf_magics as agf
 from . import settings
 from .define import read, source_of
 from .draw.page import progress_text
-from .engine.perform import clock
+from .engine.runner import clock
 from .flow.values import Value
 from .handle import driven
 from .languages import told

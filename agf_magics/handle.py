@@ -15,7 +15,7 @@ from typing import Any
 from .draw.plain import counted
 from .engine import run as engine
 from .engine.linked import Linked
-from .engine.perform import clock
+from .engine.runner import clock
 from .engine.secret_flow import secret_paths
 from .engine.subflows import too_long
 from .flow.frame import Given

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 from pathlib import Path
 
-from .engine.perform import clock
+from .engine.runner import clock
 from .engine.secret_flow import hidden_by, reached, secret_paths
 from .handle import Run
 from .host.rights import rights

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from .define import all_findings, load
 from .define import linked as link_with_files
+from .engine.external import said
 from .engine.gate import gate, kernel_bound
-from .engine.outside import said
-from .engine.perform import clock
+from .engine.runner import clock
 from .flow.frame import Given
 from .flow.steps import Flow
 from .flow.values import TooDeep, Value, settle, type_name

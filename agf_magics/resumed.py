@@ -13,7 +13,7 @@ from typing import Any
 from .define import all_findings, load, loaded
 from .engine.gate import kernel_bound
 from .engine.link import link
-from .engine.perform import clock
+from .engine.runner import clock
 from .files import files
 from .flow.frame import Given
 from .flow.rules import check

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from .define import load
-from .engine.perform import clock
+from .engine.runner import clock
 from .flow.values import Value, isolate, type_name
 from .handle import Run, driven
 from .host.limits import Limits

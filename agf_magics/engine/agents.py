@@ -14,12 +14,12 @@ from ..host.calls import Waits, arrived
 from ..host.limits import Grant
 from ..registry import Agent, Tool, reply
 from ..text.diagnostics import StepError
-from . import dry
-from .asking import permitted
-from .handed import copied
+from . import dry_run as dry
+from .boundary import copied
+from .external import outside, placed
 from .linked import Linked, schema_of
-from .outside import outside, placed
-from .perform import Index, Performer, Scope, more
+from .questions import permitted
+from .runner import Index, Performer, Scope, more
 
 
 def call_agent(

@@ -12,7 +12,7 @@ from ..journal.recorder import Begun, Journal
 from ..progress import events as ev
 from ..registry import Tool
 from ..text.diagnostics import Diagnostic
-from .perform import Performer, clock
+from .runner import Performer, clock
 
 RESULT = "result"
 """The key of the result in an answer."""

@@ -20,14 +20,14 @@ from ..registry import Agent, Tool, Transform
 from ..secrets.placeholders import substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
-from . import dry
+from . import dry_run as dry
 from .agents import call_agent, tools_for
-from .asking import answer, permitted
-from .handed import given_to, must_conform
+from .boundary import given_to, must_conform
+from .external import outside, placed
 from .linked import Built, Callee, Choice, Linked, Person
-from .outside import outside, placed
-from .perform import Index, More, Performer, Scope, clock
+from .questions import answer, permitted
 from .requests import request
+from .runner import Index, More, Performer, Scope, clock
 from .sessions import Answerer
 from .subflows import call_flow, stopped
 

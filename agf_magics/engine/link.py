@@ -17,7 +17,7 @@ from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..registry.arguments import Arguments
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
-from .field_reads import unknown_gifts, unknown_reads
+from .field_checks import unknown_gifts, unknown_reads
 from .linked import Built, Callee, Choice, Linked, Person
 from .sessions import Answerer, answerer, meant, session_flow
 

@@ -17,8 +17,8 @@ from ..registry import Model, ModelFault, Offered, Request, Tool, Where, timed_o
 from ..registry.fingerprint import content
 from ..secrets.placeholders import replace_secrets
 from ..text.diagnostics import Diagnostic, StepError
-from .outside import outside, placed
-from .perform import Index, Performer, Scope, clock
+from .external import outside, placed
+from .runner import Index, Performer, Scope, clock
 from .sessions import Answerer, offered
 
 RETRIES = 3

@@ -18,14 +18,14 @@ from ..journal.recorder import Journal
 from ..progress import events as ev
 from ..secrets.masking import Secrets
 from ..text.diagnostics import Diagnostic, StepError
-from .along_edges import along_edges
-from .by_need import by_need
-from .in_order import choose, compute, fold, repeat, sequence
+from .concurrent import branches, each
+from .dag import by_need
 from .invoke import invoke
 from .linked import Linked
-from .perform import Performer, Scope, Shape, clock
-from .side_by_side import branches, each
+from .runner import Performer, Scope, Shape, clock
+from .sequential import choose, compute, fold, repeat, sequence
 from .subflows import in_time, metered
+from .walk import along_edges
 
 SHAPES: Mapping[type[Step], Shape] = {
     Invoke: invoke,

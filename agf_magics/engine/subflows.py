@@ -16,11 +16,11 @@ from ..host.limits import LimitReached, Meter
 from ..host.loop import later
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
-from . import dry
-from .asking import permitted
-from .handed import must_conform
+from . import dry_run as dry
+from .boundary import must_conform
 from .linked import Linked
-from .perform import Index, More, Performer, Scope, clock
+from .questions import permitted
+from .runner import Index, More, Performer, Scope, clock
 
 
 async def call_flow(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:

@@ -27,7 +27,7 @@ from ..draw.page import (
 from ..draw.plain import duration, line
 from ..draw.run_page import run_html, run_text
 from ..draw.tally import words
-from ..engine.perform import clock
+from ..engine.runner import clock
 from ..flow.steps import Flow
 from ..launch import Run
 from ..progress.progress import Row

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine import perform
+from agf_magics.engine import runner as perform
 from agf_magics.host import host
 from agf_magics.journal.queries import claim
 from agf_magics.launch import emitter

@@ -14,8 +14,8 @@ from ..progress.events import Question
 from ..registry import MASK, Tool
 from ..secrets.masking import hide
 from ..text.diagnostics import Diagnostic, StepError
-from .outside import failure
-from .perform import Performer, clock
+from .external import failure
+from .runner import Performer, clock
 
 ASKED = 3
 """Times that an approval is asked for whose answer puts something in the call's place that cannot be used."""

@@ -16,7 +16,7 @@ from ..flow.steps import Dag, Step
 from ..host.calls import Waits, arrived
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .perform import Index, Left, More, Performer, Scope, clock, swallowed
+from .runner import Index, Left, More, Performer, Scope, clock, swallowed
 
 
 async def by_need(run: Performer, step: Dag, frame: Frame, scope: Scope, index: Index) -> More:

@@ -8,7 +8,7 @@ from ..flow.values import Value, is_true, type_name
 from ..host.calls import Waits, then
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
-from .perform import Index, Left, More, Performer, Scope, clock
+from .runner import Index, Left, More, Performer, Scope, clock
 
 
 def compute(run: Performer, step: Compute, frame: Frame, scope: Scope, index: Index) -> Value:

@@ -19,9 +19,9 @@ from ..journal.records import again
 from ..progress import events as ev
 from ..registry import Agent
 from ..text.diagnostics import StepError
-from .in_order import elements, tell
 from .linked import Linked, schema_of
-from .perform import Index, Left, More, Performer, Scope, clock, swallowed
+from .runner import Index, Left, More, Performer, Scope, clock, swallowed
+from .sequential import elements, tell
 
 
 async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: Index) -> Value:

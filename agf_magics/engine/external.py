@@ -20,7 +20,7 @@ from ..secrets.masking import HIDDEN, Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .effects import has_effect, result_given
-from .perform import Index, Performer, Scope, clock
+from .runner import Index, Performer, Scope, clock
 
 
 class Outer(Protocol):

@@ -16,8 +16,8 @@ from ..flow.values import Value, is_true
 from ..host.calls import Waits
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .in_order import tell
-from .perform import Index, More, Performer, Scope, clock
+from .runner import Index, More, Performer, Scope, clock
+from .sequential import tell
 
 Visits = dict[str, int]
 """How often each node ran."""
