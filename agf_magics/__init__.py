@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import draw as _draw  # noqa: F401  # now: imported later, the package would hide the function of its name
+from .catalog import Registry, agent, default, install, model_agent, policy, tool, transform
 from .define import define, evaluate, load
 from .flow.steps import Flow
 from .host.limits import Limits
@@ -28,7 +29,6 @@ from .launches import (
     run_result,
 )
 from .past import PastRun
-from .registry import Registry, agent, default, install, model_agent, policy, tool, transform
 from .resumed import resume
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError

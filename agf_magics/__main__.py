@@ -15,6 +15,7 @@ from typing import Any
 import agf_magics as agf
 
 from . import settings
+from .catalog import default
 from .define import read, source_of
 from .draw.page import progress_text
 from .engine.runner import clock
@@ -23,7 +24,6 @@ from .handle import driven
 from .languages import told
 from .launch import begin
 from .progress.events import Question
-from .registry import default
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 from .text.source import UNUSABLE
 from .typed import typed

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .catalog import Registry, default
 from .define import source_of
 from .flow.values import TooDeep, Value, settle, type_name
 from .languages.plan import Log, resolve
 from .languages.plan.lines import lines, messages
 from .languages.plan.reference import parse, references
-from .registry import Registry, default
 from .text.diagnostics import DefinitionError, Diagnostic
 from .text.source import Source
 

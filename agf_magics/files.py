@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+from .catalog import Registry, Tool, tool
 from .engine.link import Files
 from .flow.steps import Flow, Name
-from .registry import Registry, Tool, tool
 from .settings import current
 from .text.diagnostics import DefinitionError, Diagnostic
 from .text.nodes import shorten

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from .catalog import Context, Registry, default
 from .define import all_findings, load
 from .define import linked as link_with_files
 from .engine.external import said
@@ -22,7 +23,6 @@ from .host.rights import rights
 from .keeping import keep
 from .progress.events import Event, FiredEnded, Warned
 from .progress.progress import Progress
-from .registry import Context, Registry, default
 from .reused import take_over
 from .secrets.masking import Secrets
 from .settings import current

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from .catalog import USER, Registry, default
 from .define import load
 from .flow.steps import Flow
 from .flow.values import Value, is_json, type_name
@@ -22,7 +23,6 @@ from .host.rights import refuse_inside
 from .kept_runs import past
 from .launch import Run, begin, live
 from .past import PastRun
-from .registry import USER, Registry, default
 from .text.diagnostics import DefinitionError, StepError
 from .text.source import Source
 

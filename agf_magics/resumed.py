@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .catalog import Context, Registry, default
 from .define import all_findings, load, loaded
 from .engine.gate import kernel_bound
 from .engine.link import link
@@ -33,7 +34,6 @@ from .keeping import watch
 from .kept import find, journal, last_cut, readable, refused, unusable
 from .launch import emitter, settled
 from .progress.events import Event, Question, Warned
-from .registry import Context, Registry, default
 from .serialization.codec import Unreadable, is_signed, user_key
 from .settings import current
 from .text.diagnostics import Diagnostic, Diagnostics, StepError

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from .catalog import Registry, default
 from .define import load
 from .engine.runner import clock
 from .flow.values import Value, isolate, type_name
@@ -15,7 +16,6 @@ from .handle import Run, driven
 from .host.limits import Limits
 from .launch import begin
 from .progress.events import Event, Warned
-from .registry import Registry, default
 from .text.diagnostics import DefinitionError, Diagnostic
 from .text.source import Source
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from agf_magics.registry import default
+from agf_magics.catalog import default
 from agf_magics.settings import current
 
 # Whoever starts the tests in the background of a script has them ignore interrupts, and all that they start.

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics import settings as all_settings
+from agf_magics.catalog import install
 from agf_magics.define import define, register
 from agf_magics.flow.steps import Edge
 from agf_magics.journal.store import Store
@@ -24,7 +25,6 @@ from agf_magics.languages.graph.edges import outgoing
 from agf_magics.languages.graph.lint import circles
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.options import read
-from agf_magics.registry import install
 from agf_magics.text import nodes
 from agf_magics.text.diagnostics import COMPARED, Diagnostic
 from tests.counting import work

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..catalog import Agent, Tool, reply
 from ..flow.frame import Frame
 from ..flow.schemas import Schema, json_schema
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
 from ..host.calls import Waits, arrived
 from ..host.limits import Grant
-from ..registry import Agent, Tool, reply
 from ..text.diagnostics import StepError
 from . import dry_run as dry
 from .boundary import copied

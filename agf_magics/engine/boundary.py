@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..catalog import Policy, Tool, Transform
 from ..flow.frame import Frame
 from ..flow.schemas import conform
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, isolate
-from ..registry import Policy, Tool, Transform
 from ..text.diagnostics import Diagnostic, StepError
 from .linked import Linked
 

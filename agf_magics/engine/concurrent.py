@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
+from ..catalog import Agent
 from ..flow.frame import GONE, Frame, Outcome, Ran, finished
 from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
 from ..host.calls import Waits, arrived
 from ..journal.records import again
 from ..progress import events as ev
-from ..registry import Agent
 from ..text.diagnostics import StepError
 from .linked import Linked, schema_of
 from .runner import Index, Left, More, Performer, Scope, clock, swallowed

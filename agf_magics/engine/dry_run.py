@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..catalog import Agent, Tool
 from ..flow.declared import Taken
 from ..flow.schemas import json_schema, sample
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..registry import Agent, Tool
 from .linked import Linked
 
 

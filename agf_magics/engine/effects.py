@@ -6,11 +6,11 @@ the effect took place, so a person says: call it again, or this is its result.
 
 from __future__ import annotations
 
+from ..catalog import Tool
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
 from ..journal.recorder import Begun, Journal
 from ..progress import events as ev
-from ..registry import Tool
 from ..text.diagnostics import Diagnostic
 from .runner import Performer, clock
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from ..catalog import Where
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Result, TimedOut, Waits, arrived
@@ -15,7 +16,6 @@ from ..host.limits import Grant, granted
 from ..journal.recorder import Journal
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
-from ..registry import Where
 from ..secrets.masking import HIDDEN, Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..catalog import Tool
 from ..flow.schema_fields import lacking
 from ..flow.steps import Flow, Invoke, every
-from ..registry import Tool
 from ..text.diagnostics import Diagnostic, suggest
 
 

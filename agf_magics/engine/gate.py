@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from ..catalog import Agent, Policy, Tool, Transform
 from ..flow.schemas import Field, Schema
 from ..flow.steps import Flow, Invoke, every
-from ..registry import Agent, Policy, Tool, Transform
 from ..text.diagnostics import Diagnostic, Diagnostics, suggest
 from .linked import Built, Choice, Linked
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
+from ..catalog import Agent, Tool, Transform
 from ..flow.frame import Frame
 from ..flow.steps import Invoke, Name
 from ..flow.values import Value, isolate
@@ -16,7 +17,6 @@ from ..host.limits import LAUNCHES, Grant, granting
 from ..host.loop import later
 from ..progress import events as ev
 from ..progress.events import Question
-from ..registry import Agent, Tool, Transform
 from ..secrets.placeholders import substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from ..catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
+from ..catalog.arguments import Arguments
 from ..flow.schemas import Schema, cycle
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
-from ..registry import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
-from ..registry.arguments import Arguments
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from .field_checks import unknown_gifts, unknown_reads
 from .linked import Built, Callee, Choice, Linked, Person

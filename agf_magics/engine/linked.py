@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..catalog import Agent, ModelAgent, Policy, Tool, Transform
 from ..flow.schemas import Schema
 from ..flow.steps import Flow, Invoke
 from ..flow.values import Value
-from ..registry import Agent, ModelAgent, Policy, Tool, Transform
 from .sessions import Answerer
 
 

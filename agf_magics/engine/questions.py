@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from ..catalog import MASK, Tool
 from ..flow.frame import Frame
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
@@ -11,7 +12,6 @@ from ..host.host import Nobody
 from ..journal.records import value_of
 from ..progress import events as ev
 from ..progress.events import Question
-from ..registry import MASK, Tool
 from ..secrets.masking import hide
 from ..text.diagnostics import Diagnostic, StepError
 from .external import failure

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ..catalog import Model, ModelFault, Offered, Request, Tool, Where, timed_out
+from ..catalog.fingerprint import content
 from ..flow.frame import Frame
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
@@ -13,8 +15,6 @@ from ..flow.values import Value, isolate
 from ..host.calls import arrived
 from ..host.limits import Grant
 from ..progress import events as ev
-from ..registry import Model, ModelFault, Offered, Request, Tool, Where, timed_out
-from ..registry.fingerprint import content
 from ..secrets.placeholders import replace_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .external import outside, placed

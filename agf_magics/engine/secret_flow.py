@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Several
 
+from ..catalog import Tool
 from ..flow.frame import Ref
 from ..flow.steps import Branches, Compute, Dag, Each, Flow, Fold, Invoke, Sequence, Step, Walk, children, every
-from ..registry import Tool
 from .linked import Choice, Linked
 
 VALUE = "\0"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..catalog import Model, ModelAgent, Registry, Tool, read_json, reply
 from ..flow.frame import Ended, Frame, Outcome, Ref
 from ..flow.json_schema import judge
 from ..flow.misfits import told
@@ -14,7 +15,6 @@ from ..flow.schemas import Schema, json_schema
 from ..flow.session import Offer, Session, asked, shown
 from ..flow.steps import Flow, Invoke, Name, Sequence
 from ..flow.values import Value
-from ..registry import Model, ModelAgent, Registry, Tool, read_json, reply
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from ..text.source import Span
 

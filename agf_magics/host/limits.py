@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..catalog import USER
 from ..flow.declared import Caps
-from ..registry import USER
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .calls import is_awaitable

@@ -12,11 +12,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+from ..catalog import MASK, Tool
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import ANYTHING, Grant
 from ..progress import events as ev
-from ..registry import MASK, Tool
 from ..secrets.masking import NOTHING, Received, Secrets, hide
 from ..serialization.codec import Packed, encode, sign, user_key
 from ..text.diagnostics import Diagnostic, StepError

@@ -11,11 +11,11 @@ import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 
+from ..catalog import Agent, Policy, Tool, Transform
+from ..catalog.fingerprint import content, fingerprint
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import Grant
-from ..registry import Agent, Policy, Tool, Transform
-from ..registry.fingerprint import content, fingerprint
 from ..serialization.codec import sign, user_key
 from .records import Record
 

@@ -25,7 +25,7 @@ PATIENCE = 3.0
 
 def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for a wrong pyproject.toml, and has then loaded nothing."""
-    from ..registry import default
+    from ..catalog import default
     from . import rendering
     from .background import BackgroundMagics
     from .config import AgfMagics

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ..catalog import Registry
 from ..languages.pipeline.words import Key, Kind, Words
-from ..registry import Registry
 from .by_schema import keys_at, values_at
 from .cursor import ELEMENT, Reading, Spot
 from .names import Here, Names, next_parts, offered

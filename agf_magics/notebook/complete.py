@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult
 
+from ..catalog import Registry
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..launch import live
-from ..registry import Registry
 from .body import Choice, Offer, by_schema, expression, offer
 from .commands import COMMANDS
 from .names import NAMES

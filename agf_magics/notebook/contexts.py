@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..catalog import Context
 from ..define import source_of
 from ..languages.plan import Log, Reading, as_log
 from ..languages.plan.lines import lines, messages
-from ..registry import Context
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import UNUSABLE
 from . import slider

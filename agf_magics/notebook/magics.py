@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 
 from .. import launch, settings
+from ..catalog import Registry
 from ..define import Defined, before_a_run, register
 from ..draw.diagram import Diagram
 from ..draw.layout import NoPicture
@@ -23,7 +24,6 @@ from ..draw.plain import line
 from ..flow.steps import Flow
 from ..host.limits import Limits
 from ..languages import LANGUAGES
-from ..registry import Registry
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
 from ..text.nodes import shorten
 from ..text.source import UNUSABLE, Source, why

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..registry import Registry
+from ..catalog import Registry
 from .cursor import ELEMENT, Keys, Spot
 
 

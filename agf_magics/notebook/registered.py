@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..catalog import Agent, ModelAgent, Registry
 from ..draw.listing import flows_html, flows_text, tools_html, tools_text
 from ..draw.plain import counted, line
 from ..draw.values import table_html, table_text
-from ..registry import Agent, ModelAgent, Registry
 from .output import Bundle
 
 AGENT_COLUMNS = ("name", "arguments", "description", "tools", "answers")

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ..catalog import Registry
 from ..draw.diagram import Diagram
 from ..draw.plain import line, plain
 from ..flow.steps import Flow
 from ..launch import Run
-from ..registry import Registry
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from . import registered
 from .output import show

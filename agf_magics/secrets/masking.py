@@ -14,9 +14,9 @@ import traceback
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from ..catalog import MASK, Tool
 from ..flow.values import ATOMS, Value
 from ..progress import events as ev
-from ..registry import MASK, Tool
 from ..serialization.codec import Packed, encode, pack, preview, to_show
 from ..text.diagnostics import AgfError, Diagnostic
 from .forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of

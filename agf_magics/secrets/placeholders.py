@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..catalog import MASK, Tool
 from ..flow.values import Value
-from ..registry import MASK, Tool
 from ..text.diagnostics import Diagnostic, StepError
 from .masking import Secrets
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.registry import Registry
+from agf_magics.catalog import Registry
 from agf_magics.text.diagnostics import AgfError, DefinitionError
 
 NAMES = {

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.registry import Registry, install, notebook_files
+from agf_magics.catalog import Registry, install, notebook_files
 from agf_magics.settings import current
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links of POSIX")

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.catalog import Registry
 from agf_magics.flow.patterns import LONGEST_PATTERN
-from agf_magics.registry import Registry
 from agf_magics.text.diagnostics import SHOWN, AgfError, DefinitionError, Diagnostic, suggest
 from agf_magics.text.source import Source
 from tests.counting import instructions

@@ -22,11 +22,11 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
+from agf_magics.catalog import install
 from agf_magics.define import register
 from agf_magics.flow.steps import Step
 from agf_magics.launch import live
 from agf_magics.launches import launch_tools
-from agf_magics.registry import install
 from agf_magics.settings import Settings, current
 
 PROGRAM = [sys.executable, "-c", "pass"]

@@ -29,7 +29,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.registry import MASK
+from agf_magics.catalog import MASK
 from tests.engine import kept
 
 

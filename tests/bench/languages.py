@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import agf_magics as agf
+from agf_magics.catalog import Context
 from agf_magics.engine.link import link
 from agf_magics.engine.run import run as run_linked
 from agf_magics.flow.frame import Given
 from agf_magics.flow.steps import Flow
 from agf_magics.host.host import Host
 from agf_magics.progress.progress import Progress
-from agf_magics.registry import Context
 from tests.bench.orchestration import GATHER, gathered
 from tests.bench.rounds import Row, paired
 

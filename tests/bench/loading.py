@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 import agf_magics as agf
-from agf_magics.registry import install
+from agf_magics.catalog import install
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import documents

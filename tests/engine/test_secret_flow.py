@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.catalog import MASK
 from agf_magics.engine.link import link
 from agf_magics.engine.secret_flow import hidden_by
-from agf_magics.registry import MASK
 from agf_magics.secrets.masking import MOST
 from tests.counting import work
 from tests.engine import kept

@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 import agf_magics as agf
+from agf_magics.catalog import Registry
 from agf_magics.flow.patterns import LONGEST_PATTERN, BadPattern, pattern_faults, searcher
-from agf_magics.registry import Registry
 from agf_magics.text.diagnostics import AgfError, DefinitionError
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.catalog import Registry
 from agf_magics.define import register
 from agf_magics.host.limits import LimitReached, Limits
-from agf_magics.registry import Registry
 
 LANGUAGES = ("pipeline", "policy", "plan", "graph")
 pairs = pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.registry import default as default_registry
+from agf_magics.catalog import default as default_registry
 from agf_magics.settings import Settings, current
 from tests.engine.virtual_time import run_virtual
 from tests.languages.graph_case import run_case

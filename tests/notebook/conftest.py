@@ -15,7 +15,7 @@ from IPython.utils.capture import capture_output
 from jupyter_client.manager import start_new_kernel
 from traitlets.config import Config
 
-from agf_magics.registry import Registry, default
+from agf_magics.catalog import Registry, default
 from agf_magics.text.diagnostics import AgfError
 
 PATIENCE = 120.0

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
+from agf_magics.catalog import Registry, agent, tool
 from agf_magics.flow.rules import check
 from agf_magics.languages import LANGUAGES
 from agf_magics.notebook.complete import Known, complete
 from agf_magics.notebook.cursor import Reading
 from agf_magics.notebook.tab import matcher
-from agf_magics.registry import Registry, agent, tool
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError, load
+from agf_magics.catalog import default
 from agf_magics.launch import begin
 from agf_magics.notebook.view import Nothing
 from agf_magics.notebook.watching import watch
-from agf_magics.registry import default
 from tests.notebook.conftest import LONGEST, TOOLS, Shell, code
 
 BOOM = """\

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agf_magics.catalog import Agent, Registry, agent, reply
 from agf_magics.flow.schemas import Field, Schema
-from agf_magics.registry import Agent, Registry, agent, reply
 from agf_magics.text.diagnostics import StepError
 
 REVIEW = Schema("Review", {"passed": Field(kind="bool", required=True), "notes": Field(kind="string")})

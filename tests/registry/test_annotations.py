@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 from pydantic_core import core_schema
 
-from agf_magics.registry import Registry, Tool, tool
+from agf_magics.catalog import Registry, Tool, tool
 from agf_magics.text.diagnostics import StepError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.registry import Registry, install
+from agf_magics.catalog import Registry, install
 from agf_magics.text.diagnostics import StepError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.registry.fingerprint import content, fingerprint
+from agf_magics.catalog.fingerprint import content, fingerprint
 
 CELL = """
 import math

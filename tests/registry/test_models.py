@@ -17,8 +17,8 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from agf_magics.catalog import Model, ModelFault, Offered, Request, model_of
 from agf_magics.flow.values import Value
-from agf_magics.registry import Model, ModelFault, Offered, Request, model_of
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing, streamed
 
 ADD = Offered("add", "Adds.", {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]})

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pandas.testing import assert_frame_equal
 
-from agf_magics.registry.fingerprint import content, fingerprint
+from agf_magics.catalog.fingerprint import content, fingerprint
 
 
 def table(**columns: Any) -> pandas.DataFrame:

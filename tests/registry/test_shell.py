@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.registry import Registry, Tool, install
+from agf_magics.catalog import Registry, Tool, install
 from agf_magics.text.diagnostics import StepError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and process groups of POSIX")

@@ -16,7 +16,7 @@ import pytest
 from annotated_types import Gt
 from pydantic import BaseModel
 
-from agf_magics.registry import Registry, Tool, tool
+from agf_magics.catalog import Registry, Tool, tool
 from agf_magics.text.diagnostics import StepError
 
 

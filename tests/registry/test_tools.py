@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import agf_magics as agf
-from agf_magics.registry import Registry, Tool, tool
+from agf_magics.catalog import Registry, Tool, tool
 from agf_magics.text.diagnostics import StepError
 
 

@@ -77,7 +77,7 @@ class Model:
     def ready(self, loop: Loop) -> bool:
         """Whether it can be asked at once on that loop."""
         there = self._given is not None or loop in self._made
-        return there and "agf_magics.registry.model_requests" in sys.modules
+        return there and "agf_magics.catalog.model_requests" in sys.modules
 
     def problem(self) -> Diagnostic | None:
         """Why it can surely not be asked, as far as that is known without asking anybody."""
