@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import draw as _draw  # noqa: F401  # now: imported later, the package would hide the function of its name
+from . import pictures as _draw  # noqa: F401  # now: imported later, the package would hide the function of its name
 from .catalog import Registry, agent, default, install, model_agent, policy, tool, transform
 from .define import define, evaluate, load
 from .flow.steps import Flow
@@ -36,8 +36,8 @@ from .ticks import ticks
 
 if TYPE_CHECKING:
     from .contexts import NamedContext, context
-    from .draw.diagram import Diagram
     from .languages.plan import Message, branch
+    from .pictures.diagram import Diagram
 else:
     _LATE = {
         **dict.fromkeys(("NamedContext", "context"), ".contexts"),
@@ -77,7 +77,7 @@ def draw(flow: Flow | str | Path | Run | PastRun, *, registry: Registry | None =
       `PastRun`. Required.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     """
-    from .draw.diagram import Diagram
+    from .pictures.diagram import Diagram
 
     if isinstance(flow, Run | PastRun):
         return Diagram(flow.flow, flow.progress)

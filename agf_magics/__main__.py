@@ -17,12 +17,12 @@ import agf_magics as agf
 from . import settings
 from .catalog import default
 from .define import read, source_of
-from .draw.page import progress_text
 from .engine.runner import clock
 from .flow.values import Value
 from .handle import driven
 from .languages import told
 from .launch import begin
+from .pictures.page import progress_text
 from .progress.events import Question
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 from .text.source import UNUSABLE

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
-from .draw.plain import counted
 from .engine import run as engine
 from .engine.linked import Linked
 from .engine.runner import clock
@@ -29,6 +28,7 @@ from .journal.errors import Trouble
 from .journal.queries import once_each
 from .journal.recorder import Journal
 from .journal.records import Record
+from .pictures.plain import counted
 from .progress.events import Event, RunEnded, StepLeft
 from .progress.progress import Progress, Row, Usage
 from .secrets.masking import Secrets
@@ -345,7 +345,7 @@ class Run:
         self.error = error
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from .draw.run_page import run_html, run_text
+        from .pictures.run_page import run_html, run_text
 
         return {"text/html": run_html(self), "text/plain": run_text(self)}
 

@@ -242,7 +242,7 @@ class PastRun:
         raise unusable(Trouble("journal.damaged", f"the end of {self.run_id!r} is not what was written"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from .draw.past_page import past_html, past_text
+        from .pictures.past_page import past_html, past_text
 
         return {"text/html": past_html(self), "text/plain": past_text(self)}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from .draw.plain import duration, line
-from .draw.values import table_html, table_text, value_text
 from .flow.values import Value
 from .journal.records import Record
+from .pictures.plain import duration, line
+from .pictures.values import table_html, table_text, value_text
 from .progress.progress import Progress, Row
 from .text.diagnostics import AgfError
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Sequence
 
-from .draw.plain import line, plain
 from .flow.values import Value
 from .host.host import Nobody
+from .pictures.plain import line, plain
 from .progress.events import Question
 from .text.diagnostics import Diagnostics
 from .text.nodes import Fields

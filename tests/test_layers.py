@@ -50,7 +50,7 @@ MAY = {
     "engine": ("text", "flow", "registry"),
     "draw": ("text", "flow", "progress.progress", "progress.events"),
     **dict.fromkeys(LAYERS[LAYERS.index("settings") :], LAYERS),
-    "typed": ("text", "flow", "draw.plain", "progress.events", "host.host"),
+    "typed": ("text", "flow", "pictures.plain", "progress.events", "host.host"),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 
@@ -143,9 +143,9 @@ def test_every_file_imports_only_what_its_layer_may() -> None:
         ("engine.run", "from agf_magics.languages import LANGUAGES"),
         ("engine.run", "def run():\n    from IPython import get_ipython"),
         ("engine.run", "import agf_magics"),
-        ("draw.page", "from ..engine import run"),
-        ("draw.diagram", "import graphviz"),
-        ("draw.diagram", "import numpy.linalg"),
+        ("pictures.page", "from ..engine import run"),
+        ("pictures.diagram", "import graphviz"),
+        ("pictures.diagram", "import numpy.linalg"),
         ("launch", "import sqlite3"),
         ("launch", "from .notebook import magics"),
         ("__main__", "import IPython"),
@@ -162,8 +162,8 @@ def test_a_file_that_imports_more_is_caught(module: str, code: str) -> None:
         ("flow.json_schema", "def judge():\n    import jsonschema.validators"),
         ("languages.pipeline.r1.parse", "from ....text.scan import scan\nfrom .. import template\nfrom . import walk"),
         ("engine.run", "import asyncio\nfrom ..registry import Registry\nfrom . import events as ev"),
-        ("draw.page", "from ..engine.progress import Progress\nfrom .dot import dot"),
-        ("draw.diagram", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import graphviz"),
+        ("pictures.page", "from ..engine.progress import Progress\nfrom .dot import dot"),
+        ("pictures.diagram", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import graphviz"),
         ("notebook.magics", "import agf_magics\nfrom .. import define\nfrom IPython.core.magic import magics_class"),
     ],
 )

@@ -10,8 +10,8 @@ import asyncio
 import threading
 from typing import Any
 
-from ..draw.plain import html, line
 from ..flow.values import Value
+from ..pictures.plain import html, line
 from ..progress.events import Question
 from ..typed import others, told, typed, understood
 from .output import Slot, heard

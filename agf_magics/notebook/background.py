@@ -8,9 +8,9 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 
 from .. import launch
 from ..define import load
-from ..draw.listing import runs_html, runs_text
-from ..draw.plain import counted
 from ..keeping import journal_file
+from ..pictures.listing import runs_html, runs_text
+from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Source
 from . import commands, history

@@ -9,10 +9,10 @@ from typing import Any
 from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from .. import kept_runs, launch, settings
-from ..draw.past_page import runs_html, runs_text
-from ..draw.plain import counted, line
 from ..journal.queries import Listed
 from ..past import PastRun
+from ..pictures.past_page import runs_html, runs_text
+from ..pictures.plain import counted, line
 from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import UNUSABLE, why

@@ -17,13 +17,13 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, nee
 from .. import launch, settings
 from ..catalog import Registry
 from ..define import Defined, before_a_run, register
-from ..draw.diagram import Diagram
-from ..draw.layout import NoPicture
-from ..draw.outline import size
-from ..draw.plain import line
 from ..flow.steps import Flow
 from ..host.limits import Limits
 from ..languages import LANGUAGES
+from ..pictures.diagram import Diagram
+from ..pictures.layout import NoPicture
+from ..pictures.outline import size
+from ..pictures.plain import line
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
 from ..text.nodes import shorten
 from ..text.source import UNUSABLE, Source, why

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..draw.plain import counted, html, line
-from ..draw.values import table_html, table_text
 from ..flow.values import Value, type_name
 from ..languages.plan import Log, Reference, said
 from ..languages.plan.messages import PATCH
+from ..pictures.plain import counted, html, line
+from ..pictures.values import table_html, table_text
 from ..text.diagnostics import AgfError
 
 MOST_ROWS = 60

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..catalog import Agent, ModelAgent, Registry
-from ..draw.listing import flows_html, flows_text, tools_html, tools_text
-from ..draw.plain import counted, line
-from ..draw.values import table_html, table_text
+from ..pictures.listing import flows_html, flows_text, tools_html, tools_text
+from ..pictures.plain import counted, line
+from ..pictures.values import table_html, table_text
 from .output import Bundle
 
 AGENT_COLUMNS = ("name", "arguments", "description", "tools", "answers")

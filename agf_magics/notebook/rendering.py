@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import Any
 
 from ..catalog import Registry
-from ..draw.diagram import Diagram
-from ..draw.plain import line, plain
 from ..flow.steps import Flow
 from ..launch import Run
+from ..pictures.diagram import Diagram
+from ..pictures.plain import line, plain
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from . import registered
 from .output import show

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..draw.plain import html, line
 from ..languages.plan import Log
+from ..pictures.plain import html, line
 from .moments import messages, state
 from .output import Bundle
 

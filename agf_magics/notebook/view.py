@@ -12,8 +12,12 @@ import time
 from collections import deque
 from typing import Any, ClassVar, Protocol
 
-from ..draw.diagram import SMALLEST, Diagram
-from ..draw.page import (
+from ..engine.runner import clock
+from ..flow.steps import Flow
+from ..launch import Run
+from ..pictures.counters import words
+from ..pictures.diagram import SMALLEST, Diagram
+from ..pictures.page import (
     failures_html,
     failures_text,
     headline,
@@ -24,12 +28,8 @@ from ..draw.page import (
     warnings_html,
     warnings_text,
 )
-from ..draw.plain import duration, line
-from ..draw.run_page import run_html, run_text
-from ..draw.tally import words
-from ..engine.runner import clock
-from ..flow.steps import Flow
-from ..launch import Run
+from ..pictures.plain import duration, line
+from ..pictures.run_page import run_html, run_text
 from ..progress.progress import Row
 from .config import AgfMagics
 from .output import Bundle, Slot, heard, show

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import agf_magics as agf
 from agf_magics import kept_runs
-from agf_magics.draw.past_page import past_html, past_text
 from agf_magics.journal.file import connect
 from agf_magics.journal.store import Store
+from agf_magics.pictures.past_page import past_html, past_text
 from tests.engine import kept
 
 CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\.[a-z0-9]+(?:-[a-z0-9]+)*")

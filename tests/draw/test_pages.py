@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.draw.diagram import Diagram
-from agf_magics.draw.listing import flows_html, flows_text, tools_html, tools_text
-from agf_magics.draw.page import error_html, error_text, progress_html, progress_text, warnings_html
-from agf_magics.draw.run_page import run_html, run_text
+from agf_magics.pictures.diagram import Diagram
+from agf_magics.pictures.listing import flows_html, flows_text, tools_html, tools_text
+from agf_magics.pictures.page import error_html, error_text, progress_html, progress_text, warnings_html
+from agf_magics.pictures.run_page import run_html, run_text
 from agf_magics.progress import events as ev
 from agf_magics.secrets.masking import Secrets
 from agf_magics.text.diagnostics import Diagnostic, StepError

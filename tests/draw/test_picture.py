@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.draw import layout as layouts
-from agf_magics.draw import look
-from agf_magics.draw.boxes import INPUT, LEADING, LINES, LONGEST, POINTS_NAME, Box, Frame, Scene, box
-from agf_magics.draw.diagram import MOST_BOXES, Diagram
-from agf_magics.draw.dot import dot, scene_dot
-from agf_magics.draw.layout import HOW_TO, NoPicture, layout
-from agf_magics.draw.scene import scene
 from agf_magics.flow.steps import Invoke, Name, every
+from agf_magics.pictures import layout as layouts
+from agf_magics.pictures import theme as look
+from agf_magics.pictures.boxes import INPUT, LEADING, LINES, LONGEST, POINTS_NAME, Box, Frame, Scene, box
+from agf_magics.pictures.diagram import MOST_BOXES, Diagram
+from agf_magics.pictures.dot import dot, scene_dot
+from agf_magics.pictures.layout import HOW_TO, NoPicture, layout
+from agf_magics.pictures.scene import scene
 from tests.draw.flows import DIGEST, REVIEW, failed, halfway, load, long, told
 
 SVG = "{http://www.w3.org/2000/svg}"

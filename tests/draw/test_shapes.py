@@ -11,13 +11,13 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 
-from agf_magics.draw.boxes import INPUT, Box, Frame
-from agf_magics.draw.diagram import Diagram
-from agf_magics.draw.dot import scene_dot
-from agf_magics.draw.layout import layout
-from agf_magics.draw.page import progress_html, progress_text
-from agf_magics.draw.scene import scene
 from agf_magics.flow.steps import END, START, Edge, Flow, Walk
+from agf_magics.pictures.boxes import INPUT, Box, Frame
+from agf_magics.pictures.diagram import Diagram
+from agf_magics.pictures.dot import scene_dot
+from agf_magics.pictures.layout import layout
+from agf_magics.pictures.page import progress_html, progress_text
+from agf_magics.pictures.scene import scene
 from agf_magics.progress import events as ev
 from agf_magics.progress.progress import Progress
 from agf_magics.text.diagnostics import Diagnostic, StepError

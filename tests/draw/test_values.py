@@ -8,7 +8,7 @@ from typing import Any
 import pandas
 import pytest
 
-from agf_magics.draw.values import value_html, value_text
+from agf_magics.pictures.values import value_html, value_text
 
 
 class Opaque:

@@ -18,9 +18,9 @@ import pytest
 
 import agf_magics as agf
 from agf_magics import settings
-from agf_magics.draw.past_page import past_html, past_text
 from agf_magics.flow.values import Value
 from agf_magics.journal.store import Store
+from agf_magics.pictures.past_page import past_html, past_text
 from agf_magics.serialization.codec import pack, unpack, weigh
 from tests.engine import kept
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 
 from ..flow.steps import Flow
 from ..progress.progress import Progress
-from . import look
+from . import theme as look
 from .boxes import Arrow, Box, Frame, Scene, way
+from .counters import Corner, corner, paths, taken, tallies
 from .plain import line
 from .scene import scene
-from .tally import Corner, corner, paths, taken, tallies
 
 States = Mapping[str, Corner]
 """By the ids of the boxes."""

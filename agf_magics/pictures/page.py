@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from ..progress.events import at_text
 from ..progress.progress import Progress, Row
 from ..text.diagnostics import AgfError, Diagnostic
-from . import look
+from . import theme as look
+from .counters import Tally, tallies, times, words
 from .plain import cells, counted, duration, html, line, padded, plain
-from .tally import Tally, tallies, times, words
 
 MOST_FAILURES = 8
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"

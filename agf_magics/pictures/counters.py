@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..progress.progress import Key, Progress, Row
-from .look import State, state
 from .plain import line
+from .theme import State, state
 
 MOST_NUMBERS = 4
 

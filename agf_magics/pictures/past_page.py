@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Protocol
 
-from . import look
+from . import theme as look
 from .plain import counted, duration, html, line, padded
 from .run_page import RunLike, run_html, run_text
 from .values import table_html, table_text, value_html, value_text

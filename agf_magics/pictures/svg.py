@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import look
+from . import theme as look
 from .boxes import HIDDEN, LEADING, POINTS_NAME, POINTS_WORD, Arrow, Box, Frame, Scene
+from .counters import Corner
 from .dot import States
 from .layout import Layout, Point, Route
 from .numbers import around
 from .numbers import placed as area
 from .plain import html, line
-from .tally import Corner
 
 EDGE = 6.0
 """Around everything."""

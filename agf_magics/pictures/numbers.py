@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import look
+from . import theme as look
 from .boxes import POINTS_WORD
 from .layout import Point, Route
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from ..flow.steps import END, Branches, Choose, Dag, Flow, Sequence, Step, Walk, children, every, outermost
 from ..flow.wiring import wires
 from ..progress.progress import Key, Progress
-from . import look
+from . import theme as look
 from .boxes import how
+from .counters import Tally, paths, taken, tallies, times, words
 from .edges import said_of
 from .plain import cells, counted, line, padded
-from .tally import Tally, paths, taken, tallies, times, words
 
 
 def outline(flow: Flow, progress: Progress | None = None) -> str:

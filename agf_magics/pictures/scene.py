@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..flow.steps import Branches, Choose, Dag, Each, Flow, Fold, Repeat, Sequence, Step, Walk, children, every
 from ..flow.wiring import Wire, wires
-from . import look
+from . import theme as look
 from .boxes import INPUT, LABEL, LONGEST, POINTS_NAME, Arrow, Box, Frame, Scene, box, within
 from .edges import Drawn, walked
 from .plain import line

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from ..flow.frame import Expr
 from ..flow.steps import Branches, Each, Fold, Invoke, Repeat, Step
-from . import look
+from . import theme as look
 from .plain import line
 
 Line = Literal["control", "data", "wire", "again", "back", "beside", "exit", "below", "right"]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..flow.steps import Flow, outermost
 from ..progress.progress import Progress
-from . import look
+from . import theme as look
 from .page import status
 from .plain import counted, duration, line
 from .values import table_html, table_text
