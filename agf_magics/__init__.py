@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import pictures as _draw  # noqa: F401  # now: imported later, the package would hide the function of its name
 from .catalog import Registry, agent, default, install, model_agent, policy, tool, transform
-from .define import define, evaluate, load
+from .definitions.define import define, evaluate, load
 from .flow.steps import Flow
 from .host.limits import Limits
 from .host.threads import here

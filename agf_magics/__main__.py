@@ -16,7 +16,7 @@ import agf_magics as agf
 
 from . import settings
 from .catalog import default
-from .define import read, source_of
+from .definitions.define import read, source_of
 from .engine.runner import clock
 from .flow.values import Value
 from .handle import driven

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .catalog import Registry, default
-from .define import source_of
+from .definitions.define import source_of
 from .flow.values import TooDeep, Value, settle, type_name
 from .languages.plan import Log, resolve
 from .languages.plan.lines import lines, messages

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .catalog import Context, Registry, default
-from .define import all_findings, load
-from .define import linked as link_with_files
+from .definitions.define import all_findings, load
+from .definitions.define import linked as link_with_files
 from .engine.external import said
 from .engine.gate import gate, kernel_bound
 from .engine.runner import clock

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from .catalog import USER, Registry, default
-from .define import load
+from .definitions.define import load
 from .flow.steps import Flow
 from .flow.values import Value, is_json, type_name
 from .handle import driven

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from .catalog import Context, Registry, default
-from .define import all_findings, load, loaded
+from .definitions.define import all_findings, load, loaded
+from .definitions.files import files
 from .engine.gate import kernel_bound
 from .engine.link import link
 from .engine.runner import clock
-from .files import files
 from .flow.frame import Given
 from .flow.rules import check
 from .flow.steps import Flow

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from .catalog import Registry, default
-from .define import load
+from .definitions.define import load
 from .engine.runner import clock
 from .flow.values import Value, isolate, type_name
 from .handle import Run, driven

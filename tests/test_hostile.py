@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics import settings as all_settings
 from agf_magics.catalog import install
-from agf_magics.define import define, register
+from agf_magics.definitions.define import define, register
 from agf_magics.flow.steps import Edge
 from agf_magics.journal.store import Store
 from agf_magics.languages import LANGUAGES, told

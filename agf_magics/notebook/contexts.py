@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog import Context
-from ..define import source_of
+from ..definitions.define import source_of
 from ..languages.plan import Log, Reading, as_log
 from ..languages.plan.lines import lines, messages
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest

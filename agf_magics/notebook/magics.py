@@ -16,7 +16,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, nee
 
 from .. import launch, settings
 from ..catalog import Registry
-from ..define import Defined, before_a_run, register
+from ..definitions.define import Defined, before_a_run, register
 from ..flow.steps import Flow
 from ..host.limits import Limits
 from ..languages import LANGUAGES

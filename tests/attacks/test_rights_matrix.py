@@ -23,7 +23,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.catalog import install
-from agf_magics.define import register
+from agf_magics.definitions.define import register
 from agf_magics.flow.steps import Step
 from agf_magics.launch import live
 from agf_magics.launches import launch_tools

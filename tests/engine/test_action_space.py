@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.define import register
+from agf_magics.definitions.define import register
 from agf_magics.settings import Settings, current
 
 FORMS = ("whole", "policy and space", "bare")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import agf_magics as agf
-from agf_magics.define import read, register
+from agf_magics.definitions.define import read, register
 from agf_magics.languages import told
 from agf_magics.launch import prepare
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.define import register
+from agf_magics.definitions.define import register
 from agf_magics.flow.steps import Invoke, Name
 from agf_magics.host.host import Nobody
 from agf_magics.languages.policy.values import Whole

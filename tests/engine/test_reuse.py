@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 import agf_magics as agf
-from agf_magics.define import register
+from agf_magics.definitions.define import register
 from agf_magics.settings import Settings, current
 
 

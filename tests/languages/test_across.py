@@ -11,7 +11,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
-from agf_magics.define import register
+from agf_magics.definitions.define import register
 from agf_magics.host.limits import LimitReached, Limits
 
 LANGUAGES = ("pipeline", "policy", "plan", "graph")

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from .catalog import Registry, Tool, tool
-from .engine.link import Files
-from .flow.steps import Flow, Name
-from .settings import current
-from .text.diagnostics import DefinitionError, Diagnostic
-from .text.nodes import shorten
-from .text.source import UNUSABLE, beside, why
+from ..catalog import Registry, Tool, tool
+from ..engine.link import Files
+from ..flow.steps import Flow, Name
+from ..settings import current
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.nodes import shorten
+from ..text.source import UNUSABLE, beside, why
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
 """``tools.py:add``"""

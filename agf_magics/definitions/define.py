@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from .catalog import Registry, default
-from .engine.link import link
-from .engine.linked import Linked
+from ..catalog import Registry, default
+from ..engine.link import link
+from ..engine.linked import Linked
+from ..flow.rules import check
+from ..flow.schemas import Schema
+from ..flow.steps import Definition, Flow
+from ..flow.values import TooDeep, Value, settle, type_name
+from ..languages import LANGUAGES, Language, told
+from ..settings import current
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, in_order, sparing, suggest
+from ..text.source import UNUSABLE, Source, why
 from .files import files
-from .flow.rules import check
-from .flow.schemas import Schema
-from .flow.steps import Definition, Flow
-from .flow.values import TooDeep, Value, settle, type_name
-from .languages import LANGUAGES, Language, told
-from .settings import current
-from .text.diagnostics import DefinitionError, Diagnostic, Diagnostics, in_order, sparing, suggest
-from .text.source import UNUSABLE, Source, why
 
 
 class Defined(NamedTuple):

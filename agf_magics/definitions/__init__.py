@@ -1,0 +1,1 @@
+"""Definitions: text becomes a checked, linked and registered flow."""
