@@ -17,10 +17,7 @@ from .definitions.define import define, evaluate, load
 from .flow.steps import Flow
 from .host.limits import Limits
 from .host.threads import here
-from .keeping import own_files
-from .kept_runs import Runs, runs
-from .launch import Run, RunCancelled, arun, find, run, start
-from .launches import (
+from .lifecycle.agent_tools import (
     launch_tools,
     run_pipeline,
     run_pipeline_async,
@@ -28,8 +25,11 @@ from .launches import (
     run_pipeline_inline_async,
     run_result,
 )
-from .past import PastRun
-from .resumed import resume
+from .lifecycle.launch import Run, RunCancelled, arun, find, run, start
+from .lifecycle.past_run import PastRun
+from .lifecycle.past_runs import Runs, runs
+from .lifecycle.persistence import own_files
+from .lifecycle.resume import resume
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from .ticks import ticks

@@ -19,14 +19,14 @@ from .catalog import default
 from .definitions.define import read, source_of
 from .engine.runner import clock
 from .flow.values import Value
-from .handle import driven
 from .languages import told
-from .launch import begin
+from .lifecycle.answers import typed
+from .lifecycle.launch import begin
+from .lifecycle.run import driven
 from .pictures.page import progress_text
 from .progress.events import Question
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 from .text.source import UNUSABLE
-from .typed import typed
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,9 +12,9 @@ from .catalog import Registry, default
 from .definitions.define import load
 from .engine.runner import clock
 from .flow.values import Value, isolate, type_name
-from .handle import Run, driven
 from .host.limits import Limits
-from .launch import begin
+from .lifecycle.launch import begin
+from .lifecycle.run import Run, driven
 from .progress.events import Event, Warned
 from .text.diagnostics import DefinitionError, Diagnostic
 from .text.source import Source

@@ -98,7 +98,7 @@ def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) ->
 
 def _watch_end(undo: ExitStack, shell: Any) -> None:
     """Hear of it when the kernel is asked to end: it sets ``exit_now``, from the thread of its control channel."""
-    from ..launch import live
+    from ..lifecycle.launch import live
 
     def ending(change: Any) -> None:
         if change["new"]:
@@ -112,7 +112,7 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
 def _leave_none() -> None:
     """Cancel what runs in the background and what was fired and forgotten; what does not stop in time is left."""
     from ..host.loop import cancel_outliving
-    from ..launch import live
+    from ..lifecycle.launch import live
 
     cancel_outliving()
     behind = [run for run in live.running if run.behind]

@@ -11,9 +11,9 @@ import threading
 from typing import Any
 
 from ..flow.values import Value
+from ..lifecycle.answers import others, told, typed, understood
 from ..pictures.plain import html, line
 from ..progress.events import Question
-from ..typed import others, told, typed, understood
 from .output import Slot, heard
 
 BUTTONS = 8

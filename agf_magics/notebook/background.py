@@ -6,9 +6,9 @@ from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
 
-from .. import launch
 from ..definitions.define import load
-from ..keeping import journal_file
+from ..lifecycle import launch
+from ..lifecycle.persistence import journal_file
 from ..pictures.listing import runs_html, runs_text
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest

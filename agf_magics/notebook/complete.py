@@ -17,7 +17,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from ..catalog import Registry
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
-from ..launch import live
+from ..lifecycle.launch import live
 from .body import Choice, Offer, by_schema, expression, offer
 from .commands import COMMANDS
 from .names import NAMES

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from .. import kept_runs
+from ..lifecycle import past_runs as kept_runs
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from ..text.source import UNUSABLE, Source, why
 from ..text.yamlnodes import Items, Scalar, documents, plain

@@ -8,12 +8,14 @@ from typing import Any
 
 from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
-from .. import kept_runs, launch, settings
+from .. import settings
 from ..journal.queries import Listed
-from ..past import PastRun
+from ..lifecycle import launch
+from ..lifecycle import past_runs as kept_runs
+from ..lifecycle.past_run import PastRun
+from ..lifecycle.resume import take_up
 from ..pictures.past_page import runs_html, runs_text
 from ..pictures.plain import counted, line
-from ..resumed import take_up
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import UNUSABLE, why
 from . import commands, view, watching

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 
-from .. import launch, settings
+from .. import settings
 from ..catalog import Registry
 from ..definitions.define import Defined, before_a_run, register
 from ..flow.steps import Flow
 from ..host.limits import Limits
 from ..languages import LANGUAGES
+from ..lifecycle import launch
 from ..pictures.diagram import Diagram
 from ..pictures.layout import NoPicture
 from ..pictures.outline import size

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..catalog import Registry
 from ..flow.steps import Flow
-from ..launch import Run
+from ..lifecycle.launch import Run
 from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
 from ..text.diagnostics import AgfError, Diagnostic, StepError

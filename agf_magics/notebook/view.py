@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 from ..engine.runner import clock
 from ..flow.steps import Flow
-from ..launch import Run
+from ..lifecycle.launch import Run
 from ..pictures.counters import words
 from ..pictures.diagram import SMALLEST, Diagram
 from ..pictures.page import (

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import agf_magics as agf
-from agf_magics import kept_runs
 from agf_magics.journal.file import connect
 from agf_magics.journal.store import Store
+from agf_magics.lifecycle import past_runs as kept_runs
 from agf_magics.pictures.past_page import past_html, past_text
 from tests.engine import kept
 

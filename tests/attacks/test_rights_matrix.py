@@ -25,8 +25,8 @@ import agf_magics as agf
 from agf_magics.catalog import install
 from agf_magics.definitions.define import register
 from agf_magics.flow.steps import Step
-from agf_magics.launch import live
-from agf_magics.launches import launch_tools
+from agf_magics.lifecycle.agent_tools import launch_tools
+from agf_magics.lifecycle.launch import live
 from agf_magics.settings import Settings, current
 
 PROGRAM = [sys.executable, "-c", "pass"]

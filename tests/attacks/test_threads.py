@@ -18,7 +18,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.host.rights import PERSON, rights
-from agf_magics.launches import launch_tools
+from agf_magics.lifecycle.agent_tools import launch_tools
 
 Work = Callable[[], Any]
 Way = Callable[[Work], Any]

@@ -15,7 +15,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
-from agf_magics.launches import launch_tools
+from agf_magics.lifecycle.agent_tools import launch_tools
 
 LAUNCHES = ["run_pipeline", "run_pipeline_inline"]
 MAY = {"user": "abc", "anyone": "abc", "ab": "ab", "nothing": ""}

@@ -14,8 +14,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.host.limits import Grant, granted
-from agf_magics.launch import live, prepare
-from agf_magics.launches import launch_tools
+from agf_magics.lifecycle.agent_tools import launch_tools
+from agf_magics.lifecycle.launch import live, prepare
 from agf_magics.text.diagnostics import DefinitionError, Diagnostic
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_gate.json"

@@ -568,7 +568,7 @@ def test_old_runs_are_forgotten_and_those_that_wait_are_not(tmp_path: Path) -> N
             connection.execute("UPDATE runs SET status = 'waiting' WHERE rowid IN (SELECT rowid FROM runs LIMIT 1)")
             kept.seal(connection)
             connection.commit()
-        from agf_magics.kept_runs import prune
+        from agf_magics.lifecycle.past_runs import prune
 
         assert prune(days=2)[0] == 1
         assert sorted(one.status for one in agf.runs()) == ["ok", "ok", "waiting"]

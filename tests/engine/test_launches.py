@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.launch import live
-from agf_magics.launches import launch_tools
+from agf_magics.lifecycle.agent_tools import launch_tools
+from agf_magics.lifecycle.launch import live
 from agf_magics.settings import current
 
 ADD = "pipeline: add\ndescription: Adds one.\nsteps:\n- transform: {value: ctx.n + 1, output: m}\n"

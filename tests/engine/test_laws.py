@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.journal.queries import claim
-from agf_magics.launch import emitter, prepare
+from agf_magics.lifecycle.launch import emitter, prepare
+from agf_magics.lifecycle.resume import prepared
 from agf_magics.progress import events as ev
-from agf_magics.resumed import prepared
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 

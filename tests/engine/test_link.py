@@ -7,7 +7,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.definitions.define import read, register
 from agf_magics.languages import told
-from agf_magics.launch import prepare
+from agf_magics.lifecycle.launch import prepare
 
 
 def findings(text: str, registry: agf.Registry) -> list[tuple[str, str, str]]:

@@ -18,10 +18,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
-from agf_magics.kept_runs import past
-from agf_magics.launch import prepare
+from agf_magics.lifecycle.launch import prepare
+from agf_magics.lifecycle.past_runs import past
+from agf_magics.lifecycle.resume import resume
 from agf_magics.progress import events as ev
-from agf_magics.resumed import resume
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual

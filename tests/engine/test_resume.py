@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.launch import emitter
-from agf_magics.resumed import claimed, resume
+from agf_magics.lifecycle.launch import emitter
+from agf_magics.lifecycle.resume import claimed, resume
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 

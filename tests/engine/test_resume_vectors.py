@@ -14,8 +14,8 @@ import agf_magics as agf
 from agf_magics.engine import runner as perform
 from agf_magics.host import host
 from agf_magics.journal.queries import claim
-from agf_magics.launch import emitter
-from agf_magics.resumed import prepared
+from agf_magics.lifecycle.launch import emitter
+from agf_magics.lifecycle.resume import prepared
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
 from tests.engine.pipeline_case import registry_of as pipeline_registry

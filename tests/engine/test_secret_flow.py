@@ -11,7 +11,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import MASK
 from agf_magics.engine.link import link
-from agf_magics.engine.secret_flow import hidden_by
+from agf_magics.lifecycle.secret_flow import hidden_by
 from agf_magics.secrets.masking import MOST
 from tests.counting import work
 from tests.engine import kept

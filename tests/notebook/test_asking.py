@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from agf_magics.host.host import Nobody
+from agf_magics.lifecycle.answers import TRIES, told, typed, understood
 from agf_magics.notebook import ask
 from agf_magics.progress.events import Question
 from agf_magics.settings import current
-from agf_magics.typed import TRIES, told, typed, understood
 from tests.notebook.conftest import Cell, Kernel, Shell, code
 
 COLOURS = Question("Which?", ("red", "green", "grey"))

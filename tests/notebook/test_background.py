@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import agf_magics as agf
-from agf_magics.launch import live
+from agf_magics.lifecycle.launch import live
 from agf_magics.notebook.view import Page
 from agf_magics.progress.events import Question
 from tests.notebook.conftest import Cell, Kernel, Shell, code

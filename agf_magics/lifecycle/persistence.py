@@ -6,19 +6,19 @@ import contextlib
 import secrets
 from pathlib import Path
 
-from .engine.runner import clock
-from .engine.secret_flow import hidden_by, reached, secret_paths
-from .handle import Run
-from .host.rights import rights
-from .journal.errors import Trouble
-from .journal.recorder import Journal, lost
-from .journal.store import ROOM, Store
-from .progress.events import Warned
-from .pruning import prune
-from .serialization.codec import key_file
-from .settings import current, user_file
-from .summary import summary
-from .work_order import written
+from ..engine.runner import clock
+from ..host.rights import rights
+from ..journal.errors import Trouble
+from ..journal.recorder import Journal, lost
+from ..journal.store import ROOM, Store
+from ..progress.events import Warned
+from ..serialization.codec import key_file
+from ..settings import current, user_file
+from .manifest import written
+from .retention import prune
+from .run import Run
+from .secret_flow import hidden_by, reached, secret_paths
+from .snapshot import summary
 
 PROJECT = ("pyproject.toml", ".git", ".agf")
 """What the folder of a project has."""

@@ -6,17 +6,17 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from . import pruning
-from .handle import Run, live
-from .journal import queries as history
-from .journal.errors import Trouble
-from .journal.queries import Listed
-from .keeping import journal_file
-from .kept import CUT, find, journal, refused, unusable, unwritten
-from .past import PastRun
-from .pictures.plain import counted
-from .settings import current
-from .text.diagnostics import DefinitionError
+from ..journal import queries as history
+from ..journal.errors import Trouble
+from ..journal.queries import Listed
+from ..pictures.plain import counted
+from ..settings import current
+from ..text.diagnostics import DefinitionError
+from . import retention as pruning
+from .lookup import CUT, find, journal, refused, unusable, unwritten
+from .past_run import PastRun
+from .persistence import journal_file
+from .run import Run, live
 
 
 class RunLine(NamedTuple):
@@ -48,12 +48,12 @@ class Runs(tuple[RunLine, ...]):
         return Runs(one for one in self if one.status == "waiting")
 
     def _repr_html_(self) -> str:
-        from .pictures.past_page import runs_html
+        from ..pictures.past_page import runs_html
 
         return runs_html(self)
 
     def __repr__(self) -> str:
-        from .pictures.past_page import runs_text
+        from ..pictures.past_page import runs_text
 
         return runs_text(self)
 

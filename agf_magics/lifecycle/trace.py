@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from .flow.values import Value
-from .journal.records import Record
-from .pictures.plain import duration, line
-from .pictures.values import table_html, table_text, value_text
-from .progress.progress import Progress, Row
-from .text.diagnostics import AgfError
+from ..flow.values import Value
+from ..journal.records import Record
+from ..pictures.plain import duration, line
+from ..pictures.values import table_html, table_text, value_text
+from ..progress.progress import Progress, Row
+from ..text.diagnostics import AgfError
 
 MOST_ROWS = 500
 """Rows that are shown; all of them are there."""

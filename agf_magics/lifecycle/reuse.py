@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from .handle import Run
-from .journal.errors import Trouble
-from .journal.queries import Listed, listed, records
-from .journal.records import Record
-from .journal.reuse import Reuse
-from .journal.store import Store
-from .kept import find, journal, refused, unpickled, unusable
-from .serialization.codec import Unreadable
+from ..journal.errors import Trouble
+from ..journal.queries import Listed, listed, records
+from ..journal.records import Record
+from ..journal.reuse import Reuse
+from ..journal.store import Store
+from ..serialization.codec import Unreadable
+from .lookup import find, journal, refused, unpickled, unusable
+from .run import Run
 
 
 def take_over(run: Run, earlier: str | bool) -> None:

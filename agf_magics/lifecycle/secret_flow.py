@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Several
 
 from ..catalog import Tool
+from ..engine.linked import Choice, Linked
 from ..flow.frame import Ref
 from ..flow.steps import Branches, Compute, Dag, Each, Flow, Fold, Invoke, Sequence, Step, Walk, children, every
-from .linked import Choice, Linked
 
 VALUE = "\0"
 """No name in a frame: ``(VALUE, id)`` is what a step gives, ``(VALUE, "")`` what flows into a definition."""

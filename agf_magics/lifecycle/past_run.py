@@ -9,24 +9,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from .engine.linked import Linked
-from .flow.steps import Flow
-from .flow.values import Value
-from .journal import queries as history
-from .journal.errors import Trouble
-from .journal.queries import Told
-from .journal.records import UNREADABLE, Record, decoded, error_from
-from .journal.store import Store
-from .kept import refused, unusable, unwritten
-from .progress.events import at_text
-from .progress.progress import Progress, Row, Usage
-from .resumed import load_text
-from .secrets.masking import Secrets
-from .serialization.codec import Unreadable, encode, is_signed, unpack, user_key
-from .summary import count_calls, drop_elements, fill, time_calls, used
-from .text.diagnostics import Diagnostic, StepError
+from ..engine.linked import Linked
+from ..flow.steps import Flow
+from ..flow.values import Value
+from ..journal import queries as history
+from ..journal.errors import Trouble
+from ..journal.queries import Told
+from ..journal.records import UNREADABLE, Record, decoded, error_from
+from ..journal.store import Store
+from ..progress.events import at_text
+from ..progress.progress import Progress, Row, Usage
+from ..secrets.masking import Secrets
+from ..serialization.codec import Unreadable, encode, is_signed, unpack, user_key
+from ..text.diagnostics import Diagnostic, StepError
+from .lookup import refused, unusable, unwritten
+from .manifest import Order, read
+from .resume import load_text
+from .snapshot import count_calls, drop_elements, fill, time_calls, used
 from .trace import Calls, Comparison, Trace, traced
-from .work_order import Order, read
 
 T = TypeVar("T")
 
@@ -242,7 +242,7 @@ class PastRun:
         raise unusable(Trouble("journal.damaged", f"the end of {self.run_id!r} is not what was written"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from .pictures.past_page import past_html, past_text
+        from ..pictures.past_page import past_html, past_text
 
         return {"text/html": past_html(self), "text/plain": past_text(self)}
 

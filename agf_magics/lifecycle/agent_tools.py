@@ -13,18 +13,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from .catalog import USER, Registry, default
-from .definitions.define import load
-from .flow.steps import Flow
-from .flow.values import Value, is_json, type_name
-from .handle import driven
-from .host.limits import ANYTHING, OFFERED, Grant, granted
-from .host.rights import refuse_inside
-from .kept_runs import past
+from ..catalog import USER, Registry, default
+from ..definitions.define import load
+from ..flow.steps import Flow
+from ..flow.values import Value, is_json, type_name
+from ..host.limits import ANYTHING, OFFERED, Grant, granted
+from ..host.rights import refuse_inside
+from ..text.diagnostics import DefinitionError, StepError
+from ..text.source import Source
 from .launch import Run, begin, live
-from .past import PastRun
-from .text.diagnostics import DefinitionError, StepError
-from .text.source import Source
+from .past_run import PastRun
+from .past_runs import past
+from .run import driven
 
 Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""

@@ -17,14 +17,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .engine.linked import Linked
-from .engine.secret_flow import flows_of, hidden_by, reached
-from .flow.values import Value
-from .host.limits import Grant, Limits
-from .languages import LANGUAGES
-from .secrets.masking import Secrets
-from .serialization.codec import Unreadable, encode, is_signed, pack, sign, unpack, user_key
-from .text.source import Source
+from ..engine.linked import Linked
+from ..flow.values import Value
+from ..host.limits import Grant, Limits
+from ..languages import LANGUAGES
+from ..secrets.masking import Secrets
+from ..serialization.codec import Unreadable, encode, is_signed, pack, sign, unpack, user_key
+from ..text.source import Source
+from .secret_flow import flows_of, hidden_by, reached
 
 FORMAT = 1
 

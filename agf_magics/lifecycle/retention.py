@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from .journal import queries as history
-from .journal.queries import ENDED, Listed
-from .journal.store import Store
+from ..journal import queries as history
+from ..journal.queries import ENDED, Listed
+from ..journal.store import Store
 
 DAY = 86_400.0
 

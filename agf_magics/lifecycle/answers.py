@@ -9,15 +9,15 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Sequence
 
-from .flow.values import Value
-from .host.host import Nobody
-from .pictures.plain import line, plain
-from .progress.events import Question
-from .text.diagnostics import Diagnostics
-from .text.nodes import Fields
-from .text.nodes import plain as meant
-from .text.source import Source
-from .text.yamlnodes import documents
+from ..flow.values import Value
+from ..host.host import Nobody
+from ..pictures.plain import line, plain
+from ..progress.events import Question
+from ..text.diagnostics import Diagnostics
+from ..text.nodes import Fields
+from ..text.nodes import plain as meant
+from ..text.source import Source
+from ..text.yamlnodes import documents
 
 ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 TRIES = 20

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
-from .journal.records import Record, error_from, is_within
-from .journal.replay import Earlier
-from .progress.progress import FAILURES_KEPT, Progress, Row, Usage
-from .secrets.masking import Secrets
-from .serialization.codec import preview
-from .text.diagnostics import AgfError, Diagnostic, StepError
+from ..journal.records import Record, error_from, is_within
+from ..journal.replay import Earlier
+from ..progress.progress import FAILURES_KEPT, Progress, Row, Usage
+from ..secrets.masking import Secrets
+from ..serialization.codec import preview
+from ..text.diagnostics import AgfError, Diagnostic, StepError
 
 COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier")
 OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")

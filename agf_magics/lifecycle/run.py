@@ -12,28 +12,28 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
-from .engine import run as engine
-from .engine.linked import Linked
-from .engine.runner import clock
-from .engine.secret_flow import secret_paths
-from .engine.subflows import too_long
-from .flow.frame import Given
-from .flow.steps import Flow
-from .flow.values import Value
-from .host import host, job
-from .host.interrupts import held_interrupts, hold_for
-from .host.limits import ANYTHING, Limits
-from .host.loop import cancel_outliving, outliving
-from .journal.errors import Trouble
-from .journal.queries import once_each
-from .journal.recorder import Journal
-from .journal.records import Record
-from .pictures.plain import counted
-from .progress.events import Event, RunEnded, StepLeft
-from .progress.progress import Progress, Row, Usage
-from .secrets.masking import Secrets
-from .settings import current
-from .text.diagnostics import AgfError, Diagnostic, StepError
+from ..engine import run as engine
+from ..engine.linked import Linked
+from ..engine.runner import clock
+from ..engine.subflows import too_long
+from ..flow.frame import Given
+from ..flow.steps import Flow
+from ..flow.values import Value
+from ..host import host, job
+from ..host.interrupts import held_interrupts, hold_for
+from ..host.limits import ANYTHING, Limits
+from ..host.loop import cancel_outliving, outliving
+from ..journal.errors import Trouble
+from ..journal.queries import once_each
+from ..journal.recorder import Journal
+from ..journal.records import Record
+from ..pictures.plain import counted
+from ..progress.events import Event, RunEnded, StepLeft
+from ..progress.progress import Progress, Row, Usage
+from ..secrets.masking import Secrets
+from ..settings import current
+from ..text.diagnostics import AgfError, Diagnostic, StepError
+from .secret_flow import secret_paths
 from .trace import Trace, traced
 
 
@@ -345,7 +345,7 @@ class Run:
         self.error = error
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from .pictures.run_page import run_html, run_text
+        from ..pictures.run_page import run_html, run_text
 
         return {"text/html": run_html(self), "text/plain": run_text(self)}
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from .flow.values import type_name
-from .handle import live
-from .journal.errors import Trouble
-from .journal.queries import Told, listed, records, told
-from .journal.recorder import CURES
-from .journal.records import Record
-from .journal.store import Store
-from .keeping import journal_file
-from .serialization.codec import Unreadable, encode, is_signed, unpack, user_key
-from .text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..flow.values import type_name
+from ..journal.errors import Trouble
+from ..journal.queries import Told, listed, records, told
+from ..journal.recorder import CURES
+from ..journal.records import Record
+from ..journal.store import Store
+from ..serialization.codec import Unreadable, encode, is_signed, unpack, user_key
+from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from .persistence import journal_file
+from .run import live
 
 
 def unwritten(calls: int) -> str:

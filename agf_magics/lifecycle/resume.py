@@ -10,35 +10,35 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .catalog import Context, Registry, default
-from .definitions.define import all_findings, load, loaded
-from .definitions.files import files
-from .engine.gate import kernel_bound
-from .engine.link import link
-from .engine.runner import clock
-from .flow.frame import Given
-from .flow.rules import check
-from .flow.steps import Flow
-from .flow.values import Value, type_name
-from .handle import Run, driven
-from .host.host import Asker
-from .host.interrupts import hold_for
-from .host.limits import Limits, granted
-from .host.rights import refuse_inside, rights
-from .journal.errors import Trouble
-from .journal.queries import Listed, Told, claim, leave
-from .journal.recorder import Journal
-from .journal.replay import Earlier
-from .journal.store import Store
-from .keeping import watch
-from .kept import find, journal, last_cut, readable, refused, unusable
+from ..catalog import Context, Registry, default
+from ..definitions.define import all_findings, load, loaded
+from ..definitions.files import files
+from ..engine.gate import kernel_bound
+from ..engine.link import link
+from ..engine.runner import clock
+from ..flow.frame import Given
+from ..flow.rules import check
+from ..flow.steps import Flow
+from ..flow.values import Value, type_name
+from ..host.host import Asker
+from ..host.interrupts import hold_for
+from ..host.limits import Limits, granted
+from ..host.rights import refuse_inside, rights
+from ..journal.errors import Trouble
+from ..journal.queries import Listed, Told, claim, leave
+from ..journal.recorder import Journal
+from ..journal.replay import Earlier
+from ..journal.store import Store
+from ..progress.events import Event, Question, Warned
+from ..serialization.codec import Unreadable, is_signed, user_key
+from ..settings import current
+from ..text.diagnostics import Diagnostic, Diagnostics, StepError
+from .answers import understood
 from .launch import emitter, settled
-from .progress.events import Event, Question, Warned
-from .serialization.codec import Unreadable, is_signed, user_key
-from .settings import current
-from .text.diagnostics import Diagnostic, Diagnostics, StepError
-from .typed import understood
-from .work_order import Order, Text, read
+from .lookup import find, journal, last_cut, readable, refused, unusable
+from .manifest import Order, Text, read
+from .persistence import watch
+from .run import Run, driven
 
 
 def resume(

@@ -7,27 +7,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from .catalog import Context, Registry, default
-from .definitions.define import all_findings, load
-from .definitions.define import linked as link_with_files
-from .engine.external import said
-from .engine.gate import gate, kernel_bound
-from .engine.runner import clock
-from .flow.frame import Given
-from .flow.steps import Flow
-from .flow.values import TooDeep, Value, settle, type_name
-from .handle import Live, Run, RunCancelled, driven, live
-from .host.host import Asker
-from .host.limits import Limits
-from .host.rights import rights
-from .keeping import keep
-from .progress.events import Event, FiredEnded, Warned
-from .progress.progress import Progress
-from .reused import take_over
-from .secrets.masking import Secrets
-from .settings import current
-from .text.diagnostics import DefinitionError, Diagnostic, suggest
-from .text.source import Span
+from ..catalog import Context, Registry, default
+from ..definitions.define import all_findings, load
+from ..definitions.define import linked as link_with_files
+from ..engine.external import said
+from ..engine.gate import gate, kernel_bound
+from ..engine.runner import clock
+from ..flow.frame import Given
+from ..flow.steps import Flow
+from ..flow.values import TooDeep, Value, settle, type_name
+from ..host.host import Asker
+from ..host.limits import Limits
+from ..host.rights import rights
+from ..progress.events import Event, FiredEnded, Warned
+from ..progress.progress import Progress
+from ..secrets.masking import Secrets
+from ..settings import current
+from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.source import Span
+from .persistence import keep
+from .reuse import take_over
+from .run import Live, Run, RunCancelled, driven, live
 from .trace import Trace
 
 ASKED = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
