@@ -30,14 +30,14 @@ from .lifecycle.past_run import PastRun
 from .lifecycle.past_runs import Runs, runs
 from .lifecycle.persistence import own_files
 from .lifecycle.resume import resume
+from .planning.planner import ticks
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
-from .ticks import ticks
 
 if TYPE_CHECKING:
-    from .contexts import NamedContext, context
     from .languages.plan import Message, branch
     from .pictures.diagram import Diagram
+    from .planning.context import NamedContext, context
 else:
     _LATE = {
         **dict.fromkeys(("NamedContext", "context"), ".contexts"),

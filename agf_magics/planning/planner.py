@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from .catalog import Registry, default
-from .definitions.define import load
-from .engine.runner import clock
-from .flow.values import Value, isolate, type_name
-from .host.limits import Limits
-from .lifecycle.launch import begin
-from .lifecycle.run import Run, driven
-from .progress.events import Event, Warned
-from .text.diagnostics import DefinitionError, Diagnostic
-from .text.source import Source
+from ..catalog import Registry, default
+from ..definitions.define import load
+from ..engine.runner import clock
+from ..flow.values import Value, isolate, type_name
+from ..host.limits import Limits
+from ..lifecycle.launch import begin
+from ..lifecycle.run import Run, driven
+from ..progress.events import Event, Warned
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.source import Source
 
 Planner = Callable[[Sequence[Mapping[str, Value]]], Any]
 """Given the messages so far it gives the next plan: a list of calls, or a mapping with ``calls`` and ``output``."""

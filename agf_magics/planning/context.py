@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .catalog import Registry, default
-from .definitions.define import source_of
-from .flow.values import TooDeep, Value, settle, type_name
-from .languages.plan import Log, resolve
-from .languages.plan.lines import lines, messages
-from .languages.plan.reference import parse, references
-from .text.diagnostics import DefinitionError, Diagnostic
-from .text.source import Source
+from ..catalog import Registry, default
+from ..definitions.define import source_of
+from ..flow.values import TooDeep, Value, settle, type_name
+from ..languages.plan import Log, resolve
+from ..languages.plan.lines import lines, messages
+from ..languages.plan.reference import parse, references
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.source import Source
 
 
 def context(name: str, *, registry: Registry | None = None) -> NamedContext:

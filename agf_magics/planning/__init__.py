@@ -1,0 +1,1 @@
+"""Contexts of plans, and planners that extend them call by call."""
