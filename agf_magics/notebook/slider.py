@@ -6,8 +6,8 @@ from typing import Any
 
 from ..languages.plan import Log
 from ..pictures.plain import html, line
-from .moments import messages, state
 from .output import Bundle
+from .timeline import messages, state
 
 
 def bundle(name: str, log: Log, alive: bool) -> Bundle:

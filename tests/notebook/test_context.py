@@ -10,7 +10,7 @@ import pytest
 
 from agf_magics.languages.plan import Log, as_log
 from agf_magics.notebook import slider
-from agf_magics.notebook.moments import MOST_ROWS, messages, state
+from agf_magics.notebook.timeline import MOST_ROWS, messages, state
 from tests.notebook.conftest import Shell, code
 
 TOOLS = """\
