@@ -1,8 +1,8 @@
-"""Pipelines of tools and agents in a notebook: define in a cell, see the picture, run it, watch it, be told what is
-wrong.
+"""Pipelines of tools and agents in a notebook: define in a cell, see the picture, run it, watch it, resume it.
 
-In a notebook: ``%load_ext agf_magics``. In Python: `define`, `load`, `run`, `arun`, `evaluate`, `draw`, with `tool` and
-`agent` to register functions. Everything the sugar here does without a ``registry=`` uses the one of this process.
+In a notebook, use ``%load_ext agf_magics``. In Python, register functions with `tool` and `agent`; `define`, `load`,
+`run`, `arun`, `start`, `resume`, `evaluate` and `draw` do what the magics do. Functions use `registry`, the registry of
+this process, unless they get another one as ``registry=``.
 """
 
 from __future__ import annotations
@@ -11,45 +11,41 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import pictures as _draw  # noqa: F401  # now: imported later, the package would hide the function of its name
 from .catalog import Registry, agent, default, install, model_agent, policy, tool, transform
 from .definitions.define import define, evaluate, load
 from .flow.steps import Flow
 from .host.limits import Limits
 from .host.threads import here
-from .lifecycle.agent_tools import (
-    launch_tools,
-    run_pipeline,
-    run_pipeline_async,
-    run_pipeline_inline,
-    run_pipeline_inline_async,
-    run_result,
-)
 from .lifecycle.launch import Run, RunCancelled, arun, find, run, start
 from .lifecycle.past_run import PastRun
-from .lifecycle.past_runs import Runs, runs
+from .lifecycle.past_runs import runs
 from .lifecycle.persistence import own_files
 from .lifecycle.resume import resume
-from .planning.planner import ticks
+from .progress.events import Event, Question
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 
 if TYPE_CHECKING:
-    from .languages.plan import Message, branch
+    from . import planning
+    from .lifecycle import agent_tools
     from .pictures.diagram import Diagram
     from .planning.context import NamedContext, context
 else:
     _LATE = {
-        **dict.fromkeys(("NamedContext", "context"), ".contexts"),
-        **dict.fromkeys(("Message", "branch"), ".languages.plan"),
+        "NamedContext": (".planning.context", "NamedContext"),
+        "agent_tools": (".lifecycle.agent_tools", None),
+        "context": (".planning.context", "context"),
+        "planning": (".planning", None),
     }
 
     def __getattr__(name: str) -> Any:
-        """What is about plans is imported when it is first asked for: most notebooks have none."""
+        """Import contexts, planners and the tools for agents on first use: most notebooks need none of them."""
         if name not in _LATE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_LATE[name], __name__), name)
-        return found
+        module, attribute = _LATE[name]
+        found = import_module(module, __name__)
+        globals()[name] = found if attribute is None else getattr(found, attribute)
+        return globals()[name]
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *_LATE})
@@ -102,38 +98,32 @@ __all__ = [
     "AgfError",
     "DefinitionError",
     "Diagnostic",
+    "Event",
     "Flow",
     "Limits",
-    "Message",
     "NamedContext",
     "PastRun",
+    "Question",
     "Registry",
     "Run",
     "RunCancelled",
-    "Runs",
     "StepError",
     "agent",
+    "agent_tools",
     "arun",
-    "branch",
     "context",
     "define",
     "draw",
     "evaluate",
-    "launch_tools",
     "load",
     "model_agent",
+    "planning",
     "policy",
     "registry",
     "resume",
     "run",
-    "run_pipeline",
-    "run_pipeline_async",
-    "run_pipeline_inline",
-    "run_pipeline_inline_async",
-    "run_result",
     "runs",
     "start",
-    "ticks",
     "tool",
     "transform",
 ]

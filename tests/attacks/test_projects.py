@@ -231,7 +231,8 @@ def test_a_definition_cannot_write_what_opens_something_later() -> None:
         step = {
             "tool": {"name": "file__write", "args": {"path": path, "content": "[tool.agf-magics]\nallow-shell=1\n"}}
         }
-        return agf.run_pipeline_inline(json.dumps({"pipeline": "p", "steps": [step]}))["data"].get("error", "")
+        reply = agf.agent_tools.run_pipeline_inline(json.dumps({"pipeline": "p", "steps": [step]}))
+        return reply["data"].get("error", "")
 
     for path in (
         "pyproject.toml",

@@ -203,14 +203,14 @@ execution_policy: {id: agf.sequential, config: {steps: [{agent: alice}]}}
 def test_the_public_functions_use_the_registry_of_the_process() -> None:
     agf.define(ADD.replace("pipeline: add", "pipeline: add_in_public"))
     try:
-        assert agf.run_pipeline("add_in_public", {"n": 1})["data"]["output"] == 2
-        started = agf.run_pipeline_async("add_in_public", {"n": 2})
+        assert agf.agent_tools.run_pipeline("add_in_public", {"n": 1})["data"]["output"] == 2
+        started = agf.agent_tools.run_pipeline_async("add_in_public", {"n": 2})
         run = live.find(started["data"]["run_id"])
         assert run is not None
         run.wait()
-        assert agf.run_result(run.run_id)["data"]["output"] == 3
-        assert agf.run_pipeline_inline(INLINE, {"n": 3})["data"]["output"] == 4
-        assert agf.run_pipeline_inline_async(INLINE, {"n": 3})["status"] == "started"
+        assert agf.agent_tools.run_result(run.run_id)["data"]["output"] == 3
+        assert agf.agent_tools.run_pipeline_inline(INLINE, {"n": 3})["data"]["output"] == 4
+        assert agf.agent_tools.run_pipeline_inline_async(INLINE, {"n": 3})["status"] == "started"
     finally:
         agf.registry.flows.remove("add_in_public")
 

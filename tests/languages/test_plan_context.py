@@ -153,8 +153,8 @@ def test_a_cycle_refuses_the_run_before_any_call(registry: agf.Registry) -> None
 
 
 def test_a_tool_chooses_a_branch_by_number_or_as_it_is_written(registry: agf.Registry) -> None:
-    agf.tool(lambda: agf.branch(1, "B"), name="second", registry=registry)
-    agf.tool(lambda: agf.branch("†state.x && †data.y", "C"), name="written", registry=registry)
+    agf.tool(lambda: agf.planning.branch(1, "B"), name="second", registry=registry)
+    agf.tool(lambda: agf.planning.branch("†state.x && †data.y", "C"), name="written", registry=registry)
     done = run(
         "name: p\ncalls:\n- {_tool: second, _outputPath: †state.a || †state.b}\n"
         "- {_tool: written, _outputPath: '†state.c || †state.x && †data.y'}\n",
@@ -165,16 +165,16 @@ def test_a_tool_chooses_a_branch_by_number_or_as_it_is_written(registry: agf.Reg
 
 @pytest.mark.parametrize("which", [2, -1, "†state.z"])
 def test_a_branch_that_there_is_not_fails_the_call(which: Any, registry: agf.Registry) -> None:
-    agf.tool(lambda: agf.branch(which, 1), name="odd", registry=registry)
+    agf.tool(lambda: agf.planning.branch(which, 1), name="odd", registry=registry)
     done = run_raw("{name: p, calls: [{_tool: odd, _outputPath: †state.a || †state.b}]}", registry)
     assert done.error is not None
     assert done.error.code == "plan.branch"
     with pytest.raises(TypeError):
-        agf.branch(None, 1)  # type: ignore[arg-type]
+        agf.planning.branch(None, 1)  # type: ignore[arg-type]
 
 
 def test_a_returned_message_is_appended_as_it_is(registry: agf.Registry) -> None:
-    agf.tool(lambda: agf.Message({"log": "x"}, method="push"), name="say", registry=registry)
+    agf.tool(lambda: agf.planning.Message({"log": "x"}, method="push"), name="say", registry=registry)
     run("{name: p, state: {log: []}, calls: [{_tool: say, _outputPath: †state.log}]}", registry)
     message = dict(agf.context("p", registry=registry)[-1])
     assert message.pop("_date").endswith("Z")
@@ -186,7 +186,7 @@ def test_a_returned_message_is_appended_as_it_is(registry: agf.Registry) -> None
 
 
 def test_a_returned_message_with_an_unknown_method_fails_the_call(registry: agf.Registry) -> None:
-    agf.tool(lambda: agf.Message(1, method="replace"), name="say", registry=registry)
+    agf.tool(lambda: agf.planning.Message(1, method="replace"), name="say", registry=registry)
     done = run_raw("{name: p, calls: [{_tool: say, _outputPath: †state.log}]}", registry)
     assert done.error is not None
     assert done.error.code == "plan.unknown-method"
@@ -297,9 +297,9 @@ def test_a_latent_tool_needs_its_answer_and_only_plans_have_any(registry: agf.Re
 def test_what_is_fired_is_not_waited_for_and_leaves_nothing(registry: agf.Registry) -> None:
     told: list[Any] = []
 
-    async def slow(v: int) -> agf.Message:
+    async def slow(v: int) -> agf.planning.Message:
         await asyncio.sleep(60)
-        return agf.Message({"x": v}, kind="state")
+        return agf.planning.Message({"x": v}, kind="state")
 
     agf.tool(slow, registry=registry)
     text = plan("_tool: one, _outputPath: †state.a", "_tool: slow, v: †state.a")
@@ -621,7 +621,7 @@ def test_a_planner_is_asked_until_its_plan_has_an_output(registry: agf.Registry)
         calls = [{"_tool": "inc", "n": "†state.n || †input.n", "_outputPath": "†state.n"}]
         return calls if len(seen) < 3 else {"calls": calls, "output": "†state.n", "meta": {}}
 
-    runs = agf.ticks(planner, {"n": 1}, context="t", registry=registry)
+    runs = agf.planning.run_planner(planner, {"n": 1}, context="t", registry=registry)
     assert [done.output for done in runs] == [None, None, 4]
     assert seen == [0, 2, 3]
 
@@ -632,21 +632,21 @@ def test_a_planner_sees_what_failed_and_may_do_better(registry: agf.Registry) ->
             return json.dumps({"calls": [{"_tool": "one", "_outputPath": "†state.a"}], "output": "†state.a"})
         return [{"_tool": "boom", "_outputPath": "†state.a"}]
 
-    assert [done.status for done in agf.ticks(planner, registry=registry)] == ["error", "ok"]
+    assert [done.status for done in agf.planning.run_planner(planner, registry=registry)] == ["error", "ok"]
 
 
 def test_a_planner_without_an_answer_is_not_asked_for_ever(registry: agf.Registry) -> None:
-    runs = agf.ticks(lambda messages: [], max_ticks=2, registry=registry)
+    runs = agf.planning.run_planner(lambda messages: [], max_ticks=2, registry=registry)
     assert [found.code for found in runs[-1].warnings if found.code.startswith("run.max")] == ["run.max-ticks"]
     assert len(runs) == 2
     with pytest.raises(ValueError, match="max_ticks"):
-        agf.ticks(lambda messages: [], max_ticks=0, registry=registry)
+        agf.planning.run_planner(lambda messages: [], max_ticks=0, registry=registry)
 
 
 @pytest.mark.parametrize("said", [None, 3, "text", {"output": 1}, [{"_tool": object()}]])
 def test_what_is_no_plan_is_told_to_be_none(said: Any, registry: agf.Registry) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
-        agf.ticks(lambda messages: said, registry=registry)
+        agf.planning.run_planner(lambda messages: said, registry=registry)
     assert caught.value.code == "run.planner"
 
 
