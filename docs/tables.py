@@ -12,11 +12,12 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, get_args
 
 import agf_magics as agf
 from agf_magics import __main__, settings
-from agf_magics.flow.misfits import KINDS
+from agf_magics.flow.violations import KINDS
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
@@ -170,24 +171,24 @@ def api(group: str) -> str:
 API: Mapping[str, tuple[str, ...]] = {
     "functions": ("define", "load", "run", "arun", "start", "evaluate", "draw"),
     "launches": (
-        "launch_tools",
-        "run_pipeline",
-        "run_pipeline_async",
-        "run_pipeline_inline",
-        "run_pipeline_inline_async",
-        "run_result",
+        "agent_tools.launch_tools",
+        "agent_tools.run_pipeline",
+        "agent_tools.run_pipeline_async",
+        "agent_tools.run_pipeline_inline",
+        "agent_tools.run_pipeline_inline_async",
+        "agent_tools.run_result",
     ),
-    "history": ("resume", "runs", "Runs", "PastRun"),
-    "plans": ("context", "NamedContext", "ticks", "branch", "Message"),
+    "history": ("resume", "runs", "PastRun"),
+    "plans": ("context", "NamedContext", "planning.run_planner", "planning.branch", "planning.Message"),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
-    "things": ("Flow", "Run", "Limits", "Registry", "registry"),
+    "things": ("Flow", "Run", "Event", "Question", "Limits", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
 }
-"""Every name of ``agf_magics.__all__``, where the reference shows it."""
+"""Every name of ``agf_magics.__all__``, and of its two modules, where the reference shows it."""
 
 
 def _entry(name: str) -> str:
-    thing = getattr(agf, name)
+    thing = attrgetter(name)(agf)
     parts = [f"(api-{name.lower()}-{'class' if inspect.isclass(thing) else 'name'})=\n### {name}"]
     if inspect.isfunction(thing):
         parts.append(f"```{{code-block}} python\n{name}{_signature(thing)}\n```")

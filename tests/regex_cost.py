@@ -295,12 +295,18 @@ def uses() -> list[Use]:
                 used = methods.get((_name(path), name), set()) - {"pattern"}
                 found.append(Use(f"{_name(path)}.{name}", value.pattern, value.flags, used <= ANCHORED))
         for call in _calls(tree):
+            if ast.unparse(call) in ALTERNATIVES:
+                continue
             text = constant(call.args[0], module)
             assert text is not None, f"{_name(path)}:{call.lineno} compiles what is not a constant"
             method = call.func.attr  # type: ignore[attr-defined]
             flags = constant_flags(call, module)
             found.append(Use(f"{_name(path)}:{call.lineno}", text, flags, method in ANCHORED))
     return found
+
+
+ALTERNATIVES = {"re.compile('|'.join((written(form) for form in sorted(found, key=len, reverse=True))))"}
+"""Calls that compile alternatives of escaped texts, which have no repeats: their cost is linear in the text."""
 
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:

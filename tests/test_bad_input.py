@@ -93,7 +93,7 @@ def played(registry: agf.Registry, steps: str, input: dict[str, Any] | None = No
     """A run of ``steps`` that keeps the laws of events whatever becomes of it, and can be shown."""
     told: list[ev.Event] = []
     run = agf.run(STEPS + steps, input, registry=registry, on_event=told.append, raises=False, **options)
-    ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepLeft)
+    ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepAbandoned)
     assert Counter(e.at for e in told if isinstance(e, ev.StepStarted)) == Counter(
         e.at for e in told if isinstance(e, ends)
     )
@@ -238,7 +238,7 @@ def test_a_run_that_fails_inside_a_tool_is_a_failure_of_that_tools_step(registry
 
     run = played(registry, "- tool: {name: inner}")
     assert run.error is not None
-    assert (run.error.code, run.error.at) == ("r1.division-by-zero", ("steps[0]",))
+    assert (run.error.code, run.error.path) == ("r1.division-by-zero", ("steps[0]",))
     run = played(registry, each(f"items: [1, 2], on_error: {on_error}", "{tool: {name: inner}}"))
     assert (run.status == "ok") == (on_error == "continue")
 

@@ -18,6 +18,8 @@ from docs import tables
 CONSTRUCTED = (agf.Limits, agf.planning.Message)
 """Public dataclasses that a user constructs; the other classes are results of functions."""
 
+MODULES = ("agent_tools", "planning")
+
 NOT_FOR_USERS = {"Run.begin", "Run.here", "Run.linked"}
 """How `run`, `start` and the notebook drive a run."""
 
@@ -80,7 +82,7 @@ def test_a_field_is_described(thing: type) -> None:
 @pytest.mark.parametrize("name", agf.__all__)
 def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
     thing = getattr(agf, name)
-    assert not isinstance(thing, ModuleType)
+    assert isinstance(thing, ModuleType) == (name in MODULES)
     assert (type(thing) if name == "registry" else thing).__doc__
 
 

@@ -11,20 +11,20 @@ from ..flow.frame import Frame
 from ..flow.schemas import Schema, json_schema
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
-from ..host.calls import Waits, arrived
+from ..host.calls import Pending, resolve
 from ..host.limits import Grant
 from ..text.diagnostics import StepError
 from . import dry_run as dry
 from .boundary import copied
-from .external import outside, placed
+from .external import call_external, with_place
 from .linked import Linked, schema_of
 from .questions import permitted
-from .runner import Index, Performer, Scope, more
+from .runner import Index, Runner, Scope, more
 
 
 def call_agent(
-    run: Performer, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index
-) -> Value | Waits[Value]:
+    run: Runner, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index
+) -> Value | Pending[Value]:
     if step.spawns:
         run.budget.spawn(step.span)
     for meter in scope.meters:
@@ -35,20 +35,20 @@ def call_agent(
     if run.dry:
         return dry.result(step, agent, scope.linked)
     if step.permit is not None:
-        return Waits(_agent_if_permitted(run, step, agent, given, frame, scope, index))
+        return Pending(_agent_if_permitted(run, step, agent, given, frame, scope, index))
     return _agent_called(run, step, agent, given, scope, index)
 
 
 async def _agent_if_permitted(
-    run: Performer, step: Invoke, agent: Agent, given: dict[str, Value], frame: Frame, scope: Scope, index: Index
+    run: Runner, step: Invoke, agent: Agent, given: dict[str, Value], frame: Frame, scope: Scope, index: Index
 ) -> Value:
     await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries)
-    return await arrived(_agent_called(run, step, agent, given, scope, index))
+    return await resolve(_agent_called(run, step, agent, given, scope, index))
 
 
 def _agent_called(
-    run: Performer, step: Invoke, agent: Agent, given: dict[str, Value], scope: Scope, index: Index
-) -> Value | Waits[Value]:
+    run: Runner, step: Invoke, agent: Agent, given: dict[str, Value], scope: Scope, index: Index
+) -> Value | Pending[Value]:
     linked = scope.linked
     schema = linked.schemas[step.gives.text] if step.gives else None
     named = [name.text for name in step.tools] if step.tools is not None else None
@@ -58,12 +58,12 @@ def _agent_called(
     tools = tools_for(linked, grant) if "tools" in agent.takes.parameters else None
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
-        value = outside(run, agent, "agent", step, arguments, scope, grant, index)
-        if type(value) is Waits:
-            return Waits(_answering(value.rest, step, schema, linked, kept))
+        value = call_external(run, agent, "agent", step, arguments, scope, grant, index)
+        if type(value) is Pending:
+            return Pending(_answering(value.awaitable, step, schema, linked, kept))
         value = reply(value, schema, linked.schemas)
     except StepError as error:
-        found = placed(error, step, ())
+        found = with_place(error, step, ())
         raise found from found.__cause__  # it may be the very same, and its cause is what user code raised
     return more((value, kept, None)) if step.keeps else value
 
@@ -72,7 +72,7 @@ async def _answering(rest: Awaitable[Value], step: Invoke, schema: Schema | None
     try:
         value = reply(await rest, schema, linked.schemas)
     except StepError as error:
-        found = placed(error, step, ())
+        found = with_place(error, step, ())
         raise found from found.__cause__
     return more((value, kept, None)) if step.keeps else value
 

@@ -12,21 +12,21 @@ from dataclasses import replace
 from typing import cast
 
 from ..catalog import Agent
-from ..flow.frame import GONE, Frame, Outcome, Ran, finished
+from ..flow.frame import DROPPED, FanOutResult, Frame, Outcome, finished
 from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
-from ..host.calls import Waits, arrived
+from ..host.calls import Pending, resolve
 from ..journal.records import again
 from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .linked import Linked, schema_of
-from .runner import Index, Left, More, Performer, Scope, clock, swallowed
+from .runner import Index, Runner, Scope, ShapeResult, StepResult, clock, is_rescuable
 from .sequential import elements, tell
 
 
-async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: Index) -> Value:
+async def each(run: Runner, step: Each, frame: Frame, scope: Scope, index: Index) -> Value:
     """``body`` once per element, ``limit`` at once; ``collect`` over the survivors in the order of the elements."""
-    inside = scope._replace(depth=scope.depth + step.scope, beside=scope.beside or step.limit > 1)
+    inside = scope._replace(depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit > 1)
     run.budget.deepen(inside.depth, step.span)
     items = elements(step.over, frame)
     if step.most is not None and len(items) > step.most:
@@ -35,16 +35,16 @@ async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: In
         items = items[: step.most]
     if step.ahead:
         _build_ahead(step, items, frame, scope, index)
-    run.emit(ev.FannedOut((*scope.before, step.id, *index), clock(), len(items)))
+    run.emit(ev.FanOutStarted((*scope.before, step.id, *index), clock(), len(items)))
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
-    values: list[Value] = [GONE] * len(items)
+    values: list[Value] = [DROPPED] * len(items)
     store, body = step.element.store, step.body
     of_body = (*scope.before, body.id, *index)
 
-    def one(i: int, attempt: int) -> Left | Waits[Left]:
+    def one(i: int, attempt: int) -> StepResult | Pending[StepResult]:
         where = inside if attempt == 1 else _again(inside, (*of_body, i), attempt)
         inner = store(frame, finished((items[i], None, None, "finished")))
-        return run.begin(body, inner, where, (*index, i), attempt)
+        return run.start_step(body, inner, where, (*index, i), attempt)
 
     earlier = run.journal.earlier if run.journal is not None else None
     first = earlier.failed_elements(of_body) if earlier is not None else []
@@ -52,27 +52,27 @@ async def each(run: Performer, step: Each, frame: Frame, scope: Scope, index: In
     failures = await _pool(_Pool(run, step, one, values.__setitem__, lambda i: (*of_body, i), scope.tries), plan)
     if step.on_error == "finish":
         told = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
-        _fail(told, {i: value for i, value in enumerate(values) if value is not GONE})
+        _fail(told, {i: value for i, value in enumerate(values) if value is not DROPPED})
     # A for_each in collect is one inside this one (semantics 10), but nothing runs beside it.
-    ran = Ran(values, failures=failures)
-    value, _ = await _collect(run, step, frame, ran, inside._replace(beside=scope.beside), index)
+    ran = FanOutResult(values, failures=failures)
+    value, _ = await _collect(run, step, frame, ran, inside._replace(concurrent=scope.concurrent), index)
     return value
 
 
-async def branches(run: Performer, step: Branches, frame: Frame, scope: Scope, index: Index) -> Value:
+async def branches(run: Runner, step: Branches, frame: Frame, scope: Scope, index: Index) -> Value:
     """Every branch at once; ``collect`` over the named values in the order they are declared."""
-    inside = scope._replace(beside=True)
+    inside = scope._replace(concurrent=True)
     steps = tuple(step.branches.values())
-    run.emit(ev.FannedOut((*scope.before, step.id, *index), clock(), len(steps)))
+    run.emit(ev.FanOutStarted((*scope.before, step.id, *index), clock(), len(steps)))
     run.budget.foresee(sum(sessions(branch, scope.linked) for branch in steps), step.span)
-    values: list[Value] = [GONE] * len(steps)
+    values: list[Value] = [DROPPED] * len(steps)
     names, order = tuple(step.branches), list[int]()
     ats = [(*scope.before, branch.id, *index) for branch in steps]
     journal = run.journal
 
-    def one(i: int, attempt: int) -> Left | Waits[Left]:
+    def one(i: int, attempt: int) -> StepResult | Pending[StepResult]:
         where = inside if attempt == 1 else _again(inside, ats[i], attempt)
-        return run.begin(steps[i], frame, where, index, attempt)
+        return run.start_step(steps[i], frame, where, index, attempt)
 
     def keep(i: int, value: Value) -> None:
         values[i] = value
@@ -87,21 +87,21 @@ async def branches(run: Performer, step: Branches, frame: Frame, scope: Scope, i
         plan = _Plan(range(len(steps)), len(steps), done, failed)
     failures = await _pool(_Pool(run, step, one, keep, ats.__getitem__, scope.tries), plan)
     if step.on_error == "finish":
-        _fail(failures, {name: values[i] for i, name in enumerate(names) if values[i] is not GONE})
-    value, left = await _collect(run, step, frame, Ran(values, names, failures, order), scope, index)
-    return More(value, frame=left) if step.leaves else value
+        _fail(failures, {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED})
+    value, left = await _collect(run, step, frame, FanOutResult(values, names, failures, order), scope, index)
+    return ShapeResult(value, frame=left) if step.leaves else value
 
 
 async def _collect(
-    run: Performer, step: Each | Branches, frame: Frame, ran: Ran, scope: Scope, index: Index
+    run: Runner, step: Each | Branches, frame: Frame, ran: FanOutResult, scope: Scope, index: Index
 ) -> tuple[Value, Frame]:
     if step.collect is not None and step.join is not None:
-        return await arrived(run.begin(step.collect, step.join.join(frame, ran), scope, index))
+        return await resolve(run.start_step(step.collect, step.join.join(frame, ran), scope, index))
     if step.gather is not None:
         return step.gather(ran), frame
     if ran.names is None:
-        return [value for value in ran.values if value is not GONE], frame
-    return {name: value for name, value in zip(ran.names, ran.values, strict=True) if value is not GONE}, frame
+        return [value for value in ran.values if value is not DROPPED], frame
+    return {name: value for name, value in zip(ran.names, ran.values, strict=True) if value is not DROPPED}, frame
 
 
 def _build_ahead(step: Each, items: list[Value], frame: Frame, scope: Scope, index: Index) -> None:
@@ -112,15 +112,15 @@ def _build_ahead(step: Each, items: list[Value], frame: Frame, scope: Scope, ind
         try:
             step.body.args.build(step.element.store(frame, Outcome(item)), wanted)
         except StepError as error:
-            error.at = (*scope.before, step.body.id, *index, i)
-            error.where = ev.at_text(error.at)
+            error.path = (*scope.before, step.body.id, *index, i)
+            error.where = ev.format_path(error.path)
             raise
 
 
 def _numbered(error: StepError, i: int) -> StepError:
     """Which element it was, where several failed: an error of them all has the moment of the first one alone."""
     found = type(error)(*(replace(d, message=f"element {i}: {d.message}") for d in error.diagnostics))
-    found.at, found.where, found.__cause__ = error.at, error.where, error.__cause__
+    found.path, found.where, found.__cause__ = error.path, error.where, error.__cause__
     return found
 
 
@@ -132,7 +132,7 @@ def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
     if len(failures) > 1:
         told = (found for i in sorted(failures) for found in failures[i].diagnostics)
         cause, first = first, type(first)(*told)
-        first.at, first.where, first.__cause__ = cause.at, cause.where, cause.__cause__
+        first.path, first.where, first.__cause__ = cause.path, cause.where, cause.__cause__
     first.partial = partial
     raise first
 
@@ -178,11 +178,11 @@ class _Pool:
 
     def __init__(
         self,
-        run: Performer,
+        run: Runner,
         step: Each | Branches,
-        begin: Callable[[int, int], Left | Waits[Left]],
+        begin: Callable[[int, int], StepResult | Pending[StepResult]],
         keep: Callable[[int, Value], None],
-        at: Callable[[int], ev.At],
+        at: Callable[[int], ev.StepPath],
         tries: str,
     ) -> None:
         """``begin(i, attempt)`` runs number ``i``, ``keep(i, value)`` is told what it came to."""
@@ -199,13 +199,13 @@ class _Pool:
             while True:
                 try:
                     left = self.begin(i, attempt)
-                    value, _ = await left.rest if type(left) is Waits else left
+                    value, _ = await left.awaitable if type(left) is Pending else left
                     self.keep(i, value)
                     break
                 except asyncio.CancelledError:
                     raise
                 except BaseException as error:
-                    if not swallowed(error):
+                    if not is_rescuable(error):
                         self.failure = self.failure or error
                         raise
                     if not self.again(i, attempt, cast(StepError, error)):
@@ -234,7 +234,7 @@ class _Pool:
             self.run.journal.mark(what, self.at(i), tries)
 
 
-def _again(scope: Scope, at: ev.At, attempt: int) -> Scope:
+def _again(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:
     return scope._replace(tries=again(scope.tries, at, attempt))
 
 

@@ -1,6 +1,6 @@
 """By need: the steps of a `Dag`, each as soon as what it reads is there.
 
-The language's `Agenda` knows what is ready; here is only the running. One end at a time is stored, in the order in
+The language's `Scheduler` knows what is ready; here is only the running. One end at a time is stored, in the order in
 which they come (or in which the agenda will have them), and only those whom it may concern are asked again: a plan of
 a thousand calls is not looked through a thousand times.
 """
@@ -11,28 +11,28 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Iterable
 
-from ..flow.frame import Agenda, Frame, Node, Outcome, Skip
+from ..flow.frame import Frame, Node, Outcome, Scheduler, Skip
 from ..flow.steps import Dag, Step
-from ..host.calls import Waits, arrived
+from ..host.calls import Pending, resolve
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .runner import Index, Left, More, Performer, Scope, clock, swallowed
+from .runner import Index, Runner, Scope, ShapeResult, StepResult, clock, is_rescuable
 
 
-async def by_need(run: Performer, step: Dag, frame: Frame, scope: Scope, index: Index) -> More:
+async def by_need(run: Runner, step: Dag, frame: Frame, scope: Scope, index: Index) -> ShapeResult:
     """Every node that becomes ready; the frame when nothing runs and nothing is ready any more."""
     drain = _Drain(run, step, frame, scope, index)
     await drain.run_all()
-    return More(None, frame=drain.frame)
+    return ShapeResult(None, frame=drain.frame)
 
 
 class _Drain:
-    def __init__(self, run: Performer, step: Dag, frame: Frame, scope: Scope, index: Index) -> None:
+    def __init__(self, run: Runner, step: Dag, frame: Frame, scope: Scope, index: Index) -> None:
         self.performer = run
         self.steps: dict[str, Step] = {inner.id: inner for inner in step.steps}
-        self.scope, self.inside, self.index = scope, scope._replace(beside=True), index
+        self.scope, self.inside, self.index = scope, scope._replace(concurrent=True), index
         self.frame = frame
-        self.agenda: Agenda = step.open(frame)
+        self.agenda: Scheduler = step.open(frame)
         self.instanced = self.inside
         if any(node.instance is not None for node in self.agenda.nodes):  # they are a fan-out (decision A15)
             self.instanced = self.inside._replace(depth=scope.depth + 1)
@@ -75,7 +75,7 @@ class _Drain:
         for i in journal.earlier.order("stored", ats):
             frame = self.entered.pop(nodes[i], None)
             if frame is not None:
-                self.end(nodes[i], await arrived(self.begin(nodes[i], frame)))
+                self.end(nodes[i], await resolve(self.begin(nodes[i], frame)))
                 self.ask(self.agenda.feeds(nodes[i]))
 
     def hire(self, group: asyncio.TaskGroup) -> None:
@@ -90,10 +90,10 @@ class _Drain:
         while self.entered:
             node, frame = self.entered.popitem(last=False)
             outcome = self.begin(node, frame)
-            if type(outcome) is Waits:
+            if type(outcome) is Pending:
                 self.running += 1
                 self.hire(group)
-                outcome = await outcome.rest
+                outcome = await outcome.awaitable
                 self.running -= 1
             self.held[node] = outcome
             self.agenda.come(node)
@@ -124,13 +124,13 @@ class _Drain:
                 del self.waiting[node]
                 self.entered[node] = self.agenda.enter(node, self.frame)
 
-    def begin(self, node: Node, frame: Frame) -> Outcome | Waits[Outcome]:
+    def begin(self, node: Node, frame: Frame) -> Outcome | Pending[Outcome]:
         step, scope = self.steps[node.step], self.inside if node.instance is None else self.instanced
         try:
-            left = self.performer.begin(step, frame, scope, self.at(node))
+            left = self.performer.start_step(step, frame, scope, self.at(node))
         except StepError as error:
             return _failed(error)
-        return Waits(_ended(step, left.rest)) if type(left) is Waits else _outcome(step, left)
+        return Pending(_ended(step, left.awaitable)) if type(left) is Pending else _outcome(step, left)
 
     def skip(self, node: Node, said: Skip) -> None:
         del self.waiting[node]
@@ -150,18 +150,18 @@ class _Drain:
         return self.index if node.instance is None else (*self.index, node.instance)
 
 
-async def _ended(step: Step, rest: Awaitable[Left]) -> Outcome:
+async def _ended(step: Step, rest: Awaitable[StepResult]) -> Outcome:
     try:
         return _outcome(step, await rest)
     except StepError as error:
         return _failed(error)
 
 
-def _outcome(step: Step, left: Left) -> Outcome:
+def _outcome(step: Step, left: StepResult) -> Outcome:
     return Outcome(left[0], status="finished" if getattr(step, "awaited", True) else "fired")
 
 
 def _failed(error: StepError) -> Outcome:
-    if not swallowed(error):
+    if not is_rescuable(error):
         raise error
     return Outcome(None, None, error, "failed")

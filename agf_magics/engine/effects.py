@@ -9,10 +9,10 @@ from __future__ import annotations
 from ..catalog import Tool
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
-from ..journal.recorder import Begun, Journal
+from ..journal.recorder import Journal, StartedCall
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic
-from .runner import Performer, clock
+from .runner import Runner, clock
 
 RESULT = "result"
 """The key of the result in an answer."""
@@ -26,19 +26,19 @@ def has_effect(callee: object) -> bool:
     return isinstance(callee, Tool) and not callee.reuse
 
 
-async def result_given(run: Performer, journal: Journal, step: Invoke, call: Begun) -> tuple[Value] | None:
+async def result_given(run: Runner, journal: Journal, step: Invoke, call: StartedCall) -> tuple[Value] | None:
     """The result that a person gives for a call whose outcome is unknown; None: the call is to be made.
 
     Raises Unanswered when nobody is there to say, or the answer is no.
     """
     if journal.is_unknown(call.at, call.tries):
         text = f"{call.name!r} was called with {call.given or '{}'} and its outcome is unknown. Call it again?"
-        question = ev.Question(text, approval=True, where=ev.at_text(call.at), arguments={}, result=RESULT)
+        question = ev.Question(text, approval=True, where=ev.format_path(call.at), arguments={}, result=RESULT)
         for _ in range(ASKED):
-            run.emit(ev.Asked(call.at, clock(), question))
+            run.emit(ev.QuestionAsked(call.at, clock(), question))
             ok, answer = await run.host.ask(question)
             value = settle(answer) if ok else False
-            run.emit(ev.Answered(call.at, clock(), value))
+            run.emit(ev.QuestionAnswered(call.at, clock(), value))
             if isinstance(value, dict) and list(value) == [RESULT]:
                 return (value[RESULT],)
             if value is True:
@@ -51,7 +51,7 @@ async def result_given(run: Performer, journal: Journal, step: Invoke, call: Beg
     return None
 
 
-def _unknown(step: Invoke, call: Begun) -> ev.Unanswered:
+def _unknown(step: Invoke, call: StartedCall) -> ev.Unanswered:
     message = f"the outcome of {call.name!r} is unknown: an earlier session started the call, and its end is not known"
     hint = f"%resume RUN --answer yes calls it again; --answer '{{{RESULT}: …}}' gives its result"
     return ev.Unanswered(Diagnostic("step.unknown-outcome", message, step.name.span or step.span, hint))

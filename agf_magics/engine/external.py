@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ..catalog import Where
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
-from ..host.calls import Result, TimedOut, Waits, arrived
+from ..host.calls import Pending, Result, TimedOut, resolve
 from ..host.limits import Grant, granted
 from ..journal.recorder import Journal
 from ..journal.records import error_from, value_of
@@ -20,10 +20,10 @@ from ..secrets.masking import HIDDEN, Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .effects import has_effect, result_given
-from .runner import Index, Performer, Scope, clock
+from .runner import Index, Runner, Scope, clock
 
 
-class Outer(Protocol):
+class UserCallable(Protocol):
     """What is called outside: a function of somebody's, a model."""
 
     @property
@@ -38,9 +38,9 @@ class Outer(Protocol):
     def is_async(self) -> bool: ...
 
 
-def outside(
-    run: Performer,
-    callee: Outer,
+def call_external(
+    run: Runner,
+    callee: UserCallable,
     what: str,
     step: Invoke,
     given: dict[str, Value],
@@ -48,14 +48,14 @@ def outside(
     grant: Grant,
     index: Index,
     keeps: bool = True,
-) -> Value | Waits[Value]:
+) -> Value | Pending[Value]:
     """Cross into user code and come back with a settled value; where the run is kept, and this call with it
     (``keeps``), what an earlier session of it came back with."""
     if run.journal is not None and keeps:
-        return Waits(_kept(run, run.journal, callee, what, step, given, scope, grant, index))
+        return Pending(_kept(run, run.journal, callee, what, step, given, scope, grant, index))
     place = callee.where or ("loop" if callee.is_async else None)
     if place is None:
-        place = "kernel" if run.host.waited and not scope.beside else "worker"
+        place = "kernel" if run.host.waited and not scope.concurrent else "worker"
     seconds = most = run.budget.limits.step_timeout
     if callee.timeout is not None or step.timeout is not None:
         seconds = min(limit for limit in (callee.timeout, step.timeout, most) if limit is not None)
@@ -65,8 +65,8 @@ def outside(
     finally:
         if narrower is not None:  # before the rest is awaited others may be begun
             granted.reset(narrower)
-    if type(result) is Waits:
-        return Waits(_come_back(run, result.rest, grant, callee, what, step, most))
+    if type(result) is Pending:
+        return Pending(_come_back(run, result.awaitable, grant, callee, what, step, most))
     ok, value = result
     if not ok:
         raise failure(callee, what, step, run.secrets, value, most)
@@ -74,9 +74,9 @@ def outside(
 
 
 async def _kept(
-    run: Performer,
+    run: Runner,
     journal: Journal,
-    callee: Outer,
+    callee: UserCallable,
     what: str,
     step: Invoke,
     given: dict[str, Value],
@@ -85,16 +85,16 @@ async def _kept(
     index: Index,
 ) -> Value:
     at = (*scope.before, step.id, *index)
-    kept = journal.kept(at, scope.tries)
+    kept = journal.recorded(at, scope.tries)
     if kept is not None:
-        run.emit(ev.StepKept(at, clock(), journal.run_id))
+        run.emit(ev.StepReplayed(at, clock(), journal.run_id))
         if kept.error is not None:
             raise error_from(kept.error, (scope.linked.flow.source,))
         return value_of(kept)
-    call = journal.calling(step, callee, at, scope.tries, given, scope.linked.tools, grant)
+    call = journal.start_call(step, callee, at, scope.tries, given, scope.linked.tools, grant)
     taken = journal.reuse.take(call.digest) if journal.reuse is not None else None
     if journal.reuse is not None and taken is not None:
-        run.emit(ev.StepKept(at, clock(), journal.reuse.run_id))
+        run.emit(ev.StepReplayed(at, clock(), journal.reuse.run_id))
         if what == "model":
             journal.mark("taken", at, scope.tries)
         await journal.returned(call, value_of(taken))
@@ -105,7 +105,7 @@ async def _kept(
             await journal.returned(call, known[0], (id(scope.linked.flow), step.id) in journal.secret.steps)
             return known[0]
     try:
-        value = await arrived(outside(run, callee, what, step, given, scope, grant, index, keeps=False))
+        value = await resolve(call_external(run, callee, what, step, given, scope, grant, index, keeps=False))
     except StepError as error:
         await journal.raised(call, error)
         raise
@@ -114,7 +114,13 @@ async def _kept(
 
 
 async def _come_back(
-    run: Performer, rest: Awaitable[Result], grant: Grant, callee: Outer, what: str, step: Invoke, most: float | None
+    run: Runner,
+    rest: Awaitable[Result],
+    grant: Grant,
+    callee: UserCallable,
+    what: str,
+    step: Invoke,
+    most: float | None,
 ) -> Value:
     narrower = granted.set(grant) if grant is not granted.get() else None
     try:
@@ -127,7 +133,7 @@ async def _come_back(
     return _settled(value, callee, what, step)
 
 
-def _settled(value: Value, callee: Outer, what: str, step: Invoke) -> Value:
+def _settled(value: Value, callee: UserCallable, what: str, step: Invoke) -> Value:
     try:
         return settle(value)
     except TooDeep as error:
@@ -136,12 +142,12 @@ def _settled(value: Value, callee: Outer, what: str, step: Invoke) -> Value:
         raise StepError(Diagnostic("step.too-deep", message, span)) from None
     except Exception as error:  # somebody's class that cannot be looked into; a thread that writes on
         span = step.name.span or step.span
-        message = f"{what} {callee.name!r} returned something that cannot be kept: {said(error)}"
+        message = f"{what} {callee.name!r} returned something that cannot be kept: {describe_exception(error)}"
         raise StepError(Diagnostic(f"step.{what}-failed", message, span)) from error
 
 
 def failure(
-    callee: Outer | None,
+    callee: UserCallable | None,
     what: str,
     step: Invoke,
     secrets: Secrets,
@@ -159,17 +165,19 @@ def failure(
     if secrets.raised(raised):  # then the exception itself is not shown either: no cause
         if secrets.blind:
             return StepError(Diagnostic(f"step.{what}-failed", f"{name} failed: {type(raised).__name__}", span, HIDDEN))
-        return StepError(Diagnostic(f"step.{what}-failed", f"{name} failed: {said(raised, secrets.text)}", span))
+        return StepError(
+            Diagnostic(f"step.{what}-failed", f"{name} failed: {describe_exception(raised, secrets.text)}", span)
+        )
     if isinstance(raised, StepError) and all(isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])):
-        return placed(_anew(raised), step, ())
+        return with_place(_anew(raised), step, ())
     hint = "; ".join(map(str, getattr(raised, "__notes__", ())))
-    message = f"{name} failed: {said(raised)}"
+    message = f"{name} failed: {describe_exception(raised)}"
     failure = StepError(Diagnostic(f"step.{what}-failed", message, span, hint or None))
     failure.__cause__ = raised
     return failure
 
 
-def placed(error: StepError, step: Invoke, names: tuple[tuple[str, Span | None], ...]) -> StepError:
+def with_place(error: StepError, step: Invoke, names: tuple[tuple[str, Span | None], ...]) -> StepError:
     """An error from below that knows no place in the definition, at the step's name (or the argument it is about)."""
     found = error.diagnostic
     if found.span is not None:
@@ -189,7 +197,7 @@ def _anew(error: StepError) -> StepError:
     return again
 
 
-def said(error: BaseException, shown: Callable[[str], str] = str, most: int = 500) -> str:
+def describe_exception(error: BaseException, shown: Callable[[str], str] = str, most: int = 500) -> str:
     """An exception of user code in a line: its class and its text, if it has one."""
     try:
         text = shown(str(error))
@@ -197,7 +205,7 @@ def said(error: BaseException, shown: Callable[[str], str] = str, most: int = 50
         text = f"(its text cannot be had: {type(worse).__name__})"
     text = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
     if isinstance(error, BaseExceptionGroup):  # a TaskGroup's own text says only how many
-        text = f"{text}: {'; '.join(said(one, shown, most // 2) for one in _leaves(error))}"
+        text = f"{text}: {'; '.join(describe_exception(one, shown, most // 2) for one in _leaves(error))}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

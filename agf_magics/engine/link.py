@@ -19,7 +19,7 @@ from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from .field_checks import unknown_gifts, unknown_reads
 from .linked import Built, Callee, Choice, Linked, Person
-from .sessions import Answerer, answerer, meant, session_flow
+from .sessions import ModelBinding, meant, model_binding, session_flow
 
 MOST_STEPS = 100_000
 """Steps of a flow with all it calls, each call counted: ten small flows that call each other come to billions."""
@@ -95,8 +95,8 @@ class _Linker:
         found = ((name.text, LOOK_UP[step.kind](self, each, around)) for name, each in one)
         return Choice({name: callee for name, callee in found if callee is not None})
 
-    def model(self, step: Invoke, around: tuple[str, ...]) -> Answerer:
-        return answerer(step, self.registry, self.found)
+    def model(self, step: Invoke, around: tuple[str, ...]) -> ModelBinding:
+        return model_binding(step, self.registry, self.found)
 
     def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
         """An agent that is a model, as the flow of its session; launches on its list are for outside a run."""

@@ -10,7 +10,7 @@ from ..catalog import Agent, ModelAgent, Policy, Tool, Transform
 from ..flow.schemas import Schema
 from ..flow.steps import Flow, Invoke
 from ..flow.values import Value
-from .sessions import Answerer
+from .sessions import ModelBinding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +54,7 @@ class Linked:
     """What `schema_of` has found."""
 
 
-Callee = Tool | Agent | Transform | Built | Person | Choice | Answerer | Linked
+Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
 """What a name may mean."""
 
 

@@ -15,18 +15,18 @@ from ..progress.events import Question
 from ..secrets.masking import hide
 from ..text.diagnostics import Diagnostic, StepError
 from .external import failure
-from .runner import Performer, clock
+from .runner import Runner, clock
 
 ASKED = 3
 """Times that an approval is asked for whose answer puts something in the call's place that cannot be used."""
 
 
 async def permitted(
-    run: Performer,
+    run: Runner,
     step: Invoke,
     frame: Frame,
     given: Mapping[str, Value],
-    at: ev.At,
+    at: ev.StepPath,
     tries: str,
     tool: Tool | None = None,
 ) -> Mapping[str, Value] | None:
@@ -40,7 +40,7 @@ async def permitted(
     text = step.permit(frame, given, shown)
     if text is None:
         return None
-    question = Question(text, approval=True, where=ev.at_text(at))
+    question = Question(text, approval=True, where=ev.format_path(at))
     if step.instead is not None:
         offered = {name: value for name, value in shown.items() if name not in step.offers}
         question = question._replace(arguments=offered, result=step.instead.result)
@@ -89,10 +89,10 @@ def _placed(step: Invoke, error: StepError) -> StepError:
 
 
 async def answer(
-    run: Performer,
+    run: Runner,
     step: Invoke,
     question: Question,
-    at: ev.At,
+    at: ev.StepPath,
     tries: str,
     secret: bool = False,
     hides: Collection[str] = (),
@@ -106,19 +106,19 @@ async def answer(
         kept = journal.answered(at, tries)
         if kept is not None:
             if not question.approval:  # the call that was approved may still have to be made
-                run.emit(ev.StepKept(at, clock(), journal.run_id))
+                run.emit(ev.StepReplayed(at, clock(), journal.run_id))
             return value_of(kept)
     question = question._replace(text=run.secrets.text(question.text))
-    run.emit(ev.Asked(at, clock(), question))
+    run.emit(ev.QuestionAsked(at, clock(), question))
     ok, said_ = await run.host.ask(question)
     value = settle(said_) if ok else None
     hidden = [value[name] for name in hides if name in value] if isinstance(value, dict) else []
     for one in hidden:
         run.secrets.learn(one)
-    run.emit(ev.Answered(at, clock(), MASK if secret else hide(value, hides)))
+    run.emit(ev.QuestionAnswered(at, clock(), MASK if secret else hide(value, hides)))
     if ok:
         if journal is not None:
-            call = journal.calling(step, None, at, tries, {"text": question.text})
+            call = journal.start_call(step, None, at, tries, {"text": question.text})
             await journal.keep_answer(call, value, secret or bool(hidden))
         return value
     if isinstance(said_, Nobody):

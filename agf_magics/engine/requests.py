@@ -12,14 +12,14 @@ from ..flow.frame import Frame
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
-from ..host.calls import arrived
+from ..host.calls import resolve
 from ..host.limits import Grant
 from ..progress import events as ev
 from ..secrets.placeholders import replace_secrets
 from ..text.diagnostics import Diagnostic, StepError
-from .external import outside, placed
-from .runner import Index, Performer, Scope, clock
-from .sessions import Answerer, offered
+from .external import call_external, with_place
+from .runner import Index, Runner, Scope, clock
+from .sessions import ModelBinding, offered
 
 RETRIES = 3
 """Times that a request is made again which a provider was too busy for."""
@@ -28,7 +28,7 @@ PATIENCE = 60.0
 """Seconds that are waited for a provider that asks for it; not more."""
 
 
-async def request(run: Performer, step: Invoke, answerer: Answerer, frame: Frame, scope: Scope, index: Index) -> Value:
+async def request(run: Runner, step: Invoke, answerer: ModelBinding, frame: Frame, scope: Scope, index: Index) -> Value:
     """One request, one reply."""
     for meter in scope.meters:
         meter.model()
@@ -50,10 +50,10 @@ async def request(run: Performer, step: Invoke, answerer: Answerer, frame: Frame
     if not answerer.model.ready(loop):  # the library takes seconds to import, and the loop must not stand still
         ok, raised = await run.host.call("worker", answerer.model.open, {"loop": loop})
         if not ok:
-            raise placed(raised, step, ()) if isinstance(raised, StepError) else raised
+            raise with_place(raised, step, ()) if isinstance(raised, StepError) else raised
     at = (*scope.before, step.id, *index)
     caller = _Caller(answerer, asked, run, at)
-    reply: dict[str, Value] = await arrived(outside(run, caller, "model", step, given, scope, scope.grant, index))
+    reply: dict[str, Value] = await resolve(call_external(run, caller, "model", step, given, scope, scope.grant, index))
     if not caller.heard and run.journal is not None and run.journal.has_said(at, scope.tries):
         _used(run, at, reply)
     _counted(run, reply, scope, step, answerer.name)
@@ -64,10 +64,10 @@ async def request(run: Performer, step: Invoke, answerer: Answerer, frame: Frame
 class _Caller:
     """A request as something that is called, on the loop."""
 
-    answerer: Answerer
+    answerer: ModelBinding
     asked: Request
-    run: Performer
-    at: ev.At
+    run: Runner
+    at: ev.StepPath
     heard: list[bool] = field(default_factory=list)
     """Not empty when the model itself has replied, not an earlier session or another run."""
     where: Where | None = "loop"
@@ -114,7 +114,7 @@ async def answered(
     raise found
 
 
-def _tools(config: Mapping[str, Value], answerer: Answerer, grant: Grant) -> tuple[Offered, ...]:
+def _tools(config: Mapping[str, Value], answerer: ModelBinding, grant: Grant) -> tuple[Offered, ...]:
     """What the model is offered: what its session names, as far as whoever runs it may use it, and never a launch."""
     if config.get("tool_choice") == "none":
         return ()
@@ -122,13 +122,13 @@ def _tools(config: Mapping[str, Value], answerer: Answerer, grant: Grant) -> tup
     return tuple(Offered(*offered(answerer, name, config.get("descriptions") or {})) for name in may)
 
 
-def _used(run: Performer, at: ev.At, reply: Mapping[str, Value]) -> None:
+def _used(run: Runner, at: ev.StepPath, reply: Mapping[str, Value]) -> None:
     """Tell what a reply of this run has taken; of one that was taken over the other run has paid."""
     usage = reply["usage"]
-    run.emit(ev.Used(at, clock(), usage.get("input", 0), usage.get("output", 0)))
+    run.emit(ev.TokensUsed(at, clock(), usage.get("input", 0), usage.get("output", 0)))
 
 
-def _counted(run: Performer, reply: Mapping[str, Value], scope: Scope, step: Invoke, name: str) -> None:
+def _counted(run: Runner, reply: Mapping[str, Value], scope: Scope, step: Invoke, name: str) -> None:
     """What a reply has cost, and what is to be said of it."""
     tokens = sum(reply["usage"].values())
     for meter in scope.meters:
@@ -142,7 +142,7 @@ def _counted(run: Performer, reply: Mapping[str, Value], scope: Scope, step: Inv
         _warn(run, Diagnostic("model.cut", message, step.span, hint, "warning"))
 
 
-def _teller(run: Performer) -> Callable[[ModelFault, float], None]:
+def _teller(run: Runner) -> Callable[[ModelFault, float], None]:
     def tell(found: ModelFault, wait: float) -> None:
         message = f"{found.diagnostic.message}; asked again after {wait:g} s"
         _warn(run, Diagnostic("model.retried", message, severity="warning"))
@@ -150,7 +150,7 @@ def _teller(run: Performer) -> Callable[[ModelFault, float], None]:
     return tell
 
 
-def _warn(run: Performer, found: Diagnostic) -> None:
+def _warn(run: Runner, found: Diagnostic) -> None:
     """Tell it, once in a run."""
     if found not in run.models.told:
         run.models.told.add(found)

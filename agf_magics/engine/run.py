@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ..flow.frame import Ended, Given
+from ..flow.frame import FlowInput, FlowResult
 from ..flow.steps import Branches, Choose, Compute, Dag, Each, Fold, Invoke, Repeat, Sequence, Step, Walk
 from ..flow.values import Value
-from ..host.calls import waiting
+from ..host.calls import as_pending
 from ..host.deadline import Deadline, OutOfTime
 from ..host.host import Host
 from ..host.limits import Budget, LimitReached, Limits, granted, inside
@@ -22,7 +22,7 @@ from .concurrent import branches, each
 from .dag import by_need
 from .invoke import invoke
 from .linked import Linked
-from .runner import Performer, Scope, Shape, clock
+from .runner import Runner, Scope, Shape, clock
 from .sequential import choose, compute, fold, repeat, sequence
 from .subflows import in_time, metered
 from .walk import along_edges
@@ -31,20 +31,20 @@ SHAPES: Mapping[type[Step], Shape] = {
     Invoke: invoke,
     Compute: compute,
     Choose: choose,
-    Sequence: waiting(sequence),
-    Fold: waiting(fold),
-    Repeat: waiting(repeat),
-    Dag: waiting(by_need),
-    Walk: waiting(along_edges),
-    Each: waiting(each),
-    Branches: waiting(branches),
+    Sequence: as_pending(sequence),
+    Fold: as_pending(fold),
+    Repeat: as_pending(repeat),
+    Dag: as_pending(by_need),
+    Walk: as_pending(along_edges),
+    Each: as_pending(each),
+    Branches: as_pending(branches),
 }
 
 
 class Done(NamedTuple):
     """A run that came to its end."""
 
-    ended: Ended
+    ended: FlowResult
     calls: int
     """Tool calls made; in a dry run, the calls a real one would make at least."""
     sessions: int
@@ -53,7 +53,7 @@ class Done(NamedTuple):
 
 async def run(
     linked: Linked,
-    given: Given,
+    given: FlowInput,
     *,
     host: Host,
     emit: Callable[[ev.Event], None],
@@ -73,7 +73,7 @@ async def run(
     Raises StepError when a step failed, CancelledError when the run was cancelled.
     """
     budget = Budget(limits)
-    performer = Performer(SHAPES, host, emit, budget, dry, journal, secrets)
+    performer = Runner(SHAPES, host, emit, budget, dry, journal, secrets)
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     watch_threads()
@@ -84,7 +84,7 @@ async def run(
             if journal is not None:
                 await journal.begin(emit, linked.flow.name, linked.flow.language, work)
             scope = Scope(linked, grant=grant.narrow(linked.uses), meters=metered(linked.flow, 0))
-            ended = await in_time(linked.flow, performer.flow(scope, given))
+            ended = await in_time(linked.flow, performer.run_flow(scope, given))
     except asyncio.CancelledError:
         _end(performer, "cancelled", None, _kept(performer, linked))
         raise
@@ -110,7 +110,7 @@ async def run(
 
 
 def _end(
-    performer: Performer, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None = None
+    performer: Runner, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None = None
 ) -> None:
     """Keep and tell how it ended."""
     if performer.journal is not None:
@@ -118,7 +118,7 @@ def _end(
     performer.emit(ev.RunEnded(clock(), status, error, stores))
 
 
-def _kept(performer: Performer, linked: Linked) -> Mapping[str, Value]:
+def _kept(performer: Runner, linked: Linked) -> Mapping[str, Value]:
     if performer.reached is None:
         return {}
     kept = linked.flow.kept

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..flow.frame import Ended, Frame, Given, Outcome, finished
+from ..flow.frame import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.steps import Step
 from ..flow.values import Value
-from ..host.calls import Waits, arrived
+from ..host.calls import Pending, resolve
 from ..host.host import TURN, Host, StillRunning
 from ..host.limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from ..journal.recorder import Journal
@@ -32,11 +32,11 @@ class Scope(NamedTuple):
     """Where steps run: the flow that is open, and what is around it."""
 
     linked: Linked
-    before: ev.At = ()
+    before: ev.StepPath = ()
     """The moment of the step that opened this flow."""
     depth: int = 0
     """How many for_each scopes are open, through calls."""
-    beside: bool = False
+    concurrent: bool = False
     """Whether anything can run at the same time: decided from the flow, not from the moment."""
     grant: Grant = ANYTHING
     calls: int = 0
@@ -63,7 +63,7 @@ class Models:
         """The secrets that their replies held, by their placeholders."""
 
 
-class More(NamedTuple):
+class ShapeResult(NamedTuple):
     """What a shape gives when it has more to say than a value."""
 
     value: Value
@@ -73,18 +73,18 @@ class More(NamedTuple):
     """What its own steps left, for the steps after it."""
 
 
-more: Callable[[tuple[Value, Value, Frame | None]], More] = partial(tuple.__new__, More)
+more: Callable[[tuple[Value, Value, Frame | None]], ShapeResult] = partial(tuple.__new__, ShapeResult)
 
 
-Shape = Callable[["Performer", Any, Frame, Scope, Index], Value | Waits[Value]]
+Shape = Callable[["Runner", Any, Frame, Scope, Index], Value | Pending[Value]]
 """How a shape runs: its value, or More, or what is still to be waited for. Raises StepError; what is stored for the
 steps after it is its target's business."""
 
-Left = tuple[Value, Frame]
+StepResult = tuple[Value, Frame]
 """What a step came to: its value, and the frame it leaves."""
 
 
-class Performer:
+class Runner:
     """One run: the shapes, the host it borrows, the listener, what it has used."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Performer:
         self.calls = 0
         """Tool calls so far (a dry run's would-be calls)."""
 
-    async def flow(self, scope: Scope, given: Given) -> Ended:
+    async def run_flow(self, scope: Scope, given: FlowInput) -> FlowResult:
         """Run an opened flow's steps in order."""
         flow = scope.linked.flow
         frame = flow.start(given)
@@ -121,8 +121,8 @@ class Performer:
         for step in flow.body.steps:
             if outermost:
                 self.reached = frame
-            left = self.begin(step, frame, scope, ())
-            _, frame = await left.rest if type(left) is Waits else left
+            left = self.start_step(step, frame, scope, ())
+            _, frame = await left.awaitable if type(left) is Pending else left
         self.reach(scope, frame)
         return flow.end(frame)
 
@@ -131,17 +131,19 @@ class Performer:
         if _is_outermost(scope):
             self.reached = frame
 
-    def begin(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1) -> Left | Waits[Left]:
+    def start_step(
+        self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
+    ) -> StepResult | Pending[StepResult]:
         """Run ``step`` once."""
         now = clock()
         if now - self.host.turned > TURN:
-            return Waits(self._after_a_turn(step, frame, scope, index, attempt))
-        at: ev.At = scope.before + (step.id,) + index  # noqa: RUF005 - what is empty costs nothing so
+            return Pending(self._after_a_turn(step, frame, scope, index, attempt))
+        at: ev.StepPath = scope.before + (step.id,) + index  # noqa: RUF005 - what is empty costs nothing so
         self.emit(ev.started((at, now, attempt)))
         try:
             value = self.shapes[type(step)](self, step, frame, scope, index)
-            if type(value) is Waits:
-                return Waits(self._to_its_end(value.rest, step, frame, scope, at))
+            if type(value) is Pending:
+                return Pending(self._to_its_end(value.awaitable, step, frame, scope, at))
             left = _left(step, frame, value)
         except BaseException as error:
             rescued = self._failed(error, step, frame, scope, at)
@@ -151,7 +153,9 @@ class Performer:
         self.emit(ev.finished((at, clock(), left[0])))
         return left
 
-    async def _to_its_end(self, rest: Awaitable[Value], step: Step, frame: Frame, scope: Scope, at: ev.At) -> Left:
+    async def _to_its_end(
+        self, rest: Awaitable[Value], step: Step, frame: Frame, scope: Scope, at: ev.StepPath
+    ) -> StepResult:
         try:
             left = _left(step, frame, await rest)
         except BaseException as error:
@@ -162,24 +166,28 @@ class Performer:
         self.emit(ev.finished((at, clock(), left[0])))
         return left
 
-    async def _after_a_turn(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int) -> Left:
+    async def _after_a_turn(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int) -> StepResult:
         await self.host.turn()
-        return await arrived(self.begin(step, frame, scope, index, attempt))
+        return await resolve(self.start_step(step, frame, scope, index, attempt))
 
-    def _failed(self, error: BaseException, step: Step, frame: Frame, scope: Scope, at: ev.At) -> Left | None:
+    def _failed(
+        self, error: BaseException, step: Step, frame: Frame, scope: Scope, at: ev.StepPath
+    ) -> StepResult | None:
         """Tell how it ended; what the step makes of its failure, where it keeps that like a value."""
         if isinstance(error, StillRunning):
-            self.emit(ev.StepCancelled(at, clock()) if error.told else ev.StepLeft(at, clock(), error.left_running))
+            self.emit(
+                ev.StepCancelled(at, clock()) if error.told else ev.StepAbandoned(at, clock(), error.left_running)
+            )
             error.told = True
             return None
         if isinstance(error, asyncio.CancelledError):
             self.emit(ev.StepCancelled(at, clock()))
             return None
-        if isinstance(error, StepError) and error.at is None:
-            error.at, error.where = at, ev.at_text(at)
+        if isinstance(error, StepError) and error.path is None:
+            error.path, error.where = at, ev.format_path(at)
             self.secrets.error(error)
         self.emit(ev.StepFailed(at, clock(), error))
-        if step.rescue is None or not swallowed(error):
+        if step.rescue is None or not is_rescuable(error):
             return None
         if self.journal is not None:
             self.journal.mark("rescued", at, scope.tries)
@@ -190,13 +198,13 @@ class Performer:
 
 
 def _is_outermost(scope: Scope) -> bool:
-    return not scope.before and not scope.beside and not scope.depth
+    return not scope.before and not scope.concurrent and not scope.depth
 
 
-def _left(step: Step, frame: Frame, value: Value) -> Left:
+def _left(step: Step, frame: Frame, value: Value) -> StepResult:
     """What is left of a step whose shape gave ``value``."""
     given = None
-    if type(value) is More:
+    if type(value) is ShapeResult:
         value, given, left = value
         frame = frame if left is None else left
     if step.target is not None:
@@ -204,6 +212,6 @@ def _left(step: Step, frame: Frame, value: Value) -> Left:
     return value, frame
 
 
-def swallowed(error: BaseException) -> bool:
+def is_rescuable(error: BaseException) -> bool:
     """Whether ``on_error`` and ``rescue`` may keep it: a step's failure, but no breached cap and no open question."""
     return isinstance(error, StepError) and not isinstance(error, (LimitReached, ev.Unanswered))

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..catalog import Model, ModelAgent, Registry, Tool, read_json, reply
-from ..flow.frame import Ended, Frame, Outcome, Ref
+from ..flow.frame import FlowResult, Frame, Outcome, Ref
 from ..flow.json_schema import judge
-from ..flow.misfits import told
 from ..flow.react import Read, react
 from ..flow.schemas import Schema, json_schema
 from ..flow.session import Offer, Session, asked, shown
 from ..flow.steps import Flow, Invoke, Name, Sequence
 from ..flow.values import Value
+from ..flow.violations import told
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from ..text.source import Span
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answerer:
+class ModelBinding:
     """A model, with the tools that a session may offer it."""
 
     model: Model
@@ -32,7 +32,7 @@ class Answerer:
         return self.model.name
 
 
-def answerer(step: Invoke, registry: Registry, found: Diagnostics) -> Answerer:
+def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the one that is configured before the one that is named (decision B2)."""
     made, chosen = (step.config or {}).get("made"), registry.model
     named = made if isinstance(made, Model) else registry.named(step.name.text)
@@ -44,11 +44,11 @@ def answerer(step: Invoke, registry: Registry, found: Diagnostics) -> Answerer:
         message = f"{model.name} answers, which is configured, and not {step.name.text!r}"
         found.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
-        return Answerer(model, dict(registry.tools))
+        return ModelBinding(model, dict(registry.tools))
     # What is not registered is told at the step that calls it.
     one = ((name.text, meant(step, name, registry).text) for name in step.tools)
     known = ((name, registry.tools.get(text) or registry.flows.get(text)) for name, text in one)
-    return Answerer(model, {name: callee for name, callee in known if callee is not None})
+    return ModelBinding(model, {name: callee for name, callee in known if callee is not None})
 
 
 def meant(step: Invoke, name: Name, registry: Registry) -> Name:
@@ -85,7 +85,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
             steps=(react(session, id="session", word="session", span=span, label=agent.name, target=_Answer()),),
         ),
         start=lambda given: {"given": given.input},
-        end=lambda frame: Ended(frame["answer"], {}),
+        end=lambda frame: FlowResult(frame["answer"], {}),
         kept=lambda frame: {},
         span=span,
     )
@@ -107,14 +107,14 @@ def _prompt(frame: Frame) -> Value:
 def _reader(
     agent: ModelAgent, step: Invoke, wanted: Schema | None, schemas: Mapping[str, Schema]
 ) -> Callable[[Value], Value]:
-    misfits = judge(agent.gives) if wanted is None and agent.gives is not None else None
+    violations = judge(agent.gives) if wanted is None and agent.gives is not None else None
     span = (step.gives.span if step.gives is not None else None) or step.name.span or step.span
 
     def conforming(answer: Value) -> Value:
-        if misfits is None:
+        if violations is None:
             return reply(answer, wanted, schemas)
         value = read_json(answer) if isinstance(answer, str) else answer
-        if wrong := misfits(value):
+        if wrong := violations(value):
             message = f"the reply is not what {agent.name!r} gives: {told(wrong)}"
             raise StepError(Diagnostic("agent.reply-schema", message, hint=f"it was: {shown(answer)[:300]}"))
         return value
@@ -139,7 +139,7 @@ class _Answer:
         return ()
 
 
-def offered(answerer: Answerer, name: str, told: Mapping[str, str]) -> tuple[str, str, Mapping[str, Any]]:
+def offered(answerer: ModelBinding, name: str, told: Mapping[str, str]) -> tuple[str, str, Mapping[str, Any]]:
     """A tool's name, description and JSON Schema, as a model is told them."""
     callee = answerer.tools[name]
     if isinstance(callee, Tool):

@@ -8,7 +8,7 @@ import contextlib
 import copy
 from collections.abc import Awaitable
 
-from ..flow.frame import Ended, Frame, Given
+from ..flow.frame import FlowInput, FlowResult, Frame
 from ..flow.steps import Flow, Invoke, Repeat
 from ..flow.values import Value
 from ..host.deadline import OutOfTime, within
@@ -20,10 +20,10 @@ from . import dry_run as dry
 from .boundary import must_conform
 from .linked import Linked
 from .questions import permitted
-from .runner import Index, More, Performer, Scope, clock
+from .runner import Index, Runner, Scope, ShapeResult, clock
 
 
-async def call_flow(run: Performer, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
+async def call_flow(run: Runner, step: Invoke, linked: Linked, frame: Frame, scope: Scope, index: Index) -> Value:
     pipe = step.pipe.evaluate(frame) if step.pipe is not None else None
     # An agent step whose identity is a flow is counted and limited as one that an agent answers.
     given = step.args.build(frame, linked.flow.accepts if step.wants else None)
@@ -46,22 +46,24 @@ async def call_flow(run: Performer, step: Invoke, linked: Linked, frame: Frame, 
     if linked.agent is not None:  # the identity is the agent's; it only ever narrows (decision A12)
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
     # What nobody waits for never runs on the thread that waits for the run: by then that one may be gone.
-    beside = scope.beside or not step.awaited
-    inner = scope._replace(linked=linked, before=at, grant=grant, calls=scope.calls + 1, meters=meters, beside=beside)
+    beside = scope.concurrent or not step.awaited
+    inner = scope._replace(
+        linked=linked, before=at, grant=grant, calls=scope.calls + 1, meters=meters, concurrent=beside
+    )
     if not step.awaited and not run.dry:
-        later(_forgotten_flow(run, step, inner, Given(given, pipe)), run.host)
+        later(_forgotten_flow(run, step, inner, FlowInput(given, pipe)), run.host)
         return None
-    value = (await _within(step, in_time(linked.flow, run.flow(inner, Given(given, pipe))))).output
+    value = (await _within(step, in_time(linked.flow, run.run_flow(inner, FlowInput(given, pipe))))).output
     if run.dry:
         value = dry.readable(value, step, scope.linked)
     if step.gives is not None:
         must_conform(value, step, scope.linked)
     if not step.keeps:
         return value
-    return More(value, given if linked.agent is None else given.get("input"))
+    return ShapeResult(value, given if linked.agent is None else given.get("input"))
 
 
-async def _within(step: Invoke, work: Awaitable[Ended]) -> Ended:
+async def _within(step: Invoke, work: Awaitable[FlowResult]) -> FlowResult:
     """Do ``work`` within the seconds that the step allows."""
     if step.timeout is None:
         return await work
@@ -76,7 +78,7 @@ def metered(flow: Flow, calls: int) -> tuple[Meter, ...]:
     return () if flow.caps is None else (Meter(flow.name, flow.caps, calls),)
 
 
-async def in_time(flow: Flow, work: Awaitable[Ended]) -> Ended:
+async def in_time(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
     """Do ``work`` within the seconds that the definition itself allows."""
     if flow.caps is None or flow.caps.seconds is None:
         return await work
@@ -97,19 +99,19 @@ def _is_session(flow: Flow) -> bool:
     return any(isinstance(step, Repeat) and step.session for step in flow.body.steps)
 
 
-async def _forgotten_flow(run: Performer, step: Invoke, scope: Scope, given: Given) -> None:
+async def _forgotten_flow(run: Runner, step: Invoke, scope: Scope, given: FlowInput) -> None:
     """A flow that nobody waits for: of its steps nothing is told or kept, for the run may be over before them."""
     error: StepError | None = None
     unheard = copy.copy(run)
     unheard.emit, unheard.journal = lambda event: None, None
     try:
-        await _within(step, in_time(scope.linked.flow, unheard.flow(scope, given)))
+        await _within(step, in_time(scope.linked.flow, unheard.run_flow(scope, given)))
     except StepError as failure:
         error = failure
     except asyncio.CancelledError:
-        run.emit(ev.FiredEnded(scope.before, clock(), stopped(step)))
+        run.emit(ev.BackgroundCallEnded(scope.before, clock(), stopped(step)))
         raise
-    run.emit(ev.FiredEnded(scope.before, clock(), error))
+    run.emit(ev.BackgroundCallEnded(scope.before, clock(), error))
 
 
 def stopped(step: Invoke) -> StepError:

@@ -13,24 +13,24 @@ from collections.abc import Iterable, Sequence
 from ..flow.frame import Frame, Outcome
 from ..flow.steps import END, START, Edge, Walk
 from ..flow.values import Value, is_true
-from ..host.calls import Waits
+from ..host.calls import Pending
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .runner import Index, More, Performer, Scope, clock
+from .runner import Index, Runner, Scope, ShapeResult, clock
 from .sequential import tell
 
 Visits = dict[str, int]
 """How often each node ran."""
 
 
-async def along_edges(run: Performer, step: Walk, frame: Frame, scope: Scope, index: Index) -> More:
+async def along_edges(run: Runner, step: Walk, frame: Frame, scope: Scope, index: Index) -> ShapeResult:
     """From START until no node is ready; its value is the last round's, its frame what the walk left."""
     out: dict[str, list[Edge]] = {}
     for edge in step.edges:
         out.setdefault(edge.source, []).append(edge)
     # Decided from the flow: a walk that never forks runs its plain functions on the thread that waits for it.
-    beside = scope.beside or any(_forks(edges) for edges in out.values() if len(edges) > 1)
-    inside = scope._replace(beside=beside)
+    beside = scope.concurrent or any(_forks(edges) for edges in out.values() if len(edges) > 1)
+    inside = scope._replace(concurrent=beside)
     at = (*scope.before, step.id, *index)
     visits: Visits = {}
     ready = _after(run, (*at, 0), out.get(START, ()), frame)
@@ -44,8 +44,8 @@ async def along_edges(run: Performer, step: Walk, frame: Frame, scope: Scope, in
             visits[name] = visits.get(name, 0) + 1
         if len(ready) == 1:
             (name,) = ready
-            left = run.begin(step.nodes[name], frame, inside, (*index, visits[name] - 1))
-            value, _ = await left.rest if type(left) is Waits else left
+            left = run.start_step(step.nodes[name], frame, inside, (*index, visits[name] - 1))
+            value, _ = await left.awaitable if type(left) is Pending else left
             frame = step.join(frame, ((name, Outcome(value)),))
         else:
             outcomes = await _round(run, step, ready, visits, frame, inside, index)
@@ -53,11 +53,11 @@ async def along_edges(run: Performer, step: Walk, frame: Frame, scope: Scope, in
             value = outcomes[-1][1].value
         run.reach(scope, frame)
         ready = [to for name in ready for to in _after(run, (*at, rounds), out.get(name, ()), frame)]
-    return More(value, frame=frame)
+    return ShapeResult(value, frame=frame)
 
 
 async def _round(
-    run: Performer, step: Walk, ready: list[str], visits: Visits, frame: Frame, inside: Scope, index: Index
+    run: Runner, step: Walk, ready: list[str], visits: Visits, frame: Frame, inside: Scope, index: Index
 ) -> list[tuple[str, Outcome]]:
     """Run the nodes of a round, at most ``width`` at once; their outcomes in the order of their names."""
     earlier = run.journal.earlier if run.journal is not None else None
@@ -76,8 +76,8 @@ async def _round(
             if failure is not None:  # no further node of the round starts
                 return
             try:
-                left = run.begin(step.nodes[name], frame, inside, (*index, visits[name] - 1))
-                value, _ = await left.rest if type(left) is Waits else left
+                left = run.start_step(step.nodes[name], frame, inside, (*index, visits[name] - 1))
+                value, _ = await left.awaitable if type(left) is Pending else left
             except Exception as error:
                 failure = failure or error
                 raise
@@ -98,7 +98,7 @@ async def _round(
     return sorted(found.items())
 
 
-def _allowed(run: Performer, step: Walk, at: ev.At, ready: list[str], visits: Visits) -> list[str]:
+def _allowed(run: Runner, step: Walk, at: ev.StepPath, ready: list[str], visits: Visits) -> list[str]:
     """The nodes to run next, each once; in the place of one over its limit the node that its exit leads to."""
     if len(ready) == 1 and ready[0] not in step.limits:
         return ready if ready[0] != END else []
@@ -119,7 +119,7 @@ def _allowed(run: Performer, step: Walk, at: ev.At, ready: list[str], visits: Vi
     return list(found)
 
 
-def _after(run: Performer, at: ev.At, edges: Sequence[Edge], frame: Frame) -> list[str]:
+def _after(run: Runner, at: ev.StepPath, edges: Sequence[Edge], frame: Frame) -> list[str]:
     """Where the edges of one node lead: the unconditional ones, the first that is open, else the ``otherwise``."""
     taken = edges if len(edges) == 1 and edges[0].when is None else _taken(edges, frame)
     for edge in taken:

@@ -88,17 +88,17 @@ class Target(Protocol):
     def writes(self) -> tuple[Ref, ...]: ...
 
 
-class Gone:
+class Dropped:
     """What stands in `Ran.values` for an element that was dropped."""
 
     def __repr__(self) -> str:
         return "GONE"
 
 
-GONE = Gone()
+DROPPED = Dropped()
 
 
-class Ran(NamedTuple):
+class FanOutResult(NamedTuple):
     """What ran side by side. No outcome per element: 100,000 elements cost their values."""
 
     values: Sequence[Value]
@@ -114,7 +114,7 @@ class Ran(NamedTuple):
 class Join(Protocol):
     """Makes one frame of what ran side by side."""
 
-    def join(self, frame: Frame, ran: Ran) -> Frame: ...
+    def join(self, frame: Frame, ran: FanOutResult) -> Frame: ...
 
     def writes(self) -> tuple[Ref, ...]:
         """Where in the frame it leaves what ran."""
@@ -139,7 +139,7 @@ class Skip(NamedTuple):
 Ready = Literal["go", "wait"] | Skip
 
 
-class Agenda(Protocol):
+class Scheduler(Protocol):
     """A `Dag` as it stands for one frame: what is ready, what waits, what will never run."""
 
     nodes: Sequence[Node]
@@ -172,7 +172,7 @@ class Agenda(Protocol):
         ...
 
 
-class Given(NamedTuple):
+class FlowInput(NamedTuple):
     """What a flow starts from."""
 
     input: Value = None
@@ -182,7 +182,7 @@ class Given(NamedTuple):
     """The named context that the run reads and adds to (plans)."""
 
 
-class Ended(NamedTuple):
+class FlowResult(NamedTuple):
     """What a flow ends with."""
 
     output: Value

@@ -1,4 +1,4 @@
-"""Whether a value conforms to a JSON Schema that a document or a function brings. `misfits` has the words.
+"""Whether a value conforms to a JSON Schema that a document or a function brings. `violations` has the words.
 
 The library jsonschema decides, with keywords of ours (`json_schema_keywords`) where its own would run a supplied
 pattern with Python's `re`, or take quadratic time.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 
-class Misfit(NamedTuple):
+class Violation(NamedTuple):
     """One thing in which a value differs from a JSON Schema."""
 
     path: tuple[str | int, ...]
@@ -28,7 +28,7 @@ class Misfit(NamedTuple):
     wanted: Any
     """What the schema says there."""
     found: Value
-    within: tuple[tuple[Misfit, ...], ...] = ()
+    within: tuple[tuple[Violation, ...], ...] = ()
     """Of an ``anyOf`` or ``oneOf``: what each alternative finds."""
     rule: Mapping[str, Any] = {}
     """The object of the schema that says it."""
@@ -48,7 +48,7 @@ JSON_TYPES: Mapping[str, Callable[[Value], bool]] = {
 
 def judge(
     schema: Mapping[str, Any] | bool, root: Mapping[str, Any] | bool | None = None
-) -> Callable[[Value], list[Misfit]]:
+) -> Callable[[Value], list[Violation]]:
     """A function that finds everything in which a value differs from ``schema``. It never raises.
 
     ``root`` is the schema whose ``$defs`` the references of ``schema`` name; defaults to ``schema`` itself.
@@ -69,16 +69,20 @@ def judge(
         whole = _validator()(_placed(schema if root is None else root), registry=REGISTRY)
         return whole if root is None else whole.evolve(schema=_placed(schema))
 
-    def found(value: Value) -> list[Misfit]:
+    def found(value: Value) -> list[Violation]:
         token = budget.set(Budget(value))
         try:
-            return sorted(map(_misfit, validator().iter_errors(value)), key=lambda misfit: [*map(str, misfit.path)])
+            return sorted(
+                map(_violation, validator().iter_errors(value)), key=lambda violation: [*map(str, violation.path)]
+            )
         except Unresolvable as error:
-            return [Misfit((), "$ref", f"#{error.ref}" if error.ref.startswith("/") else error.ref, value, rule=rule)]
+            return [
+                Violation((), "$ref", f"#{error.ref}" if error.ref.startswith("/") else error.ref, value, rule=rule)
+            ]
         except RecursionError:
-            return [Misfit((), "$ref", None, value, rule=rule)]
+            return [Violation((), "$ref", None, value, rule=rule)]
         except Exception as error:  # the schema is somebody's: no pattern, no number, no type that JSON Schema knows
-            return [Misfit((), "unusable", _reason(error), value, rule=rule)]
+            return [Violation((), "unusable", _reason(error), value, rule=rule)]
         finally:
             budget.reset(token)
 
@@ -90,7 +94,7 @@ def _reason(error: Exception) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
-def schema_misfits(schema: Mapping[str, Any]) -> list[Misfit]:
+def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
     """In what ``schema`` is no JSON Schema."""
     return judge(_validator().META_SCHEMA)(schema)
 
@@ -110,15 +114,15 @@ def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool
     return of(value)
 
 
-def _misfit(error: ValidationError) -> Misfit:
-    ways: dict[Any, list[Misfit]] = {}
+def _violation(error: ValidationError) -> Violation:
+    ways: dict[Any, list[Violation]] = {}
     for inner in error.context or ():
         # Its path begins with the number of the alternative; where a `$ref` leads to `false` it has none.
-        ways.setdefault(inner.schema_path[0] if inner.schema_path else None, []).append(_misfit(inner))
+        ways.setdefault(inner.schema_path[0] if inner.schema_path else None, []).append(_violation(inner))
     rule = error.schema if isinstance(error.schema, Mapping) else {}
     within = tuple(map(tuple, ways.values()))
     keyword = "false" if error.validator is None or rule == NEVER else str(error.validator)
-    return Misfit(tuple(error.absolute_path), keyword, error.validator_value, error.instance, within, rule)
+    return Violation(tuple(error.absolute_path), keyword, error.validator_value, error.instance, within, rule)
 
 
 NEVER: Mapping[str, Any] = {"not": {}}

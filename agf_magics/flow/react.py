@@ -13,7 +13,7 @@ from typing import Any
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .frame import Frame, Outcome, Ref, Target
-from .session import Session, Talk, observation
+from .session import Conversation, Session, observation
 from .steps import Choose, Compute, Each, Invoke, Name, Repeat, Sequence, Step
 from .values import Value
 
@@ -125,12 +125,12 @@ class _State:
     def call(self) -> str:
         return f"{self.key}.call"
 
-    def of(self, frame: Frame) -> Talk:
+    def of(self, frame: Frame) -> Conversation:
         """The session as it stands; one that begins has the prompt."""
         found = frame.get(self.key)
-        if isinstance(found, Talk):
+        if isinstance(found, Conversation):
             return found
-        return Talk(({"role": "user", "text": self.session.prompt.evaluate(frame)},))
+        return Conversation(({"role": "user", "text": self.session.prompt.evaluate(frame)},))
 
     def request(self, frame: Frame) -> Value:
         return self.of(frame).request(self.session)

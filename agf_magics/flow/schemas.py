@@ -2,7 +2,7 @@
 
 Conformance to them is our own code, not jsonschema: importing that costs 0.8 s in a JupyterLab environment, and its
 messages are not the author's words. A test holds that the two agree. Where a document or a function brings a JSON
-Schema of its own, `json_schema.judge` asks jsonschema, and `misfits` has the words.
+Schema of its own, `json_schema.judge` asks jsonschema, and `violations` has the words.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Failed(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class Conversation:
     """A session between two of its steps."""
 
     messages: tuple[Value, ...]
@@ -118,7 +118,7 @@ class Talk:
         now = ({"role": "user", "text": ANSWER_NOW},) if last and self.steps else ()
         return {"messages": [*self.messages, *now], "last": last}
 
-    def replied(self, session: Session, reply: Value) -> Talk:
+    def replied(self, session: Session, reply: Value) -> Conversation:
         """With the model's reply, and what it comes to."""
         said = {"role": "model", **{name: reply[name] for name in ("text", "calls", "kept") if name in reply}}
         last, messages, calls = self.steps + 1 >= session.steps, (*self.messages, said), reply["calls"]
@@ -136,13 +136,13 @@ class Talk:
             again = not last and self.asked < ASKED_AGAIN
             return replace(talk, verdict="again" if again else "answer", fault=error)
 
-    def observed(self, values: Sequence[Value]) -> Talk:
+    def observed(self, values: Sequence[Value]) -> Conversation:
         """With what the tools gave."""
         both = zip(self.calls, values, strict=True)
         results = [_result(call, shown(value), isinstance(value, Failed)) for call, value in both]
         return replace(self, messages=(*self.messages, *results))
 
-    def doubted(self) -> Talk:
+    def doubted(self) -> Conversation:
         """With why the answer does not do."""
         # A provider wants to hear of every call its model made, the one that was the answer too.
         told = [_result(call, self.doubt, True) for call in self.calls] or [{"role": "user", "text": self.doubt}]

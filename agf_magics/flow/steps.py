@@ -20,7 +20,7 @@ from .declared import END as END
 from .declared import START as START
 from .declared import Caps, Instead, Taken, Uses
 from .declared import Edge as Edge
-from .frame import Agenda, Args, Ended, Expr, Frame, Given, Join, Outcome, Ran, Target
+from .frame import Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Join, Outcome, Scheduler, Target
 from .schemas import Schema
 from .shapes import Look, Shape
 from .values import Value
@@ -132,7 +132,7 @@ class Branches(Step):
     join: Join | None = None
     collect: Step | None = None
     """None: its value is what `gather` makes of them."""
-    gather: Callable[[Ran], Value] | None = None
+    gather: Callable[[FanOutResult], Value] | None = None
     """May raise StepError: too few succeeded. None, too: a mapping of the branches' values by name."""
     on_error: OnError = "abort"
     retries: int = 0
@@ -150,7 +150,7 @@ class Each(Step):
     join: Join | None = None
     collect: Step | None = None
     """None: its value is what `gather` makes of them."""
-    gather: Callable[[Ran], Value] | None = None
+    gather: Callable[[FanOutResult], Value] | None = None
     """May raise StepError. None, too: the list of the values, dropped ones left out."""
     limit: int
     on_error: OnError = "abort"
@@ -199,10 +199,10 @@ class Repeat(Step):
 
 @data
 class Dag(Step):
-    """Run steps by need: each when what it reads is there; an `Agenda` knows which."""
+    """Run steps by need: each when what it reads is there; an `Scheduler` knows which."""
 
     steps: tuple[Step, ...]
-    open: Callable[[Frame], Agenda]
+    open: Callable[[Frame], Scheduler]
     feeds: tuple[tuple[str, str, str], ...] = ()
     """What flows, as the text tells it: the id that writes, the id that reads, the name. What is drawn."""
     written: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
@@ -262,8 +262,8 @@ class Flow:
     language: str
     source: Source
     body: Sequence
-    start: Callable[[Given], Frame]
-    end: Callable[[Frame], Ended]
+    start: Callable[[FlowInput], Frame]
+    end: Callable[[Frame], FlowResult]
     """May raise StepError: its output does not conform, some of its calls failed."""
     kept: Callable[[Frame], Mapping[str, Value]] | None = None
     """Its stores as a frame has them, however the run ended; None: what `end` says."""

@@ -5,7 +5,7 @@ that passes a TaskGroup or a loop would end the engine's thread. Nobody else cal
 
 Nearly everything comes to its end without waiting, an ``async def`` too, and a coroutine around each of the engine's
 own calls would cost more than all else that a step does. So what may wait is a plain call that gives its outcome, or
-`Waits` where there is something to wait for.
+`Pending` where there is something to wait for.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ PLAIN = frozenset({type(None), bool, int, float, str, list, dict, tuple, bytes})
 
 
 @final
-class Waits(Generic[T]):
+class Pending(Generic[T]):
     """What is not there yet. Whoever gets it awaits ``rest`` at once, or hands it on."""
 
-    __slots__ = ("rest",)
+    __slots__ = ("awaitable",)
 
     def __init__(self, rest: Awaitable[T]) -> None:
-        self.rest = rest
+        self.awaitable = rest
 
 
-async def arrived(begun: T | Waits[T]) -> T:
+async def resolve(begun: T | Pending[T]) -> T:
     """It, when it is there."""
-    return await begun.rest if type(begun) is Waits else begun
+    return await begun.awaitable if type(begun) is Pending else begun
 
 
-def then(begun: T | Waits[T], do: Callable[[T], U]) -> U | Waits[U]:
+def then(begun: T | Pending[T], do: Callable[[T], U]) -> U | Pending[U]:
     """What ``do`` makes of it, when it is there."""
-    return Waits(_then(begun.rest, do)) if type(begun) is Waits else do(begun)
+    return Pending(_then(begun.awaitable, do)) if type(begun) is Pending else do(begun)
 
 
 async def _then(rest: Awaitable[T], do: Callable[[T], U]) -> U:
     return do(await rest)
 
 
-def waiting(work: Callable[P, Awaitable[T]]) -> Callable[P, Waits[T]]:
+def as_pending(work: Callable[P, Awaitable[T]]) -> Callable[P, Pending[T]]:
     """``work`` as what is called like all that may wait."""
-    return lambda *args, **named: Waits(work(*args, **named))
+    return lambda *args, **named: Pending(work(*args, **named))
 
 
 class TimedOut(TimeoutError):
@@ -106,7 +106,7 @@ def is_awaitable(value: Any) -> bool:
         return False
 
 
-def awaited(result: Result, grace: float) -> Result | Waits[Result]:
+def awaited(result: Result, grace: float) -> Result | Pending[Result]:
     """What a call gave; if that can be awaited, what it comes to, awaited in the task that runs.
 
     Not in a task of its own: that costs more than the engine's whole share of a step. So whether a CancelledError is
@@ -119,9 +119,9 @@ def awaited(result: Result, grace: float) -> Result | Waits[Result]:
             return result
         coroutine = _waiting_for(coroutine)
     before = Forks.count
-    begun: Result | Waits[Result]
+    begun: Result | Pending[Result]
     try:
-        begun = Waits(_to_its_end(coroutine, coroutine.send(None), grace))
+        begun = Pending(_to_its_end(coroutine, coroutine.send(None), grace))
     except StopIteration as end:  # it did not wait at all, and nothing can have been cancelled
         begun = True, end.value
     except BaseException as error:

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
 from ..progress.events import Question
-from .calls import Result, StillRunning, TimedOut, Waits, arrived, awaited, cross, is_awaitable
+from .calls import Pending, Result, StillRunning, TimedOut, awaited, cross, is_awaitable, resolve
 from .interrupts import woken_by_signals
 from .threads import Call, Workers
 
@@ -79,11 +79,11 @@ class Host:
         """`begin`, after the loop has had a turn where one is due, and to its end."""
         if place == "loop" and time.monotonic() - self.turned > TURN:
             await self.turn()
-        return await arrived(self.begin(place, function, given, timeout))
+        return await resolve(self.begin(place, function, given, timeout))
 
     def begin(
         self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
-    ) -> Result | Waits[Result]:
+    ) -> Result | Pending[Result]:
         """Call ``function(**given)`` there and await what it returns, if that can be awaited: on the loop.
 
         ``timeout`` seconds later the result is a `TimedOut`. Raises CancelledError when the task is cancelled, a
@@ -92,10 +92,10 @@ class Host:
         if place == "loop":
             if timeout is None:
                 return awaited(cross(function, given), self.grace)
-            return Waits(self._inline_in_time(function, given, timeout))
+            return Pending(self._inline_in_time(function, given, timeout))
         if place == "worker" or self._calls is not None:
-            return Waits(self._elsewhere(place, function, given, timeout))
-        return Waits(self._between_turns(function, given, timeout))
+            return Pending(self._elsewhere(place, function, given, timeout))
+        return Pending(self._between_turns(function, given, timeout))
 
     async def ask(self, question: Question) -> Result:
         """Put it to a person, one question at a time: on the thread that waits for the run, where `input` works.
@@ -135,7 +135,7 @@ class Host:
         self, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None
     ) -> Result:
         await self.turn()
-        return await arrived(self.begin("loop", function, given, timeout))
+        return await resolve(self.begin("loop", function, given, timeout))
 
     async def _inline_in_time(self, function: Callable[..., Any], given: Mapping[str, Any], timeout: float) -> Result:
         deadline = asyncio.get_running_loop().time() + timeout
@@ -147,7 +147,7 @@ class Host:
         if result[0] and is_awaitable(result[1]):
             try:
                 async with asyncio.timeout_at(deadline) as scope:
-                    result = await arrived(awaited(result, self.grace))
+                    result = await resolve(awaited(result, self.grace))
             except TimeoutError:
                 pass  # what the tool raised came back as a value: this is the scope's
             # A coroutine that blocked instead of waiting gave its timer no turn.
@@ -182,7 +182,7 @@ class Host:
             return False, TimedOut(timeout, left)
         if timeout is not None:
             return await self._awaited_in_time(call.result, timeout, deadline)
-        return await arrived(awaited(call.result, self.grace))
+        return await resolve(awaited(call.result, self.grace))
 
     def _hand(self, place: Place, call: Call) -> None:
         if place == "worker":

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
-class Trouble(Exception):
+class JournalError(Exception):
     """The file cannot be used; ``code`` is the diagnostic's."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -17,30 +17,30 @@ class Trouble(Exception):
 
 
 @contextlib.contextmanager
-def troubles(path: Path) -> Iterator[None]:
+def journal_errors(path: Path) -> Iterator[None]:
     """Whatever is wrong with the file as a Trouble."""
     try:
         yield
     except (sqlite3.Error, OSError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise trouble_of(path, error) from None
+        raise journal_error_of(path, error) from None
 
 
-def trouble_of(path: Path, error: Exception) -> Trouble:
+def journal_error_of(path: Path, error: Exception) -> JournalError:
     """What an exception says of the file."""
     match error:
-        case Trouble():
+        case JournalError():
             return error
         case sqlite3.Error():
             code = _code(getattr(error, "sqlite_errorname", "") or "", str(error))
-            return Trouble(code, f"{path}: {error}")
+            return JournalError(code, f"{path}: {error}")
         case OSError():
             code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
-            return Trouble(code, f"{path}: {error.strerror or error}")
+            return JournalError(code, f"{path}: {error.strerror or error}")
         case ValueError() | OverflowError() | RecursionError():  # no UTF-8, no JSON, a number beyond 64 bits
-            return Trouble("journal.damaged", f"{path}: {error}")
+            return JournalError("journal.damaged", f"{path}: {error}")
         case MemoryError():
-            return Trouble("journal.full", f"{path}: out of memory")
-    return Trouble("journal.unwritable", f"{path}: {error!r}")
+            return JournalError("journal.full", f"{path}: out of memory")
+    return JournalError("journal.unwritable", f"{path}: {error!r}")
 
 
 def _code(name: str, text: str) -> str:

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import Trouble
+from .errors import JournalError
 
 T = TypeVar("T")
 
@@ -86,9 +86,9 @@ def refuse_links(path: Path) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         if stat.S_ISLNK(mode):
-            raise Trouble("journal.foreign", f"{place} is a symbolic link")
+            raise JournalError("journal.foreign", f"{place} is a symbolic link")
         if place not in folders and not stat.S_ISREG(mode):
-            raise Trouble("journal.unwritable", f"{place} is not a plain file")
+            raise JournalError("journal.unwritable", f"{place} is not a plain file")
 
 
 def check_header(path: Path) -> None:
@@ -102,7 +102,7 @@ def check_header(path: Path) -> None:
     if not data:
         return
     if len(data) < 100 or not data.startswith(b"SQLite format 3\0"):
-        raise Trouble("journal.damaged", f"{path}: file is not a database")
+        raise JournalError("journal.damaged", f"{path}: file is not a database")
     (version,), (application,) = struct.unpack(">i", data[60:64]), struct.unpack(">i", data[68:72])
     if application == 0 and version in (1, 2) and all(table in data for table in OLD_TABLES):
         application = APPLICATION
@@ -182,9 +182,9 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     _check_numbers(path, application, version)
     found = frozenset(connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 20").fetchall())
     if found - _schema():
-        raise Trouble("journal.foreign", f"{path} has tables that are not those of a journal")
+        raise JournalError("journal.foreign", f"{path} has tables that are not those of a journal")
     if found != _schema():
-        raise Trouble("journal.damaged", f"{path}: its tables are missing")
+        raise JournalError("journal.damaged", f"{path}: its tables are missing")
 
 
 def is_busy(error: sqlite3.OperationalError) -> bool:
@@ -242,11 +242,11 @@ def _create(connection: sqlite3.Connection) -> None:
 
 def _check_numbers(path: Path, application: int, version: int) -> None:
     if application != APPLICATION:
-        raise Trouble("journal.foreign", f"{path} is a database of another program")
+        raise JournalError("journal.foreign", f"{path} is a database of another program")
     if version > FORMAT:
-        raise Trouble("journal.newer", f"{path} was written by a newer version of agf-magics")
+        raise JournalError("journal.newer", f"{path} was written by a newer version of agf-magics")
     if version < FORMAT:
-        raise Trouble("journal.older", f"{path} was written by an older version of agf-magics")
+        raise JournalError("journal.older", f"{path} was written by an older version of agf-magics")
 
 
 @cache

@@ -4,7 +4,7 @@ Process ids are reused and mean nothing in another container; a lock is given ba
 locks, not flock: a child that was forked does not hold them.
 
 The names of these files are read from the journal, which anybody may have written. So a name must have the form that
-`Owner` gives it, and nothing is opened or removed but a plain file of one byte in the folder of locks itself.
+`ProcessLock` gives it, and nothing is opened or removed but a plain file of one byte in the folder of locks itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _held: set[str] = set()
 """The locks of this process. POSIX locks are the process's: it can take its own again, and closing would lose it."""
 
 
-class Owner:
+class ProcessLock:
     """This process, as one folder knows it."""
 
     def __init__(self, folder: Path) -> None:
@@ -84,7 +84,7 @@ def alive(folder: Path, name: str) -> bool:
 
 
 def _is_lock(found: os.stat_result) -> bool:
-    """Whether it is a plain file of one byte: what `Owner` makes, and nothing that could be worth keeping."""
+    """Whether it is a plain file of one byte: what `ProcessLock` makes, and nothing that could be worth keeping."""
     return stat.S_ISREG(found.st_mode) and found.st_size == 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..serialization.codec import encode
-from .errors import Trouble
+from .errors import JournalError
 from .file import checksum
 from .records import COLUMNS, FORMS, Record, is_moment, read_records
 from .store import ROOM, Store
@@ -48,7 +48,7 @@ WHERE num=? AND owner=? AND taken=? AND status='running'"""
 STATUSES = (*ENDED, "waiting", "running")
 
 
-class Listed(NamedTuple):
+class RunHead(NamedTuple):
     """A run as a list shows it."""
 
     num: int
@@ -70,10 +70,10 @@ class Listed(NamedTuple):
     """How many of its calls could not be written; the run itself has said why."""
 
 
-class Told(NamedTuple):
+class RunRow(NamedTuple):
     """All that is known of a run besides its calls."""
 
-    listed: Listed
+    listed: RunHead
     work: str
     work_sign: bytes | None
     """The signature of the work order: a person resumes what that person has begun."""
@@ -86,7 +86,7 @@ class Told(NamedTuple):
     tree: str | None
 
 
-def listed(store: Store) -> list[Listed]:
+def list_runs(store: Store) -> list[RunHead]:
     """Every run, the last one first; a damaged one as such. Raises Trouble."""
     store.flush()
     with store.reading() as connection:
@@ -95,7 +95,7 @@ def listed(store: Store) -> list[Listed]:
     return [_as_it_is(_listed(row) or _damaged(row), store, lives) for row in rows]
 
 
-def told(store: Store, run_id: str) -> Told | None:
+def read_run(store: Store, run_id: str) -> RunRow | None:
     """A run by its id; None where there is none. Raises Trouble."""
     store.flush()
     with store.reading() as connection:
@@ -104,15 +104,15 @@ def told(store: Store, run_id: str) -> Told | None:
         return None
     one, (work, signature, _, *end) = _listed(row[:15]), row[15:]
     if one is None:
-        raise Trouble("journal.damaged", f"the row of run {run_id!r} is not what was written")
+        raise JournalError("journal.damaged", f"the row of run {run_id!r} is not what was written")
     if not isinstance(work, str) or not _is_raw(signature) or checksum(one.num, work, signature) != row[13]:
-        raise Trouble("journal.damaged", f"the work order of {run_id!r} is not what was written")
+        raise JournalError("journal.damaged", f"the work order of {run_id!r} is not what was written")
     if not _is_end(end) or checksum(one.num, *end) != row[14]:
-        raise Trouble("journal.damaged", f"the end of {run_id!r} is not what was written")
-    return Told(_as_it_is(one, store, {}), work, signature, *end)
+        raise JournalError("journal.damaged", f"the end of {run_id!r} is not what was written")
+    return RunRow(_as_it_is(one, store, {}), work, signature, *end)
 
 
-def _listed(row: tuple[Any, ...]) -> Listed | None:
+def _listed(row: tuple[Any, ...]) -> RunHead | None:
     """A row of `LISTED`; None where it is not what was written, or cannot have been."""
     num, run, name, language, status, started, ended, owner, taken, tokens, lost, head, state, work_crc, end_crc = row
     if checksum(num, run, name, language, started, work_crc) != head:
@@ -124,14 +124,14 @@ def _listed(row: tuple[Any, ...]) -> Listed | None:
     times = is_moment(started) and (ended is None or is_moment(ended))
     if not (texts and counts and times and num % ROOM == 0 and status in STATUSES and isinstance(owner, str)):
         return None
-    return Listed(num, run, name, language, status, started, ended, owner, taken, tokens, lost)
+    return RunHead(num, run, name, language, status, started, ended, owner, taken, tokens, lost)
 
 
-def _damaged(row: tuple[Any, ...]) -> Listed:
+def _damaged(row: tuple[Any, ...]) -> RunHead:
     """A row that is not what was written: nothing of it is believed but its number, and an id that can be typed."""
     num, run = row[:2]
     readable = isinstance(run, str) and 0 < len(run) <= MOST_ID and run.isprintable() and not set(run) & set(" \t")
-    return Listed(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "", 0)
+    return RunHead(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "", 0)
 
 
 def _is_end(end: list[Any]) -> bool:
@@ -167,7 +167,7 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
     yield from found.values()
 
 
-def claim(store: Store, one: Listed) -> bool:
+def claim(store: Store, one: RunHead) -> bool:
     """Take a run over from a process that died, or from its end; False when somebody else was first. Raises Trouble."""
     status = "running" if one.status == "interrupted" else one.status
     own = store.owner.name
@@ -175,7 +175,7 @@ def claim(store: Store, one: Listed) -> bool:
     return store.write_now(CLAIM, (own, own, one.num, one.owner, status)) == 1
 
 
-def leave(store: Store, one: Listed) -> None:
+def leave(store: Store, one: RunHead) -> None:
     """Undo `claim` of a run that could not be begun: it is what it was. Raises Trouble."""
     status = "running" if one.status == "interrupted" else one.status
     before = (one.owner, status, one.ended, one.taken, one.owner, one.taken, status, one.ended)
@@ -214,7 +214,7 @@ def shrink(store: Store) -> int:
     while left:
         try:
             left = store.with_room(partial(_vacuumed, store, pages))
-        except Trouble as trouble:
+        except JournalError as trouble:
             pages //= 8
             if trouble.code != "journal.full" or not pages:
                 raise
@@ -248,7 +248,7 @@ def sizes(store: Store) -> dict[int, int]:
         return dict(connection.execute(sql).fetchall())
 
 
-def _as_it_is(one: Listed, store: Store, lives: dict[str, bool]) -> Listed:
+def _as_it_is(one: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
     if one.status != "running":
         return one
     if one.num in store.unended and one.owner == store.owner.name:

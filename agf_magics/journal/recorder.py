@@ -18,13 +18,13 @@ from ..flow.values import Value
 from ..host.limits import ANYTHING, Grant
 from ..progress import events as ev
 from ..secrets.masking import NOTHING, Received, Secrets, hide
-from ..serialization.codec import Packed, encode, sign, user_key
+from ..serialization.codec import EncodedValue, encode, sign, user_key
 from ..text.diagnostics import Diagnostic, StepError
-from .errors import Trouble
+from .errors import JournalError
 from .file import checksum
 from .records import Record, error_json, row_crc
-from .replay import Earlier
-from .reuse import Digests, Reuse
+from .replay import ReplayLog
+from .reuse import CallDigest, Reuse
 from .store import ADD, ROOM, Store
 
 BEGIN = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
@@ -36,10 +36,10 @@ state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, lost, end_crc
 WHERE num=? AND owner=? AND status='cancelled'"""
 
 
-class Begun(NamedTuple):
+class StartedCall(NamedTuple):
     """A call that goes on: what is known of it before it ends."""
 
-    at: ev.At
+    at: ev.StepPath
     tries: str
     kind: str
     name: str
@@ -54,18 +54,18 @@ class Journal:
     """The journal of one run. What is kept is kept in the order of the calls to it, so a mark is durable before
     anything that came after it."""
 
-    def __init__(self, store: Store, num: int, run_id: str, most: int, earlier: Earlier | None = None) -> None:
+    def __init__(self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None) -> None:
         self.store = store
         self.num = num
         self.run_id = run_id
         self.most = most
         """Bytes a value may take."""
-        self.digests = Digests()
+        self.digests = CallDigest()
         self.reuse: Reuse | None = None
         """What is taken over from another run; None: nothing."""
         self.earlier = earlier
         """What an earlier session of this run did; None: there was none."""
-        self.broken: Trouble | None = None
+        self.broken: JournalError | None = None
         """Why nothing is kept any more."""
         self.emit: Callable[[ev.Event], None] = lambda event: None
         self._key: bytes | None = None
@@ -115,7 +115,7 @@ class Journal:
     def _end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         try:
             self.store.writer.check_place()
-        except Trouble as trouble:
+        except JournalError as trouble:
             self._break(trouble)
             self.tell()
         self.store.writer.later(END, self._ending(status, output, stores, error), self._not_ended)
@@ -126,20 +126,20 @@ class Journal:
 
     # --- calls ---
 
-    def kept(self, at: ev.At, tries: str) -> Record | None:
+    def recorded(self, at: ev.StepPath, tries: str) -> Record | None:
         """How this call ended, where it did in an earlier session."""
         return self.earlier.outcomes.pop((at, tries), None) if self.earlier is not None else None
 
-    def calling(
+    def start_call(
         self,
         step: Invoke,
         callee: object,
-        at: ev.At,
+        at: ev.StepPath,
         tries: str,
         given: Any,
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
-    ) -> Begun:
+    ) -> StartedCall:
         """A call that is about to be made; ``given`` is written down now, because user code may change it. ``tools``
         and ``grant``: what it may use, where a later run may take its outcome over."""
         shown, received = given, NOTHING
@@ -155,9 +155,9 @@ class Journal:
             held = text if whole else None
             digest = self.digests.of(step, callee, given, held, tools, grant, keyed=received.any)
         name = getattr(callee, "name", step.name.text)
-        return Begun(at, tries, step.kind, name, time.time(), text, whole, digest, received)
+        return StartedCall(at, tries, step.kind, name, time.time(), text, whole, digest, received)
 
-    def returned(self, call: Begun, value: Value, secret: bool = False) -> Awaitable[None]:
+    def returned(self, call: StartedCall, value: Value, secret: bool = False) -> Awaitable[None]:
         """Keep what a call gave, and go on when that is durable."""
         if secret:
             self.secret.returned(value)
@@ -166,41 +166,41 @@ class Journal:
             self._unkept(call, packed)
         return self._keep("finished", call, packed, None)
 
-    def raised(self, call: Begun, error: StepError) -> Awaitable[None]:
+    def raised(self, call: StartedCall, error: StepError) -> Awaitable[None]:
         """Keep that it failed."""
-        return self._keep("failed", call, Packed("json", None), error_json(error, self.secret))
+        return self._keep("failed", call, EncodedValue("json", None), error_json(error, self.secret))
 
-    def has_said(self, at: ev.At, tries: str) -> bool:
+    def has_said(self, at: ev.StepPath, tries: str) -> bool:
         """Whether what an earlier session has of this call is its own, and was not taken over from another run."""
         return self.earlier is not None and ("taken", at, tries) not in self.earlier.marks
 
-    def answered(self, at: ev.At, tries: str) -> Record | None:
+    def answered(self, at: ev.StepPath, tries: str) -> Record | None:
         """What a person answered here, in an earlier session."""
         return self.earlier.answers.pop((at, tries), None) if self.earlier is not None else None
 
-    def keep_answer(self, call: Begun, value: Value, secret: bool = False) -> Awaitable[None]:
+    def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> Awaitable[None]:
         """Keep what a person answered: nobody is asked twice, but for what is ``secret``."""
         if secret:
             self.secret.returned(value)
         return self._keep("answered", call, self.secret.pack(value, self.most, call.received, secret), None)
 
-    async def once(self, step: Invoke, callee: object, at: ev.At, tries: str, given: Any) -> bool:
+    async def once(self, step: Invoke, callee: object, at: ev.StepPath, tries: str, given: Any) -> bool:
         """Whether a call that nobody waits for may be started: never twice. Durable before it starts."""
         if self.earlier is not None and ("fired", at, tries) in self.earlier.marks:
             return False
-        await self._keep("fired", self.calling(step, callee, at, tries, given), Packed("json", None), None)
+        await self._keep("fired", self.start_call(step, callee, at, tries, given), EncodedValue("json", None), None)
         return True
 
-    def is_unknown(self, at: ev.At, tries: str) -> bool:
+    def is_unknown(self, at: ev.StepPath, tries: str) -> bool:
         """Whether an earlier session began this call, which has an effect, and has no outcome of it."""
         return self.earlier is not None and (at, tries) in self.earlier.unknown
 
-    async def begins(self, call: Begun) -> None:
+    async def begins(self, call: StartedCall) -> None:
         """Keep that a call that has an effect is about to be made, and go on when that is durable."""
         row = (self._next(), "begun", encode(call.at), call.tries, "", "", None, None, None, 0, *[None] * 6)
         await self._write(ADD, (*row, row_crc(row)))
 
-    def mark(self, what: str, at: ev.At, tries: str = "") -> None:
+    def mark(self, what: str, at: ev.StepPath, tries: str = "") -> None:
         """Keep that something happened; nobody waits for it."""
         if (
             self.broken is not None
@@ -211,10 +211,10 @@ class Journal:
         row = (self._next(), what, encode(at), tries, "", "", None, None, None, 0, *[None] * 6)
         self.store.writer.later(ADD, (*row, row_crc(row)), self._break)
 
-    async def _keep(self, what: str, call: Begun, packed: Packed, error: str | None) -> None:
+    async def _keep(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> None:
         ended = time.time()
         if packed.form == "pickle" and self._signing() is None:
-            packed = Packed("again", None, packed.shown, "this user has no key to sign it with")
+            packed = EncodedValue("again", None, packed.shown, "this user has no key to sign it with")
             self._unkept(call, packed)
 
         at, value = encode(call.at), packed.data
@@ -228,7 +228,7 @@ class Journal:
         """The number of the next line."""
         self._line += 1
         if self._line >= self.num + ROOM:
-            self._break(Trouble("journal.full", f"{ROOM:,} lines of one run are kept, and no more can be"))
+            self._break(JournalError("journal.full", f"{ROOM:,} lines of one run are kept, and no more can be"))
             self.tell()
         return self._line
 
@@ -269,17 +269,17 @@ class Journal:
             return False
         try:
             await self.store.writer.write(statement, row)
-        except Trouble as trouble:
+        except JournalError as trouble:
             self._break(trouble)
             self.tell()
             return False
         return True
 
-    def _not_ended(self, trouble: Trouble) -> None:
+    def _not_ended(self, trouble: JournalError) -> None:
         self._break(trouble)
         self.store.unended[self.num] = self._lost
 
-    def _break(self, trouble: Trouble) -> None:
+    def _break(self, trouble: JournalError) -> None:
         self.broken = self.broken or trouble
 
     def tell(self) -> None:
@@ -288,7 +288,7 @@ class Journal:
             self._said.add(self.broken.code)
             self.emit(ev.Warned(time.monotonic(), lost(self.broken)))
 
-    def _unkept(self, call: Begun, packed: Packed) -> None:
+    def _unkept(self, call: StartedCall, packed: EncodedValue) -> None:
         id = next(str(bit) for bit in reversed(call.at) if isinstance(bit, str))
         if id not in self._said:
             self._said.add(id)
@@ -308,6 +308,6 @@ CURES = {
 }
 
 
-def lost(trouble: Trouble) -> Diagnostic:
+def lost(trouble: JournalError) -> Diagnostic:
     """That a run goes on and is not kept."""
     return Diagnostic(trouble.code, f"this run is not kept: {trouble}", None, CURES[trouble.code], "warning")

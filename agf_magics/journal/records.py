@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from ..flow.values import Value
 from ..progress import events as ev
 from ..secrets.masking import Secrets
-from ..serialization.codec import encode, unpack, weigh
+from ..serialization.codec import decode_value, encode, weigh
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
-from .errors import Trouble
+from .errors import JournalError
 
 MOST_NAMED = 200
 """Letters of the name of an exception's class."""
@@ -54,7 +54,7 @@ class Record(NamedTuple):
     what: str
     """finished, failed: what became of a call. Marks: begun (a call that has an effect), fired, answered, dropped,
     rescued, retried, ended, started, stored, taken (over from another run)."""
-    at: ev.At
+    at: ev.StepPath
     tries: str = ""
     """Which attempts of what is around it, where they are not the first: ``["steps[0].do",3,2]`` for the second one of
     element 3."""
@@ -87,12 +87,12 @@ class Record(NamedTuple):
         return decoded(self.given)
 
 
-def again(tries: str, at: ev.At, attempt: int) -> str:
+def again(tries: str, at: ev.StepPath, attempt: int) -> str:
     """Which attempts a call of attempt number ``attempt`` of ``at`` belongs to."""
     return f"{tries}{SPLIT if tries else ''}{encode((*at, attempt))}"
 
 
-def around(at: ev.At) -> Iterator[ev.At]:
+def around(at: ev.StepPath) -> Iterator[ev.StepPath]:
     """``at`` and every moment that it may be within, the outermost first."""
     for place, bit in enumerate(at):
         if not isinstance(bit, str):
@@ -104,7 +104,7 @@ def around(at: ev.At) -> Iterator[ev.At]:
                 yield (*at[:place], bit[:cut], *at[place + 1 : end])
 
 
-def is_within(inner: ev.At, outer: ev.At) -> bool:
+def is_within(inner: ev.StepPath, outer: ev.StepPath) -> bool:
     """Whether the moment ``inner`` is ``outer`` or one inside it.
 
     >>> is_within(("steps[0].do.do", 3, 1), ("steps[0].do", 3)), is_within(("steps[0].do", 4), ("steps[0].do", 3))
@@ -127,7 +127,7 @@ def read_records(store_rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
         try:
             yield _read(row)
         except UNREADABLE:
-            raise Trouble("journal.damaged", f"line {row[0]} is not what was written") from None
+            raise JournalError("journal.damaged", f"line {row[0]} is not what was written") from None
 
 
 def _read(row: tuple[Any, ...]) -> Record:
@@ -172,14 +172,14 @@ def decoded(text: str | bytes | None) -> Value:
     try:
         return json.loads(text) if text is not None else None
     except (ValueError, TypeError, RecursionError):
-        raise Trouble("journal.damaged", "a stored value is not JSON") from None
+        raise JournalError("journal.damaged", "a stored value is not JSON") from None
 
 
 def value_of(record: Record) -> Value:
     """What a call gave. Raises Unreadable."""
     if record.unpickled is not None:
         return record.unpickled[0]
-    return unpack(record.form or "again", record.value)
+    return decode_value(record.form or "again", record.value)
 
 
 def row_crc(row: tuple[Any, ...]) -> int:
@@ -218,8 +218,8 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
         raise ValueError("a failure has an error and its place")
     error = StepError(*said)
     if at is not None:
-        error.at = tuple(at)
-        error.where = ev.at_text(error.at)
+        error.path = tuple(at)
+        error.where = ev.format_path(error.path)
     error.__cause__ = _cause(*found["cause"]) if "cause" in found else None
     return error
 

@@ -9,15 +9,15 @@ from ..progress import events as ev
 from .records import SPLIT, Record, around, is_within
 
 
-class Earlier:
+class ReplayLog:
     """What the earlier sessions of a run did: read once, taken out call by call."""
 
     def __init__(self, records: Iterable[Record], ended: bool) -> None:
         """``ended``: the run came to an end, and what made it fail is to be tried again."""
         self.line = 0
-        self.outcomes: dict[tuple[ev.At, str], Record] = {}
-        self.answers: dict[tuple[ev.At, str], Record] = {}
-        self.marks: dict[tuple[str, ev.At, str], int] = {}
+        self.outcomes: dict[tuple[ev.StepPath, str], Record] = {}
+        self.answers: dict[tuple[ev.StepPath, str], Record] = {}
+        self.marks: dict[tuple[str, ev.StepPath, str], int] = {}
         """Where in the journal each stands."""
         for record in records:
             self.line = max(self.line, record.line)
@@ -45,7 +45,7 @@ class Earlier:
                     del self.outcomes[key]
         self.failures = [key for key, record in self.outcomes.items() if record.what == "failed"]
 
-    def failed_elements(self, at: ev.At) -> list[int]:
+    def failed_elements(self, at: ev.StepPath) -> list[int]:
         """Those of the elements of ``at`` (the moment of a body, without its element's number) in which a call failed.
 
         They come first when the run is taken up: what made the others stop is known before any of them starts.
@@ -56,11 +56,11 @@ class Earlier:
                 found[int(inner[len(at)])] = None
         return list(found)
 
-    def has_failed(self, at: ev.At) -> bool:
+    def has_failed(self, at: ev.StepPath) -> bool:
         """Whether a call failed in what runs at ``at``."""
         return any(is_within(inner, at) for inner, _ in self.failures)
 
-    def order(self, what: str, ats: Iterable[tuple[ev.At, str]]) -> list[int]:
+    def order(self, what: str, ats: Iterable[tuple[ev.StepPath, str]]) -> list[int]:
         """The numbers of those that have that mark, in the order in which they got it."""
         found = ((self.marks.get((what, at, tries)), i) for i, (at, tries) in enumerate(ats))
         return [i for seq, i in sorted((seq, i) for seq, i in found if seq is not None)]
@@ -70,7 +70,7 @@ def _again(record: Record) -> bool:
     return record.what == "finished" and record.form == "again"
 
 
-def _handled(record: Record, handled: set[ev.At], retried: set[tuple[ev.At, str]]) -> bool:
+def _handled(record: Record, handled: set[ev.StepPath], retried: set[tuple[ev.StepPath, str]]) -> bool:
     """Whether a failure was dropped, rescued or tried again: then it did not end the run."""
     tries = record.tries.split(SPLIT) if record.tries else []
     ats = [tuple(json.loads(one))[:-1] for one in tries]

@@ -20,7 +20,7 @@ from ..serialization.codec import sign, user_key
 from .records import Record
 
 
-class Digests:
+class CallDigest:
     """The digests of a run's calls; what is called is looked into once."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from . import file as journal_file
-from .errors import Trouble, troubles
+from .errors import JournalError, journal_errors
 from .file import (
     check_format,
     check_header,
@@ -30,7 +30,7 @@ from .file import (
     patiently,
     refuse_links,
 )
-from .locks import Owner, alive
+from .locks import ProcessLock, alive
 from .writer import Writer
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Store:
         self.pid = os.getpid()
         self.unended: dict[int, int] = {}
         """Runs of this process whose end could not be written, with the number of their calls that were not either."""
-        with troubles(path):
+        with journal_errors(path):
             refuse_links(path)
             _make_folder(path.parent)
             create_file(path)
@@ -66,7 +66,7 @@ class Store:
                 check_header(path)
             connection = open_journal(path)
             try:
-                self.owner = Owner(self.owners)
+                self.owner = ProcessLock(self.owners)
             except BaseException:
                 connection.close()
                 raise
@@ -81,7 +81,9 @@ class Store:
             found = cls._open.get(path)
             if found is not None and found.pid != os.getpid():
                 # SQLite's own locks do not survive a fork, neither for this connection nor for a new one to the file.
-                raise Trouble("journal.unwritable", f"{path}: a forked process cannot use what its parent has open")
+                raise JournalError(
+                    "journal.unwritable", f"{path}: a forked process cannot use what its parent has open"
+                )
             if found is not None and found.is_there:
                 return found
             if found is not None:
@@ -104,7 +106,7 @@ class Store:
         """Whether the file at its path is still the one that was opened."""
         try:
             self.writer.check_place()
-        except Trouble:
+        except JournalError:
             return False
         return True
 
@@ -130,7 +132,7 @@ class Store:
             with self._connected() as (connection, _):
                 busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 return not busy
-        except Trouble:
+        except JournalError:
             return False
 
     def with_room(self, do: Callable[[], T]) -> T:
@@ -138,7 +140,7 @@ class Store:
         for make_room in (self.checkpoint, lambda: free_reserve(self.path)):
             try:
                 return do()
-            except Trouble as trouble:
+            except JournalError as trouble:
                 if trouble.code != "journal.full":
                     raise
             make_room()
@@ -178,7 +180,7 @@ class Store:
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[tuple[sqlite3.Connection, float]]:
-        with troubles(self.path):
+        with journal_errors(self.path):
             self.writer.check_place()
             until = time.monotonic() + journal_file.BUSY
             connection = connect(self.path)

@@ -23,7 +23,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from .errors import Trouble, trouble_of
+from .errors import JournalError, journal_error_of
 from .file import BUSY, identity, index_of, is_busy, log_of
 
 BEAT = 0.01
@@ -42,13 +42,13 @@ LOG = 4_000_000
 """Bytes of the log at which it is moved into the file."""
 
 
-class Wish(NamedTuple):
+class PendingWrite(NamedTuple):
     """Something to be written, and who waits for it."""
 
     statement: str
     row: Sequence[Any]
     waits: asyncio.Future[None] | None = None
-    failed: Callable[[Trouble], None] | None = None
+    failed: Callable[[JournalError], None] | None = None
     """Told, on whatever thread, when nobody waits."""
 
 
@@ -76,7 +76,7 @@ class Writer:
         """Bytes of the log at which it is looked after next."""
         self._moved = -1
         """Bytes of the log when all of it was moved into the file."""
-        self._wishes: deque[Wish] = deque()
+        self._wishes: deque[PendingWrite] = deque()
         self._writing = threading.Lock()
         """Held while somebody commits."""
         self._due: set[asyncio.AbstractEventLoop] = set()
@@ -96,13 +96,13 @@ class Writer:
         """Has a result when it is durable, or a Trouble."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._wishes.append(Wish(statement, row, done))
+        self._wishes.append(PendingWrite(statement, row, done))
         self._soon(loop)
         return done
 
-    def later(self, statement: str, row: Sequence[Any], failed: Callable[[Trouble], None]) -> None:
+    def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
         """Durable before anything that is written after it. On a loop, or on any thread."""
-        self._wishes.append(Wish(statement, row, None, failed))
+        self._wishes.append(PendingWrite(statement, row, None, failed))
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no loop runs on this thread
@@ -129,11 +129,11 @@ class Writer:
         try:
             found = os.lstat(self._name)
         except OSError:
-            raise Trouble("journal.unwritable", f"{self._path}: it was removed while the run went on") from None
+            raise JournalError("journal.unwritable", f"{self._path}: it was removed while the run went on") from None
         if (found.st_dev, found.st_ino) != self._file:
             self._set_aside()
             message = f"{self._path} was replaced by another file while this process had it open"
-            raise Trouble("journal.replaced", message)
+            raise JournalError("journal.replaced", message)
 
     def _set_aside(self) -> None:
         """Move the log of the file that was replaced away from the one that took its place."""
@@ -196,7 +196,7 @@ class Writer:
     def _look_after_log(self) -> None:
         """Move the log into the file when it is long: nearly all of it while the loops go on, what they wrote meanwhile
         while they wait, so that it begins anew."""
-        with contextlib.suppress(sqlite3.Error, OSError, Trouble):
+        with contextlib.suppress(sqlite3.Error, OSError, JournalError):
             size = self._log.stat().st_size
             if size < self._full or size == self._moved:
                 return
@@ -225,8 +225,8 @@ class Writer:
                 self.check_place()
             if not self._begin(patient=loop is None):
                 return False
-        except (sqlite3.Error, Trouble) as error:
-            trouble = trouble_of(self._path, error)
+        except (sqlite3.Error, JournalError) as error:
+            trouble = journal_error_of(self._path, error)
         batch = [self._wishes.popleft() for _ in range(len(self._wishes))]
         begun = trouble is None
         trouble = trouble or self._written(batch)
@@ -257,7 +257,7 @@ class Writer:
             execute("PRAGMA busy_timeout=0")
         return True
 
-    def _written(self, batch: list[Wish]) -> Trouble | None:
+    def _written(self, batch: list[PendingWrite]) -> JournalError | None:
         connection = self._connection
         try:
             for statement, wishes in itertools.groupby(batch, _statement):
@@ -266,14 +266,14 @@ class Writer:
         except Exception as error:  # whatever it is: who waits must be told, and the next ones be served
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
-            return trouble_of(self._path, error)
+            return journal_error_of(self._path, error)
         return None
 
-    def _alone(self, wish: Wish) -> Trouble | None:
+    def _alone(self, wish: PendingWrite) -> JournalError | None:
         try:
             self._begin(patient=True)
         except sqlite3.Error as error:
-            return trouble_of(self._path, error)
+            return journal_error_of(self._path, error)
         return self._written([wish])
 
 
@@ -281,18 +281,18 @@ def _nothing() -> None:
     """Nobody is to be told."""
 
 
-def _statement(wish: Wish) -> str:
+def _statement(wish: PendingWrite) -> str:
     return wish.statement
 
 
-def _first(wishes: deque[Wish]) -> Wish | None:
+def _first(wishes: deque[PendingWrite]) -> PendingWrite | None:
     try:
         return wishes[0]
     except IndexError:
         return None
 
 
-def _tell(batch: list[Wish], trouble: Trouble | None, here: asyncio.AbstractEventLoop | None) -> None:
+def _tell(batch: list[PendingWrite], trouble: JournalError | None, here: asyncio.AbstractEventLoop | None) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for wish in batch:
         if wish.waits is not None:
@@ -307,7 +307,7 @@ def _tell(batch: list[Wish], trouble: Trouble | None, here: asyncio.AbstractEven
                 loop.call_soon_threadsafe(_wake, waiting, trouble)
 
 
-def _wake(waiting: list[asyncio.Future[None]], trouble: Trouble | None) -> None:
+def _wake(waiting: list[asyncio.Future[None]], trouble: JournalError | None) -> None:
     for done in waiting:
         if done.done():
             continue

@@ -10,23 +10,23 @@ from pathlib import Path
 from ..catalog import Context, Registry, default
 from ..definitions.define import all_findings, load
 from ..definitions.define import linked as link_with_files
-from ..engine.external import said
+from ..engine.external import describe_exception
 from ..engine.gate import gate, kernel_bound
 from ..engine.runner import clock
-from ..flow.frame import Given
+from ..flow.frame import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..host.host import Asker
 from ..host.limits import Limits
 from ..host.rights import rights
-from ..progress.events import Event, FiredEnded, Warned
+from ..progress.events import BackgroundCallEnded, Event, Warned
 from ..progress.progress import Progress
 from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Span
 from .persistence import keep
-from .reuse import take_over
+from .reuse import reuse_results
 from .run import Live, Run, RunCancelled, driven, live
 from .trace import Trace
 
@@ -197,7 +197,7 @@ def prepare(
         problems = gate(found_flow, problems, rights().grant.identity)
     if behind:
         problems.extend(kernel_bound(linked))
-    given = Given(settled(input, found_flow), context=_context(found_flow, registry, dry))
+    given = FlowInput(settled(input, found_flow), context=_context(found_flow, registry, dry))
     for missing in _missing(found_flow, given.input if isinstance(given.input, dict) else {}):
         problems.add(missing)
     for code in ASKED if dry else ():  # which asks nobody
@@ -208,7 +208,7 @@ def prepare(
     made._asker = ask
     keep(made)
     if reuse:
-        take_over(made, reuse)
+        reuse_results(made, reuse)
     return made
 
 
@@ -243,7 +243,7 @@ def settled(input: Value, flow: Flow) -> Value:
     try:
         return settle(input) if whole else {str(key): settle(value) for key, value in input.items()}
     except Exception as error:  # it contains itself, or somebody's class that cannot be looked into
-        why = str(error) if isinstance(error, TooDeep) else said(error)
+        why = str(error) if isinstance(error, TooDeep) else describe_exception(error)
         raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None
 
 
@@ -278,7 +278,7 @@ def emitter(
     told: list[Callable[[Event], None]] = [listener]
 
     def emit(event: Event) -> None:
-        if progress.ended is not None and type(event) is not FiredEnded:  # RunEnded is the last of all others
+        if progress.ended is not None and type(event) is not BackgroundCallEnded:  # RunEnded is the last of all others
             return
         progress.apply(event)
         for tell in told:
@@ -286,7 +286,7 @@ def emitter(
                 tell(secrets.event(event) if secrets is not None and secrets.active else event)
             except Exception as error:
                 told.clear()
-                message = f"on_event raised {said(error)}; it is not called again"
+                message = f"on_event raised {describe_exception(error)}; it is not called again"
                 progress.apply(Warned(clock(), Diagnostic("run.listener", message, severity="warning")))
 
     return emit

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ..flow.values import type_name
-from ..journal.errors import Trouble
-from ..journal.queries import Told, listed, records, told
+from ..journal.errors import JournalError
+from ..journal.queries import RunRow, list_runs, read_run, records
 from ..journal.recorder import CURES
 from ..journal.records import Record
 from ..journal.store import Store
-from ..serialization.codec import Unreadable, encode, is_signed, unpack, user_key
+from ..serialization.codec import DecodeError, decode_value, encode, is_signed, user_key
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from .persistence import journal_file
 from .run import live
@@ -31,21 +31,21 @@ def journal() -> Store:
         raise refused("journal.off", "runs are not kept: there is no journal", hint)
     try:
         return Store.at(path)
-    except Trouble as trouble:
+    except JournalError as trouble:
         raise unusable(trouble) from None
 
 
-def find(store: Store, run_id: str) -> Told:
+def find(store: Store, run_id: str) -> RunRow:
     """A run by its id, or by the beginning of it that no other has. Raises DefinitionError, Trouble."""
     if not isinstance(run_id, str):
         message = f"a run is named by its id, not by {type_name(run_id)}"
         raise refused("journal.unknown-run", message, "run.run_id is it")
-    found = told(store, run_id)
+    found = read_run(store, run_id)
     if found is None:
         begun = [run.run_id for run in live.running if run.journal is not None]  # its line may still be on its way
-        known = list(dict.fromkeys([*begun, *(one.run_id for one in listed(store))]))
+        known = list(dict.fromkeys([*begun, *(one.run_id for one in list_runs(store))]))
         near = [one for one in known if one.startswith(run_id)]
-        found = told(store, near[0]) if run_id and len(near) == 1 else None
+        found = read_run(store, near[0]) if run_id and len(near) == 1 else None
         if found is None and run_id and len(near) == 1:
             raise refused("journal.running", f"run {run_id!r} is going on, here or in another kernel")
     if found is None:
@@ -54,16 +54,16 @@ def find(store: Store, run_id: str) -> Told:
     return found
 
 
-def last_cut(store: Store) -> Told:
+def last_cut(store: Store) -> RunRow:
     """The last run that did not come to its end. Raises DefinitionError, Trouble."""
-    cut = next((one.run_id for one in listed(store) if one.status in CUT), None)
+    cut = next((one.run_id for one in list_runs(store) if one.status in CUT), None)
     if cut is None:
         hint = "%runs lists the runs; %resume RUN takes up one that failed or was cancelled"
         raise refused("journal.unknown-run", "no run was interrupted", hint)
     return find(store, cut)
 
 
-def readable(store: Store, found: Told, trust: bool) -> list[Record]:
+def readable(store: Store, found: RunRow, trust: bool) -> list[Record]:
     """The records of a run, with their pickles read. Raises Unreadable for what is not this user's."""
     return [unpickled(record, found.listed.run_id, trust) for record in records(store, found.listed.num)]
 
@@ -71,19 +71,19 @@ def readable(store: Store, found: Told, trust: bool) -> list[Record]:
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
     """A record of that run with its value. Raises Unreadable for what is not this user's."""
     if record.form == "json" and record.value is not None:
-        return record._replace(unpickled=(unpack("json", record.value),))
+        return record._replace(unpickled=(decode_value("json", record.value),))
     if record.form != "pickle" or not isinstance(record.value, bytes):
         return record
     parts = (run_id, encode(record.at), record.tries, record.value)
     if not trust and not is_signed(user_key(), record.sign, *parts):
-        raise Unreadable(f"the signature of what {record.name!r} gave is not yours")
+        raise DecodeError(f"the signature of what {record.name!r} gave is not yours")
     try:
-        return record._replace(unpickled=(unpack("pickle", record.value),))
-    except Unreadable as error:
-        raise Unreadable(f"what {record.name!r} gave cannot be read ({error})") from None
+        return record._replace(unpickled=(decode_value("pickle", record.value),))
+    except DecodeError as error:
+        raise DecodeError(f"what {record.name!r} gave cannot be read ({error})") from None
 
 
-def unusable(trouble: Trouble) -> DefinitionError:
+def unusable(trouble: JournalError) -> DefinitionError:
     return refused(trouble.code, f"the journal cannot be used: {trouble}", CURES[trouble.code])
 
 

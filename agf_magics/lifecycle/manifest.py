@@ -22,7 +22,7 @@ from ..flow.values import Value
 from ..host.limits import Grant, Limits
 from ..languages import LANGUAGES
 from ..secrets.masking import Secrets
-from ..serialization.codec import Unreadable, encode, is_signed, pack, sign, unpack, user_key
+from ..serialization.codec import DecodeError, decode_value, encode, encode_value, is_signed, sign, user_key
 from ..text.source import Source
 from .secret_flow import flows_of, hidden_by, reached
 
@@ -48,7 +48,7 @@ class Text(NamedTuple):
     latent: tuple[str, ...] = ()
 
 
-class Order(NamedTuple):
+class Manifest(NamedTuple):
     """A work order, read."""
 
     flows: tuple[Text, ...]
@@ -70,7 +70,7 @@ class Order(NamedTuple):
     version: str
 
 
-def written(
+def write_manifest(
     linked: Linked,
     input: Value,
     context: tuple[str, Value],
@@ -106,7 +106,7 @@ def written(
     return encode(order)
 
 
-def read(text: str, run_id: str, trust: bool | None = None) -> Order:
+def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest:
     """``trust``: None unpickles nothing (to be shown); False, what this user signed; True, everything.
 
     Raises Unreadable.
@@ -114,7 +114,7 @@ def read(text: str, run_id: str, trust: bool | None = None) -> Order:
     try:
         found = json.loads(text)
         if found["format"] != FORMAT:
-            raise Unreadable(f"it was written by version {found['version']}")
+            raise DecodeError(f"it was written by version {found['version']}")
         _check(found)
         sources: dict[tuple[str, str], Source] = {}
 
@@ -132,7 +132,7 @@ def read(text: str, run_id: str, trust: bool | None = None) -> Order:
         context, lost = _unpacked(found["context"], run_id, "context", trust)
         known = {field.name for field in fields(Limits)}
         tools = found["tools"]
-        return Order(
+        return Manifest(
             flows=flows,
             schemas=tuple((language, source(of)) for language, of in found["schemas"]),
             input=input,
@@ -145,7 +145,7 @@ def read(text: str, run_id: str, trust: bool | None = None) -> Order:
             version=found["version"],
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise Unreadable(f"its work order is damaged: {error!r}") from None
+        raise DecodeError(f"its work order is damaged: {error!r}") from None
 
 
 def _check(found: dict[str, Any]) -> None:
@@ -237,7 +237,7 @@ def _source(source: Source) -> list[Any]:
 
 
 def _packed(value: Value, run_id: str, what: str, most: int) -> dict[str, Any]:
-    packed = pack(value, most)
+    packed = encode_value(value, most)
     if packed.form == "json":
         return {"json": value}
     key = user_key()
@@ -255,8 +255,8 @@ def _unpacked(found: Mapping[str, Any], run_id: str, what: str, trust: bool | No
         return found["shown"], found.get("why", "")
     data = base64.b64decode(found["pickle"])
     if not trust and not is_signed(user_key(), bytes.fromhex(found["sign"]), run_id, what, data):
-        raise Unreadable(f"the signature of its {what} is not yours")
-    return unpack("pickle", data), ""
+        raise DecodeError(f"the signature of its {what} is not yours")
+    return decode_value("pickle", data), ""
 
 
 @cache

@@ -13,17 +13,17 @@ from ..engine.linked import Linked
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..journal import queries as history
-from ..journal.errors import Trouble
-from ..journal.queries import Told
+from ..journal.errors import JournalError
+from ..journal.queries import RunRow
 from ..journal.records import UNREADABLE, Record, decoded, error_from
 from ..journal.store import Store
-from ..progress.events import at_text
+from ..progress.events import format_path
 from ..progress.progress import Progress, Row, Usage
 from ..secrets.masking import Secrets
-from ..serialization.codec import Unreadable, encode, is_signed, unpack, user_key
+from ..serialization.codec import DecodeError, decode_value, encode, is_signed, user_key
 from ..text.diagnostics import Diagnostic, StepError
 from .lookup import refused, unusable, unwritten
-from .manifest import Order, read
+from .manifest import Manifest, read_manifest
 from .resume import load_text
 from .snapshot import count_calls, drop_elements, fill, time_calls, used
 from .trace import Calls, Comparison, Trace, traced
@@ -39,7 +39,7 @@ class PastRun:
 
     warnings: tuple[Diagnostic, ...] = ()
 
-    def __init__(self, store: Store, told: Told) -> None:
+    def __init__(self, store: Store, told: RunRow) -> None:
         self._store, self._told = store, told
         self.run_id = told.listed.run_id
         self.name, self.language = told.listed.name, told.listed.language
@@ -81,11 +81,11 @@ class PastRun:
         return f"taken up {'once' if taken == 1 else f'{taken} times'}" if taken else ""
 
     @cached_property
-    def order(self) -> Order:
+    def order(self) -> Manifest:
         """Its work order: the definitions, the input, the caps. Raises DefinitionError when it is damaged."""
         try:
-            return read(self._told.work, self.run_id)
-        except Unreadable as error:
+            return read_manifest(self._told.work, self.run_id)
+        except DecodeError as error:
             raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
 
     @property
@@ -135,7 +135,7 @@ class PastRun:
             drop_elements(progress, records)
         except UNREADABLE:
             self._refuse_end()
-        except Trouble as trouble:
+        except JournalError as trouble:
             raise unusable(trouble) from None
         return progress
 
@@ -144,7 +144,7 @@ class PastRun:
         """The use of models in this run, without results that were reused from another run."""
         try:
             return used(self.records())
-        except Trouble as trouble:
+        except JournalError as trouble:
             raise unusable(trouble) from None
 
     @property
@@ -175,7 +175,7 @@ class PastRun:
             return self._value("its output", told.form, told.output, told.sign, ("output", ""), trust)
         found = None
         for record in self.records():
-            if record.what == "finished" and at_text(record.at) == at:
+            if record.what == "finished" and format_path(record.at) == at:
                 found = record
         if found is None:
             raise refused("journal.unknown-call", f"there is no call {at!r} in this run", "run.calls lists them")
@@ -227,19 +227,19 @@ class PastRun:
         signed = isinstance(data, str) or is_signed(user_key(), signature, self.run_id, *place, data or b"")
         try:
             if form == "pickle" and not signed and not trust:
-                raise Unreadable("its signature is not yours")
-            return unpack(form or "again", data)
-        except Unreadable as error:
+                raise DecodeError("its signature is not yours")
+            return decode_value(form or "again", data)
+        except DecodeError as error:
             raise refused("journal.unreadable", f"{what} cannot be had: {error}") from None
 
     def _decoded(self, text: str | bytes | None) -> Any:
         try:
             return decoded(text)
-        except Trouble:
+        except JournalError:
             self._refuse_end()
 
     def _refuse_end(self) -> NoReturn:
-        raise unusable(Trouble("journal.damaged", f"the end of {self.run_id!r} is not what was written"))
+        raise unusable(JournalError("journal.damaged", f"the end of {self.run_id!r} is not what was written"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..pictures.past_page import past_html, past_text
@@ -254,7 +254,7 @@ def _readable(found: Iterable[T]) -> Iterator[T]:
     """What is read of a journal, with its damage as a DefinitionError."""
     try:
         yield from found
-    except Trouble as trouble:
+    except JournalError as trouble:
         raise unusable(trouble) from None
 
 
@@ -264,7 +264,7 @@ def called(record: Record) -> dict[str, Any]:
     took = record.ended - record.started if record.ended is not None and record.started is not None else None
     error = json.loads(record.error)["said"][0][1] if record.error is not None else None
     return {
-        "step": at_text(record.at),
+        "step": format_path(record.at),
         "kind": record.kind,
         "label": record.name,
         "status": "ok" if record.what == "finished" else record.what,
@@ -310,7 +310,7 @@ def _by_step(run: PastRun) -> dict[str, dict[str, tuple[str, int, int, float]]]:
             step = "/".join(bit for bit in record.at if isinstance(bit, str))
             value = record.error or (record.value if record.form == "json" else record.shown)
             took = (record.ended or 0) - (record.started or 0)
-            found.setdefault(step, {})[at_text(record.at)] = (record.what, hash(value), hash(record.given), took)
+            found.setdefault(step, {})[format_path(record.at)] = (record.what, hash(value), hash(record.given), took)
     return found
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..journal import queries as history
-from ..journal.errors import Trouble
-from ..journal.queries import Listed
+from ..journal.errors import JournalError
+from ..journal.queries import RunHead
 from ..pictures.plain import counted
 from ..settings import current
 from ..text.diagnostics import DefinitionError
@@ -78,7 +78,7 @@ def past(run_id: str) -> PastRun:
     store = journal()
     try:
         return PastRun(store, find(store, run_id))
-    except Trouble as trouble:
+    except JournalError as trouble:
         raise unusable(trouble) from None
 
 
@@ -87,18 +87,18 @@ def named(run_id: str) -> str:
     store = journal()
     try:
         return find(store, run_id).listed.run_id
-    except Trouble as trouble:
+    except JournalError as trouble:
         raise unusable(trouble) from None
 
 
-def kept() -> list[Listed]:
+def kept() -> list[RunHead]:
     """The runs of the journal, the last one first; none where there is no journal. Raises DefinitionError."""
     path = journal_file()
     if path is None or not path.exists():
         return []
     try:
-        return history.listed(journal())
-    except Trouble as trouble:
+        return history.list_runs(journal())
+    except JournalError as trouble:
         raise unusable(trouble) from None
 
 
@@ -106,14 +106,14 @@ def delete(run_ids: Sequence[str]) -> list[str]:
     """Forget these runs; the ids of them. Raises DefinitionError, and has then forgotten none."""
     store = journal()
     try:
-        damaged = {one.run_id: one for one in history.listed(store) if one.status == "damaged"}
+        damaged = {one.run_id: one for one in history.list_runs(store) if one.status == "damaged"}
         found = [damaged.get(run_id) or find(store, run_id).listed for run_id in run_ids]
         for one in found:
             if one.status == "running":
                 raise refused("journal.running", f"run {one.run_id!r} is going on", f"%runs --cancel {one.run_id}")
         history.forget(store, [one.num for one in found])
         history.shrink(store)
-    except Trouble as trouble:
+    except JournalError as trouble:
         raise unusable(trouble) from None
     return [one.run_id for one in found]
 
@@ -131,16 +131,16 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
         most = settings.journal_size if size is None else size
         gone = pruning.prune(store, settings.journal_days if days is None else days, most, cut=True)
         return gone, history.shrink(store)
-    except Trouble as trouble:
+    except JournalError as trouble:
         raise unusable(trouble) from None
 
 
-def interrupted() -> list[Listed]:
+def interrupted() -> list[RunHead]:
     """The runs that can be resumed; none where the journal cannot be read."""
     return on_load()[0]
 
 
-def on_load() -> tuple[list[Listed], str]:
+def on_load() -> tuple[list[RunHead], str]:
     """The runs that can be resumed, and what is wrong with the journal, for whoever begins a session: empty where
     nothing is. The journal may be a stranger's, so it can only be told here: nothing it contains may end the session.
     """
@@ -155,7 +155,7 @@ def on_load() -> tuple[list[Listed], str]:
     return [one for one in found if one.status in CUT], wrong
 
 
-def _line(one: Listed) -> RunLine:
+def _line(one: RunHead) -> RunLine:
     seconds = one.ended - one.started if one.ended is not None else None
     taken = f"taken up {one.taken}×" if one.taken else ""
     note = "; ".join(filter(None, (taken, unwritten(one.lost))))

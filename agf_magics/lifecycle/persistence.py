@@ -8,13 +8,13 @@ from pathlib import Path
 
 from ..engine.runner import clock
 from ..host.rights import rights
-from ..journal.errors import Trouble
+from ..journal.errors import JournalError
 from ..journal.recorder import Journal, lost
 from ..journal.store import ROOM, Store
 from ..progress.events import Warned
 from ..serialization.codec import key_file
 from ..settings import current, user_file
-from .manifest import written
+from .manifest import write_manifest
 from .retention import prune
 from .run import Run
 from .secret_flow import hidden_by, reached, secret_paths
@@ -68,7 +68,9 @@ def keep(run: Run) -> None:
         paths = secret_paths(linked)
         if paths or run.secrets.active:
             said = (context.name, list(without(context.log, paths, run.secrets.holds_any)))
-    run.work = written(linked, run.input, said, run.limits, mine.grant, run.run_id, settings.journal_value, run.secrets)
+    run.work = write_manifest(
+        linked, run.input, said, run.limits, mine.grant, run.run_id, settings.journal_value, run.secrets
+    )
 
 
 def watch(run: Run) -> None:
@@ -95,7 +97,7 @@ def opened(run: Run) -> Store | None:
         if store.path not in _pruned:
             _pruned.add(store.path)
             prune(store, current.settings.journal_days, current.settings.journal_size, cut=False)
-    except Trouble as trouble:
+    except JournalError as trouble:
         if (str(path), trouble.code) not in _told:
             _told.add((str(path), trouble.code))
             run.progress.apply(Warned(clock(), lost(trouble)))

@@ -16,7 +16,7 @@ from ..definitions.files import files
 from ..engine.gate import kernel_bound
 from ..engine.link import link
 from ..engine.runner import clock
-from ..flow.frame import Given
+from ..flow.frame import FlowInput
 from ..flow.rules import check
 from ..flow.steps import Flow
 from ..flow.values import Value, type_name
@@ -24,19 +24,19 @@ from ..host.host import Asker
 from ..host.interrupts import hold_for
 from ..host.limits import Limits, granted
 from ..host.rights import refuse_inside, rights
-from ..journal.errors import Trouble
-from ..journal.queries import Listed, Told, claim, leave
+from ..journal.errors import JournalError
+from ..journal.queries import RunHead, RunRow, claim, leave
 from ..journal.recorder import Journal
-from ..journal.replay import Earlier
+from ..journal.replay import ReplayLog
 from ..journal.store import Store
 from ..progress.events import Event, Question, Warned
-from ..serialization.codec import Unreadable, is_signed, user_key
+from ..serialization.codec import DecodeError, is_signed, user_key
 from ..settings import current
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from .answers import understood
 from .launch import emitter, settled
 from .lookup import find, journal, last_cut, readable, refused, unusable
-from .manifest import Order, Text, read
+from .manifest import Manifest, Text, read_manifest
 from .persistence import watch
 from .run import Run, driven
 
@@ -74,7 +74,7 @@ def resume(
     Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
     """
     ended = driven(
-        lambda: take_up(
+        lambda: resume_run(
             run_id,
             input=input,
             answer=answer,
@@ -88,7 +88,7 @@ def resume(
     return ended.result() if raises else ended
 
 
-def take_up(
+def resume_run(
     run_id: str | None = None,
     *,
     input: Mapping[str, Value] | None = None,
@@ -110,11 +110,11 @@ def take_up(
         mine = claim(made.journal.store, found)
         if mine:
             made.begin(emitter(made.progress, on_event, made.secrets), enter=enter, behind=behind)
-    except Trouble as trouble:
+    except JournalError as trouble:
         raise unusable(trouble) from None
     except BaseException:
         if not made._begun:  # else its end is written
-            with contextlib.suppress(Trouble):
+            with contextlib.suppress(JournalError):
                 leave(made.journal.store, found)
         raise
     finally:
@@ -133,7 +133,7 @@ def prepared(
     limits: Limits | None = None,
     ask: Asker | None = None,
     behind: bool = False,
-) -> tuple[Run, Listed]:
+) -> tuple[Run, RunHead]:
     """A run that can go on, and what the journal has of it; neither claimed nor begun."""
     refuse_inside("resume")
     store = journal()
@@ -144,7 +144,7 @@ def prepared(
         made._asker = (
             ask if answer is None else _answering(answer, ask or (current.ask_behind if behind else current.ask))
         )
-    except Trouble as trouble:
+    except JournalError as trouble:
         raise unusable(trouble) from None
     return made, found.listed
 
@@ -152,7 +152,7 @@ def prepared(
 def _made(
     run_id: str,
     store: Store,
-    found: Told,
+    found: RunRow,
     input: Mapping[str, Value] | None,
     trust: bool,
     registry: Registry,
@@ -166,10 +166,10 @@ def _made(
         raise refused("journal.running", f"run {run_id!r} is going on, here or in another kernel")
     try:
         if not trust and not is_signed(user_key(), found.work_sign, one.run_id, "work", found.work):
-            raise Unreadable("the signature of its definitions is not yours")
-        order = read(found.work, one.run_id, trust)
-        earlier = Earlier(readable(store, found, trust), one.status in ("error", "cancelled"))
-    except Unreadable as error:
+            raise DecodeError("the signature of its definitions is not yours")
+        order = read_manifest(found.work, one.run_id, trust)
+        earlier = ReplayLog(readable(store, found, trust), one.status in ("error", "cancelled"))
+    except DecodeError as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"
             if "signature" in str(error)
@@ -182,7 +182,7 @@ def _made(
         problems.extend(kernel_bound(linked))
     problems.refuse()
     context, moved = _context(order, registry, one.run_id)
-    given = Given(_given(order, settled(input, flow), run_id), None, context)
+    given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
     made = Run(linked, given, limits or order.limits, all_findings(tuple(problems)), dry=False)
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
     made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
@@ -192,7 +192,7 @@ def _made(
     return made
 
 
-def _given(order: Order, input: Value, run_id: str) -> Value:
+def _given(order: Manifest, input: Value, run_id: str) -> Value:
     """The input, with what was not kept of it. What was kept is as it was: another input is another run."""
     if order.unkept and not input:
         hint = "give it again: --input VAR (in Python: input=…)"
@@ -223,7 +223,7 @@ def _same(one: Value, other: Value) -> bool:
         return False
 
 
-def _context(order: Order, registry: Registry, run_id: str) -> tuple[Context | None, tuple[Diagnostic, ...]]:
+def _context(order: Manifest, registry: Registry, run_id: str) -> tuple[Context | None, tuple[Diagnostic, ...]]:
     """The named context as it was when the run began: the kernel's own, unless others have added to it since."""
     if not order.context_name:
         return None, ()
@@ -236,7 +236,7 @@ def _context(order: Order, registry: Registry, run_id: str) -> tuple[Context | N
     return context, (Diagnostic("journal.context", message, severity="warning"),) if moved else ()
 
 
-def as_it_was(order: Order, registry: Registry) -> tuple[Flow, Registry, dict[Path, Flow]]:
+def as_it_was(order: Manifest, registry: Registry) -> tuple[Flow, Registry, dict[Path, Flow]]:
     """The definition that is run, a registry with the definitions and schemas of the work order and everything else as
     it is now, and the definitions that were read from files. Raises DefinitionError."""
     then = Registry()

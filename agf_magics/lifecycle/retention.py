@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from ..journal import queries as history
-from ..journal.queries import ENDED, Listed
+from ..journal.queries import ENDED, RunHead
 from ..journal.store import Store
 
 DAY = 86_400.0
@@ -19,14 +19,14 @@ def prune(store: Store, days: float, size: int, cut: bool) -> int:
     Gives how many were forgotten. Raises Trouble.
     """
     statuses = (*ENDED, "interrupted") if cut else ENDED
-    found = [one for one in history.listed(store) if one.status in statuses]
+    found = [one for one in history.list_runs(store) if one.status in statuses]
     old = _old(store, found, days, size)
     if old:
         history.forget(store, old)
     return len(old)
 
 
-def _old(store: Store, found: Sequence[Listed], days: float, size: int) -> list[int]:
+def _old(store: Store, found: Sequence[RunHead], days: float, size: int) -> list[int]:
     since = time.time() - days * DAY if days else 0.0
     old = [one.num for one in found if (one.ended or one.started) < since]
     if size and history.size(store.path) > size:

@@ -16,19 +16,19 @@ from ..engine import run as engine
 from ..engine.linked import Linked
 from ..engine.runner import clock
 from ..engine.subflows import too_long
-from ..flow.frame import Given
+from ..flow.frame import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..host import host, job
 from ..host.interrupts import held_interrupts, hold_for
 from ..host.limits import ANYTHING, Limits
 from ..host.loop import cancel_outliving, outliving
-from ..journal.errors import Trouble
+from ..journal.errors import JournalError
 from ..journal.queries import once_each
 from ..journal.recorder import Journal
 from ..journal.records import Record
 from ..pictures.plain import counted
-from ..progress.events import Event, RunEnded, StepLeft
+from ..progress.events import Event, RunEnded, StepAbandoned
 from ..progress.progress import Progress, Row, Usage
 from ..secrets.masking import Secrets
 from ..settings import current
@@ -47,7 +47,7 @@ class Run:
     """A run, while it is running and afterwards. All attributes can be read at any time."""
 
     def __init__(
-        self, linked: Linked, given: Given, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
+        self, linked: Linked, given: FlowInput, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
     ) -> None:
         name = _ODD.sub("_", linked.flow.name or linked.flow.language)[:60]
         self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
@@ -154,7 +154,7 @@ class Run:
         calls: list[Record] = []
         if self.journal is not None:
             once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
-            with contextlib.suppress(Trouble):  # a run says itself that it is not kept
+            with contextlib.suppress(JournalError):  # a run says itself that it is not kept
                 calls += once_each(self.journal.store, self.journal.num, once)
         return traced(self.progress, calls, self.secrets.shown)
 
@@ -329,7 +329,7 @@ class Run:
             return
         for row in list(self.progress.rows.values()):
             for _ in range(row.running):
-                self._emit(StepLeft(row.key, clock(), why))
+                self._emit(StepAbandoned(row.key, clock(), why))
         if self.journal is not None:
             self.journal.end(status, None, {}, error)
             self.journal.close()

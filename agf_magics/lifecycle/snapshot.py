@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from ..journal.records import Record, error_from, is_within
-from ..journal.replay import Earlier
+from ..journal.replay import ReplayLog
 from ..progress.progress import FAILURES_KEPT, Progress, Row, Usage
 from ..secrets.masking import Secrets
 from ..serialization.codec import preview
@@ -117,7 +117,7 @@ def drop_elements(progress: Progress, records: list[Record]) -> None:
     """What was left out, and why."""
     dropped = [record.at for record in records if record.what == "dropped"]
     progress.failed = len(dropped)
-    failed = Earlier(records, False).outcomes
+    failed = ReplayLog(records, False).outcomes
     for at in dropped[:FAILURES_KEPT]:
         why = next((one.error for (inner, _), one in failed.items() if one.error and is_within(inner, at)), None)
         unknown = StepError(Diagnostic("step.tool-failed", "it failed"))

@@ -16,7 +16,7 @@ from ..text.source import Source
 from . import commands, history
 from .beside import Beside
 from .magics import takes
-from .options import Said, Word
+from .options import ParsedLine, Token
 from .output import show
 
 
@@ -27,23 +27,23 @@ class BackgroundMagics(Beside):
     @line_magic
     @needs_local_scope
     @takes(commands.RUN_PIPELINE_ASYNC)
-    def run_pipeline_async(self, said: Said) -> Any:
+    def run_pipeline_async(self, said: ParsedLine) -> Any:
         flow = self.notebook.flow(said.words("NAME")[0])
         return self.notebook.run(flow, self.notebook.asked(said, runs=True), behind=True)
 
     @cell_magic
     @takes(commands.RUN_PIPELINE_INLINE)
-    def run_pipeline_inline(self, said: Said, body: str) -> Any:
+    def run_pipeline_inline(self, said: ParsedLine, body: str) -> Any:
         return self._inline(said, body, behind=False)
 
     @cell_magic
     @takes(commands.RUN_PIPELINE_INLINE_ASYNC)
-    def run_pipeline_inline_async(self, said: Said, body: str) -> Any:
+    def run_pipeline_inline_async(self, said: ParsedLine, body: str) -> Any:
         return self._inline(said, body, behind=True)
 
     @line_magic
     @takes(commands.RUNS)
-    def runs(self, said: Said) -> Any:
+    def runs(self, said: ParsedLine) -> Any:
         unwanted, word = said.word("--cancel"), said.word("RUN")
         if unwanted is not None:
             run = _run(unwanted)
@@ -68,7 +68,7 @@ class BackgroundMagics(Beside):
                 show(kept)
         return None
 
-    def _inline(self, said: Said, body: str, behind: bool) -> Any:
+    def _inline(self, said: ParsedLine, body: str, behind: bool) -> Any:
         asked = self.notebook.asked(said, runs=True)
         name = "%%run_pipeline_inline_async" if behind else "%%run_pipeline_inline"
         source = Source(f"{self.cell} {name}", body, first_line=2)
@@ -76,12 +76,12 @@ class BackgroundMagics(Beside):
         return self.notebook.run(flow, asked, behind=behind, inline=True)
 
 
-def _find(word: Word) -> launch.Run | None:
+def _find(word: Token) -> launch.Run | None:
     """A run of this process; None where the journal may have it."""
     return _run(word) if any(word.text in run.run_id for run in launch.live) or journal_file() is None else None
 
 
-def _run(word: Word) -> launch.Run:
+def _run(word: Token) -> launch.Run:
     """A run by its id, or by a part that no other has."""
     known = {run.run_id: run for run in launch.live}
     exact = known.get(word.text)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ..catalog import Registry
 from ..languages.pipeline.words import Key, Kind, Words
 from .by_schema import keys_at, values_at
-from .cursor import ELEMENT, Reading, Spot
-from .names import Here, Names, next_parts, offered
+from .cursor import ELEMENT, Cursor, Reading
+from .names import Context, Names, next_parts, offered
 
 
 class Choice(NamedTuple):
@@ -31,7 +31,7 @@ class Offer(NamedTuple):
     choices: tuple[Choice, ...] = ()
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """What is meant at a spot: ``takes`` is a word of `Words.takes`, or one of ours for what stands inside those."""
 
     takes: str
@@ -102,7 +102,7 @@ def by_schema(
     if spot.part == "comment":
         return Offer("")
     text = before[: len(before) - len(spot.text)] + " " + after
-    here = Here(spot, tuple(reading.everywhere(after)), text, tuple(inputs), registry)
+    here = Context(spot, tuple(reading.everywhere(after)), text, tuple(inputs), registry)
     path = next_parts(names.paths, here)
     if path is not None and path[1]:
         return Offer(path[0], tuple(Choice(part, "path") for part in path[1]))
@@ -138,7 +138,7 @@ class Seen:
         before: str,
         after: str,
         reading: Reading,
-        place: Place,
+        place: Slot,
         inputs: tuple[str, ...],
         words: Words,
         registry: Registry,
@@ -192,7 +192,7 @@ class Seen:
         return [Choice(name, what) for name in shelves[what]] if what else []
 
 
-def _place(spot: Spot, words: Words) -> Place | None:
+def _place(spot: Cursor, words: Words) -> Slot | None:
     """Follow the path from the document down; None where it leads nowhere."""
     takes, key = "document", ""
     kind: Kind | None = None
@@ -216,10 +216,10 @@ def _place(spot: Spot, words: Words) -> Place | None:
             kind, takes = words.target, "keys"
         if not takes:
             return None
-    return Place(takes, kind, key, binds)
+    return Slot(takes, kind, key, binds)
 
 
-def _keys(place: Place, spot: Spot, words: Words, registry: Registry) -> list[Choice]:
+def _keys(place: Slot, spot: Cursor, words: Words, registry: Registry) -> list[Choice]:
     near = spot.around[0] if spot.around else {}
     match place.takes:
         case "document":
@@ -243,7 +243,7 @@ def _keys(place: Place, spot: Spot, words: Words, registry: Registry) -> list[Ch
     return [Choice(f"{name}: ", "key") for name in names if name not in near]
 
 
-def _document(spot: Spot, words: Words) -> dict[str, Key]:
+def _document(spot: Cursor, words: Words) -> dict[str, Key]:
     """The keys a document can have: of its kind, or of all kinds where nothing says which it is."""
     has = spot.around[-1] if spot.around else {}
     kinds = [kind for kind in words.documents.values() if any(key in kind.keys for key in has)]

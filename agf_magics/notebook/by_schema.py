@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..flow.patterns import searcher
-from .cursor import ELEMENT, Spot
+from .cursor import ELEMENT, Cursor
 
 Schema = Mapping[str, Any]
 Near = Mapping[str, str]
@@ -20,12 +20,12 @@ MOST = 200
 """Schemas looked at for one place: they may refer to each other in circles."""
 
 
-def keys_at(root: Schema, spot: Spot) -> dict[str, str]:
+def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
     """The keys that a mapping at ``spot`` may have, each with what is written behind it: ``: ``."""
     return {name: f"{name}: " for found in _at(root, spot) for name in found.get("properties", ())}
 
 
-def values_at(root: Schema, spot: Spot) -> list[str]:
+def values_at(root: Schema, spot: Cursor) -> list[str]:
     """The values that stand for themselves at ``spot``."""
     found: dict[str, None] = {}
     for schema in _at(root, spot):
@@ -41,7 +41,7 @@ def values_at(root: Schema, spot: Spot) -> list[str]:
     return list(found)
 
 
-def _at(root: Schema, spot: Spot, up: int = 0) -> list[Schema]:
+def _at(root: Schema, spot: Cursor, up: int = 0) -> list[Schema]:
     """The schemas of the value at ``spot``, or ``up`` levels above it, with all that holds for it there."""
     path = spot.path[: len(spot.path) - up]
     mappings = list(reversed(spot.around))

@@ -14,12 +14,12 @@ from ..text.source import UNUSABLE
 from . import slider
 from .given import count, near_file
 from .magics import PipelineMagics, unwritable, wrong
-from .options import Said, Word
+from .options import ParsedLine, Token
 from .output import show
 from .view import is_watched
 
 
-def context(notebook: PipelineMagics, said: Said) -> Any:
+def context(notebook: PipelineMagics, said: ParsedLine) -> Any:
     """One line of ``%context``, in its notebook."""
     name, reference = _operands(said)
     source, target = said.word("--load"), said.word("--save")
@@ -41,7 +41,7 @@ def context(notebook: PipelineMagics, said: Said) -> Any:
     return None
 
 
-def _context(notebook: PipelineMagics, name: Word | None, said: Said) -> Context:
+def _context(notebook: PipelineMagics, name: Token | None, said: ParsedLine) -> Context:
     contexts = notebook.registry.contexts
     if name is None:
         last = notebook.last
@@ -57,13 +57,13 @@ def _context(notebook: PipelineMagics, name: Word | None, said: Said) -> Context
     return contexts[name.text]
 
 
-def _name(name: Word | None, source: Word) -> str:
+def _name(name: Token | None, source: Token) -> str:
     if name is None:
         raise wrong("missing", "--load needs the NAME of a context", source, "%context NAME --load FILE")
     return name.text
 
 
-def _load(notebook: PipelineMagics, name: str, word: Word) -> None:
+def _load(notebook: PipelineMagics, name: str, word: Token) -> None:
     try:
         source = source_of(Path(word.text))
     except DefinitionError as error:
@@ -73,7 +73,7 @@ def _load(notebook: PipelineMagics, name: str, word: Word) -> None:
     print(f"context {name}: {len(log)} messages")
 
 
-def _operands(said: Said) -> tuple[Word | None, Word | None]:
+def _operands(said: ParsedLine) -> tuple[Token | None, Token | None]:
     """The name and the reference, of which either may be left out."""
     name, reference = said.word("NAME"), said.word("REFERENCE")
     if name is not None and reference is None and name.text.lstrip("( ")[:1] in ("†", "$"):
@@ -85,7 +85,7 @@ def _log(context: Context) -> Log:
     return as_log(context.log if context.log is not None else ())
 
 
-def _save(log: Log, word: Word) -> None:
+def _save(log: Log, word: Token) -> None:
     path = Path(word.text)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

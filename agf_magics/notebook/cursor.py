@@ -34,7 +34,7 @@ class Keys(NamedTuple):
     """Its keys, with their values where those are on one line."""
 
 
-class Spot(NamedTuple):
+class Cursor(NamedTuple):
     """A place where something may be written."""
 
     path: tuple[str, ...]
@@ -236,10 +236,10 @@ class _Reader:
                 return
         self._start()
 
-    def spot(self) -> Spot:
+    def spot(self) -> Cursor:
         top = self.levels[-1] if self.levels else None
         if self.is_comment:
-            return Spot(self.path, "comment", "", "", ())
+            return Cursor(self.path, "comment", "", "", ())
         path, around = self.path, [level.near for level in reversed(self.levels) if level.opener != "-"]
         if self.in_flow and top:
             is_value = top.opener == "[" or top.key is not None
@@ -253,7 +253,7 @@ class _Reader:
         text, tag = self.token.lstrip(), ""
         if is_value and (found := TAG.match(text)):
             tag, text = found[0].strip(), text[found.end() :]
-        return Spot(
+        return Cursor(
             path, "value" if is_value else "key", text[1:] if text[:1] in ("'", '"') else text, tag, tuple(around)
         )
 

@@ -14,7 +14,7 @@ from ..lifecycle import past_runs as kept_runs
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from ..text.source import UNUSABLE, Source, why
 from ..text.yamlnodes import Items, Scalar, documents, plain
-from .options import Said, Word, wrong
+from .options import ParsedLine, Token, wrong
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ MOST_FILES = 1_000
 """Files of a folder that are looked through for one of nearly that name."""
 
 
-def inputs(said: Said, names: Mapping[str, Any]) -> dict[str, Any]:
+def inputs(said: ParsedLine, names: Mapping[str, Any]) -> dict[str, Any]:
     """The input that ``--input`` and ``--set`` make, the latter on top."""
     whole = said.word("--input")
     found = dict(_mapping(whole, names)) if whole else {}
@@ -35,7 +35,7 @@ def inputs(said: Said, names: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def misread(said: Said, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+def misread(said: ParsedLine, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
     """Texts that read as if a variable of that name had been meant."""
     found = []
     for word in said.words("--set"):
@@ -61,7 +61,7 @@ def near_file(text: str) -> str:
     return hints(near, "a path is relative to the notebook's folder") or ""
 
 
-def value(word: Word, names: Mapping[str, Any]) -> Any:
+def value(word: Token, names: Mapping[str, Any]) -> Any:
     """``$name`` is the object of that name; brackets or quotes begin YAML; anything else is one YAML scalar."""
     text = word.text
     if text.startswith("$") and text[1:2].isidentifier():
@@ -85,7 +85,7 @@ def value(word: Word, names: Mapping[str, Any]) -> Any:
     return text
 
 
-def lookup(word: Word, names: Mapping[str, Any]) -> Any:
+def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     """The notebook's object of that name."""
     name = word.text
     if not name.isidentifier():
@@ -98,14 +98,14 @@ def lookup(word: Word, names: Mapping[str, Any]) -> Any:
     return names[name]
 
 
-def new_name(word: Word) -> str:
+def new_name(word: Token) -> str:
     """A name that a variable can have."""
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         wrong("name", f"{word.text!r} cannot be the name of a variable", word.span, "a name is letters, digits and _")
     return word.text
 
 
-def seconds(word: Word) -> float:
+def seconds(word: Token) -> float:
     try:
         found = float(word.text)
     except ValueError:
@@ -115,7 +115,7 @@ def seconds(word: Word) -> float:
     return found
 
 
-def number(word: Word) -> float:
+def number(word: Token) -> float:
     """A number of days."""
     try:
         found = float(word.text)
@@ -126,14 +126,14 @@ def number(word: Word) -> float:
     return found
 
 
-def count(word: Word) -> int:
+def count(word: Token) -> int:
     """A whole number, 0 or more."""
     if not (word.text.isascii() and word.text.isdigit() and len(word.text) < 10):
         wrong("count", f"{word.text!r} is no whole number", word.span, "write one, as in 0 or 12")
     return int(word.text)
 
 
-def _mapping(word: Word, names: Mapping[str, Any]) -> Mapping[str, Any]:
+def _mapping(word: Token, names: Mapping[str, Any]) -> Mapping[str, Any]:
     if word.text.endswith((".json", ".yaml", ".yml")):
         found = _file(word)
     else:
@@ -144,7 +144,7 @@ def _mapping(word: Word, names: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _file(word: Word) -> Any:
+def _file(word: Token) -> Any:
     path = Path(word.text)
     try:
         text = path.read_text(encoding="utf-8")
@@ -156,7 +156,7 @@ def _file(word: Word) -> Any:
     return plain(nodes[0]) if nodes else None
 
 
-def reused(said: Said) -> bool | str:
+def reused(said: ParsedLine) -> bool | str:
     """Whose results are taken over: those of the run that is named, True for the last one."""
     word = said.word("--reuse")
     if word is None or word.text == "--reuse":
@@ -164,7 +164,7 @@ def reused(said: Said) -> bool | str:
     return at(word, lambda: kept_runs.named(word.text))
 
 
-def at(word: Word, made: Callable[[], T]) -> T:
+def at(word: Token, made: Callable[[], T]) -> T:
     """What ``made`` gives; what it refuses is said of this word."""
     try:
         return made()

@@ -9,11 +9,11 @@ from typing import Any
 from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from .. import settings
-from ..journal.queries import Listed
+from ..journal.queries import RunHead
 from ..lifecycle import launch
 from ..lifecycle import past_runs as kept_runs
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.resume import take_up
+from ..lifecycle.resume import resume_run
 from ..pictures.past_page import runs_html, runs_text
 from ..pictures.plain import counted, line
 from ..text.diagnostics import DefinitionError, Diagnostic
@@ -22,7 +22,7 @@ from . import commands, view, watching
 from .beside import Beside
 from .given import at, inputs, misread, new_name, number, value
 from .magics import takes
-from .options import Said, Word
+from .options import ParsedLine, Token
 from .output import Bundle
 from .rendering import told
 
@@ -37,7 +37,7 @@ class HistoryMagics(Beside):
     @line_magic
     @needs_local_scope
     @takes(commands.RESUME)
-    def resume(self, said: Said) -> Any:
+    def resume(self, said: ParsedLine) -> Any:
         notebook, word, out = self.notebook, said.word("RUN"), said.word("--out")
         name = new_name(out) if out else None
         names = {**notebook.ipython.user_ns, **self.local}
@@ -48,7 +48,7 @@ class HistoryMagics(Beside):
 
         def begin(enter: Callable[[], None]) -> launch.Run:
             def taken_up() -> launch.Run:
-                return take_up(
+                return resume_run(
                     word.text if word is not None else None,
                     input=inputs(said, names) or None,
                     answer=value(answer, names) if answer is not None else None,
@@ -78,7 +78,7 @@ def listed() -> Bundle | None:
     return {"text/html": runs_html(found), "text/plain": runs_text(found)} if found else None
 
 
-def forget(said: Said) -> None:
+def forget(said: ParsedLine) -> None:
     """``--delete`` and ``--prune``."""
     unwanted, pruned = said.word("--delete"), said.word("--prune")
     if unwanted is not None:
@@ -91,7 +91,7 @@ def forget(said: Said) -> None:
         print(f"forgot {counted(count, 'run')}; the journal takes {takes}")
 
 
-def shown(said: Said, word: Word) -> Any:
+def shown(said: ParsedLine, word: Token) -> Any:
     """A run of the journal, compared or written to a file where the line says so, else to be displayed."""
     run = _past(word)
     other, target = said.word("--compare"), said.word("--export")
@@ -106,7 +106,7 @@ def shown(said: Said, word: Word) -> Any:
     return run if target is None else None
 
 
-def needs_run(said: Said) -> None:
+def needs_run(said: ParsedLine) -> None:
     """``--compare`` and ``--export`` are about one run."""
     for flag in ("--compare", "--export"):
         word = said.word(flag)
@@ -129,7 +129,7 @@ def told_on_load() -> str:
     return "\n".join(filter(None, (_told_cut(found), line(wrong, 300))))
 
 
-def _told_cut(found: list[Listed]) -> str:
+def _told_cut(found: list[RunHead]) -> str:
     if not found:
         return ""
     names = ", ".join(line(one.run_id, 60) for one in found[:MOST_TOLD])
@@ -138,6 +138,6 @@ def _told_cut(found: list[Listed]) -> str:
     return f"{cut} · %resume RUN takes one up, %runs lists them"
 
 
-def _past(word: Word) -> PastRun:
+def _past(word: Token) -> PastRun:
     found: PastRun = at(word, lambda: kept_runs.past(word.text))
     return found

@@ -11,7 +11,7 @@ from ..flow.steps import Flow
 from . import commands
 from .beside import Beside
 from .magics import takes, wrong
-from .options import Said
+from .options import ParsedLine
 
 
 @magics_class
@@ -20,17 +20,17 @@ class LanguageMagics(Beside):
 
     @cell_magic
     @takes(commands.POLICY)
-    def policy(self, said: Said, body: str) -> Any:
+    def policy(self, said: ParsedLine, body: str) -> Any:
         return self.notebook.definition("policy", said, body)
 
     @cell_magic
     @takes(commands.GRAPH)
-    def graph(self, said: Said, body: str) -> Any:
+    def graph(self, said: ParsedLine, body: str) -> Any:
         return self.notebook.definition("graph", said, body)
 
     @cell_magic
     @takes(commands.PLAN)
-    def plan(self, said: Said, body: str) -> Any:
+    def plan(self, said: ParsedLine, body: str) -> Any:
         context = said.word("--context")
         if context is not None and not context.text.strip():
             raise wrong("name", "a context's name cannot be blank", context, "leave it out: the plan's name is used")
@@ -45,7 +45,7 @@ class LanguageMagics(Beside):
 
     @line_magic
     @takes(commands.CONTEXT)
-    def context(self, said: Said) -> Any:
+    def context(self, said: ParsedLine) -> Any:
         from .contexts import context  # it knows plans, and most notebooks have none
 
         return context(self.notebook, said)

@@ -31,7 +31,7 @@ from ..text.source import UNUSABLE, Source, why
 from . import commands, registered, view, watching
 from .config import AgfMagics
 from .given import inputs, misread, near_file, new_name, reused, seconds
-from .options import Command, Said, Word, read
+from .options import Command, ParsedLine, Token, read
 from .output import show
 from .rendering import told
 
@@ -100,18 +100,18 @@ class PipelineMagics(Magics):
 
     @cell_magic
     @takes(commands.PIPELINE)
-    def pipeline(self, said: Said, body: str) -> Any:
+    def pipeline(self, said: ParsedLine, body: str) -> Any:
         return self.definition("pipeline", said, body)
 
     @line_magic
     @needs_local_scope
     @takes(commands.RUN_PIPELINE)
-    def run_pipeline(self, said: Said) -> Any:
+    def run_pipeline(self, said: ParsedLine) -> Any:
         return self.run(self.flow(said.words("NAME")[0]), self.asked(said, runs=True))
 
     @line_magic
     @takes(commands.FLOWS)
-    def flows(self, said: Said) -> None:
+    def flows(self, said: ParsedLine) -> None:
         unwanted, name, target = said.word("--delete"), said.word("NAME"), said.word("--export")
         if target is not None and name is None:
             raise wrong("missing", "--export needs the NAME of a flow", target, "%flows NAME --export FILE")
@@ -127,12 +127,12 @@ class PipelineMagics(Magics):
 
     @line_magic
     @takes(commands.TOOLS)
-    def tools(self, said: Said) -> None:
+    def tools(self, said: ParsedLine) -> None:
         show(registered.tools(self.registry))
 
     @line_magic
     @takes(commands.DRAW)
-    def draw(self, said: Said) -> Any:
+    def draw(self, said: ParsedLine) -> Any:
         picture, target = Diagram(self.flow(said.words("NAME")[0])), said.word("--save")
         if target is None:
             return picture
@@ -146,13 +146,13 @@ class PipelineMagics(Magics):
 
     @line_magic
     @takes(commands.R1)
-    def r1(self, said: Said) -> Any:
+    def r1(self, said: ParsedLine) -> Any:
         expression = LANGUAGES["pipeline"].expressions["r1"](said.words("EXPRESSION")[0])
         return expression.evaluate(self.frame)
 
     @line_magic
     @takes(commands.DEFINE)
-    def define(self, said: Said) -> None:
+    def define(self, said: ParsedLine) -> None:
         problems: list[Diagnostic] = []
         for word in said.words("FILE"):
             paths = sorted(glob.glob(word.text, recursive=True))
@@ -204,7 +204,9 @@ class PipelineMagics(Magics):
         command = commands.COMMANDS.get(found[1]) if found else None
         return [lines[0].rstrip("\n") + "\n", "\n"] if command and command.name.startswith("%%") else lines
 
-    def definition(self, language: str, said: Said, body: str, change: Callable[[Flow], Flow] | None = None) -> Any:
+    def definition(
+        self, language: str, said: ParsedLine, body: str, change: Callable[[Flow], Flow] | None = None
+    ) -> Any:
         """A cell that is a definition: registered, and written, drawn and run as its line says. ``change``: what the
         language's own options make of it."""
         asked = self.asked(said)  # first: a cell whose line is wrong defines nothing
@@ -224,7 +226,7 @@ class PipelineMagics(Magics):
         return self.run(flow, asked)
 
     def _define(
-        self, source: Source | Path, said: Said, *, language: str | None, name: str | None, origin: str | None
+        self, source: Source | Path, said: ParsedLine, *, language: str | None, name: str | None, origin: str | None
     ) -> Flow | None:
         """``language``: None is what the text itself says."""
         strict, quiet = "--strict" in said, "--quiet" in said
@@ -236,7 +238,7 @@ class PipelineMagics(Magics):
                 print(told(findings))
         return defined.flow
 
-    def asked(self, said: Said, runs: bool = False) -> Asked:
+    def asked(self, said: ParsedLine, runs: bool = False) -> Asked:
         """What the line says about a run. ``runs``: the magic runs without being told to."""
         idle = next((option.flag for option in commands.FOR_RUNS if option.flag in said), None)
         if idle is not None and not runs and "--run" not in said:
@@ -299,7 +301,7 @@ class PipelineMagics(Magics):
             if followed is run and seen.shows_page:
                 seen.close(run)
 
-    def flow(self, word: Word) -> Flow:
+    def flow(self, word: Token) -> Flow:
         if word.text not in self.registry.flows:
             hint = (
                 suggest(word.text, self.registry.flows, "registered flows")
@@ -308,13 +310,13 @@ class PipelineMagics(Magics):
             raise wrong("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
         return self.registry.flows[word.text]
 
-    def _name(self, said: Said) -> str | None:
+    def _name(self, said: ParsedLine) -> str | None:
         word = said.word("NAME")
         if word is not None and not word.text.strip():
             raise wrong("name", "a flow's name cannot be blank", word, "leave it out: the document names the flow")
         return word.text if word else None
 
-    def _write(self, word: Word, text: str) -> None:
+    def _write(self, word: Token, text: str) -> None:
         path = Path(word.text)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -338,9 +340,9 @@ def _summary(defined: Defined) -> str:
     return f"{flow.language} {line(flow.name, 80)}: {size(flow)}"
 
 
-def wrong(what: str, message: str, word: Word, hint: str | None = None) -> DefinitionError:
+def wrong(what: str, message: str, word: Token, hint: str | None = None) -> DefinitionError:
     return DefinitionError(Diagnostic(f"magic.{what}", message, word.span, hint))
 
 
-def unwritable(word: Word, error: Exception) -> DefinitionError:
+def unwritable(word: Token, error: Exception) -> DefinitionError:
     return wrong("file", f"{shorten(word.text)!r} cannot be written: {why(error)}", word)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
-from .cursor import ELEMENT, Keys, Spot
+from .cursor import ELEMENT, Cursor, Keys
 
 
-class Here(NamedTuple):
+class Context(NamedTuple):
     """What is known at the cursor."""
 
-    spot: Spot
+    spot: Cursor
     everywhere: tuple[Keys, ...]
     """Every mapping of the text."""
     text: str
@@ -41,8 +41,8 @@ class Paths(NamedTuple):
 
     written: re.Pattern[str]
     """The path at the end of a text; its group ``path`` is what is completed, part by part."""
-    known: Callable[[Here], Iterable[str]]
-    where: Callable[[Spot], bool]
+    known: Callable[[Context], Iterable[str]]
+    where: Callable[[Cursor], bool]
     """Whether the value, or the key, at a spot is one, or has one in it."""
 
 
@@ -58,7 +58,7 @@ class Names(NamedTuple):
     """By the key: words of the language that stand where a name may."""
 
 
-def offered(names: Names, here: Here) -> dict[str, str]:
+def offered(names: Names, here: Context) -> dict[str, str]:
     """What may be named at the spot, each with what it is called in the popup."""
     spot = here.spot
     key = next((part for part in reversed(spot.path) if part != ELEMENT), "")
@@ -68,7 +68,7 @@ def offered(names: Names, here: Here) -> dict[str, str]:
     return found | own
 
 
-def next_parts(paths: Paths, here: Here) -> tuple[str, list[str]] | None:
+def next_parts(paths: Paths, here: Context) -> tuple[str, list[str]] | None:
     """What of a path is being written, and what may stand there; None where no path is."""
     written = paths.written.search(here.spot.text) if paths.where(here.spot) else None
     if written is None:
@@ -79,11 +79,11 @@ def next_parts(paths: Paths, here: Here) -> tuple[str, list[str]] | None:
     return fragment, sorted(part for part in parts if part and part.startswith(fragment))
 
 
-def _tools(here: Here) -> Iterable[str]:
+def _tools(here: Context) -> Iterable[str]:
     return [*here.registry.tools, *here.keys_of("tools")]
 
 
-def _arguments(here: Here) -> Iterable[str]:
+def _arguments(here: Context) -> Iterable[str]:
     """Of the tool or the agent that the mapping around the spot, or the one around that, names."""
     tools, agents, flows = here.registry.tools, here.registry.agents, here.registry.flows
     whose: Mapping[str, Mapping[str, Any]] = {
@@ -97,16 +97,16 @@ def _arguments(here: Here) -> Iterable[str]:
     return [ref.path[-1] for ref in flows[name].inputs] if name in flows else []
 
 
-def _aliased(here: Here) -> Iterable[str]:
+def _aliased(here: Context) -> Iterable[str]:
     """What an alias may be called to mean what is registered."""
     return here.registry.tools if "local_tools" in here.spot.path else [*here.registry.agents, *here.registry.flows]
 
 
-def _agents(here: Here) -> Iterable[str]:
+def _agents(here: Context) -> Iterable[str]:
     return [*here.said_of("alias", "local_agents", ELEMENT), *here.registry.agents, *here.registry.flows]
 
 
-SOURCES: Mapping[str, Callable[[Here], Iterable[str]]] = {
+SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
     "agent": _agents,
     "tool": _tools,
     "flow": lambda here: here.registry.flows,
@@ -123,7 +123,7 @@ SOURCES: Mapping[str, Callable[[Here], Iterable[str]]] = {
 # --- the languages ---------------------------------------------------------------------------------------------------
 
 
-def _parent(here: Here) -> Iterable[str]:
+def _parent(here: Context) -> Iterable[str]:
     """``parent.input.topic``, ``writer.output``: what the interface and the line say, and what is read elsewhere."""
     fields = {*here.inputs, *here.keys_of("input", "properties")}
     aliases = {*here.said_of("alias", "local_agents", ELEMENT), *here.said_of("agent", "steps", ELEMENT)}
@@ -133,7 +133,7 @@ def _parent(here: Here) -> Iterable[str]:
     yield from re.findall(r"(?<![\w.])[A-Za-z_]\w*\.(?:input|output)(?:\.\w+)+", here.text)
 
 
-def _references(here: Here) -> Iterable[str]:
+def _references(here: Context) -> Iterable[str]:
     """``input.path``, without the dagger."""
     yield from (f"input.{name}" for name in here.inputs)
     yield from (f"{kind}.{name}" for kind in ("input", "state", "data") for name in here.keys_of(kind))
@@ -141,22 +141,22 @@ def _references(here: Here) -> Iterable[str]:
     yield from (path.strip(".") for path in re.findall(r"[†$]([A-Za-z_][\w.-]*)", here.text))
 
 
-def _state(here: Here) -> Iterable[str]:
+def _state(here: Context) -> Iterable[str]:
     keys = {*here.keys_of("state"), *here.inputs}
     yield from (f"state.{name}" for name in keys)
     yield from re.findall(r"(?<![\w.])state(?:\.\w+)+", here.text)
 
 
-def _conditions(here: Here) -> Iterable[str]:
+def _conditions(here: Context) -> Iterable[str]:
     """In a condition a key of the state stands alone."""
     return [path.removeprefix("state.") for path in _state(here)]
 
 
-def _in_condition(spot: Spot) -> bool:
+def _in_condition(spot: Cursor) -> bool:
     return spot.part == "value" and spot.path[-1:] == ("condition",)
 
 
-def _graph_paths(here: Here) -> Iterable[str]:
+def _graph_paths(here: Context) -> Iterable[str]:
     return _conditions(here) if _in_condition(here.spot) else _state(here)
 
 

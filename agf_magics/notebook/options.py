@@ -86,7 +86,7 @@ class Command:
         return f"{self.about}\n\n{self.usage}\n\n{table}\n\nExample:\n\n{example}\n"
 
 
-class Word(NamedTuple):
+class Token(NamedTuple):
     """A word of the line as it is meant, and where each of its characters stands. It is a `text.source.Text`."""
 
     text: str
@@ -97,24 +97,24 @@ class Word(NamedTuple):
     def locate(self, start: int, end: int) -> Span:
         return Span(self.span.source, self.at[min(start, len(self.text))], self.at[min(end, len(self.text))])
 
-    def part(self, start: int, end: int) -> Word:
-        return Word(self.text[start:end], self.locate(start, end), self.at[start : end + 1])
+    def part(self, start: int, end: int) -> Token:
+        return Token(self.text[start:end], self.locate(start, end), self.at[start : end + 1])
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedLine:
     """A line that was understood: what was written for each operand (by its metavar) and option (by its flag)."""
 
     source: Source
-    given: Mapping[str, tuple[Word, ...]]
+    given: Mapping[str, tuple[Token, ...]]
 
     def __contains__(self, name: str) -> bool:
         return name in self.given
 
-    def words(self, name: str) -> tuple[Word, ...]:
+    def words(self, name: str) -> tuple[Token, ...]:
         return self.given.get(name, ())
 
-    def word(self, name: str) -> Word | None:
+    def word(self, name: str) -> Token | None:
         return next(iter(self.words(name)), None)
 
     def text(self, name: str) -> str | None:
@@ -122,7 +122,7 @@ class Said:
         return found.text if found else None
 
 
-def read(command: Command, line: str, where: str = "") -> Said | None:
+def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
     """What ``line`` (all after the magic's name) says; None when it asks for help. ``where``: ``In[6]``.
 
     Raises a DefinitionError that points at the very word.
@@ -135,26 +135,26 @@ def read(command: Command, line: str, where: str = "") -> Said | None:
     words = split(source, start)
     if any(word.text in ("-h", "--help") and len(word.text) == word.span.end - word.span.start for word in words):
         return None
-    given: dict[str, list[Word]] = {}
+    given: dict[str, list[Token]] = {}
     loose = _options(command, words, given)
     _operands(command, loose, given)
     missing = next((o for o in command.operands if o.required and o.metavar not in given), None)
     if missing:
         wrong("missing", f"{command.name} needs {missing.metavar}: {missing.help}", source.span(), command.usage)
-    return Said(source, {name: tuple(found) for name, found in given.items()})
+    return ParsedLine(source, {name: tuple(found) for name, found in given.items()})
 
 
-def _whole(command: Command, source: Source, start: int) -> Said:
+def _whole(command: Command, source: Source, start: int) -> ParsedLine:
     operand, text = command.operands[0], source.text
     start += len(text) - start - len(text[start:].lstrip())
     end = max(start, len(text.rstrip()))
     if operand.required and start == end:
         wrong("missing", f"{command.name} needs {operand.metavar}: {operand.help}", source.span(), command.usage)
-    word = Word(text[start:end], Span(source, start, end), tuple(range(start, end + 1)))
-    return Said(source, {operand.metavar: (word,)} if word.text else {})
+    word = Token(text[start:end], Span(source, start, end), tuple(range(start, end + 1)))
+    return ParsedLine(source, {operand.metavar: (word,)} if word.text else {})
 
 
-def _options(command: Command, words: Sequence[Word], given: dict[str, list[Word]]) -> list[Word]:
+def _options(command: Command, words: Sequence[Token], given: dict[str, list[Token]]) -> list[Token]:
     """Take the options and their values out of ``words``; what is left are the operands."""
     known = {option.flag: option for option in command.options}
     loose, queue = [], list(words)
@@ -188,7 +188,7 @@ def _options(command: Command, words: Sequence[Word], given: dict[str, list[Word
     return loose
 
 
-def _operands(command: Command, words: Sequence[Word], given: dict[str, list[Word]]) -> None:
+def _operands(command: Command, words: Sequence[Token], given: dict[str, list[Token]]) -> None:
     places = list(command.operands)
     for word in words:
         if not places:
@@ -203,7 +203,7 @@ def _operands(command: Command, words: Sequence[Word], given: dict[str, list[Wor
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Word]:
+def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token]:
     """The words of ``source`` as a POSIX shell would see them, each with its place.
 
     >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"'''))]
@@ -219,7 +219,7 @@ def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Word]
     return words
 
 
-def _word(source: Source, start: int, escapes: bool) -> Word:
+def _word(source: Source, start: int, escapes: bool) -> Token:
     text, i, quote, opened = source.text, start, "", start
     at: list[int] = []
     while i < len(text) and (quote or text[i] not in BLANKS):
@@ -239,7 +239,7 @@ def _word(source: Source, start: int, escapes: bool) -> Word:
     if quote:
         wrong("quote", f"the quote {quote} is never closed", Span(source, opened, opened + 1),
                f"close it with {quote}; a quote inside a value stands in the other kind of quotes")  # fmt: skip
-    return Word("".join(text[k] for k in at), Span(source, start, i), (*at, i))
+    return Token("".join(text[k] for k in at), Span(source, start, i), (*at, i))
 
 
 def wrong(what: str, message: str, span: Span, hint: str | None) -> NoReturn:

@@ -75,8 +75,8 @@ def render(shell: Any, error: AgfError) -> list[str]:
         lines += [f"{red}{head}{off}: {bold}{first}{off}", *rest]
     if len(error.diagnostics) > MOST:
         lines.append(f"... and {len(error.diagnostics) - MOST} more")
-    if isinstance(error, StepError) and error.moment:
-        lines.append(f"  {error.moment}")
+    if isinstance(error, StepError) and error.path_text:
+        lines.append(f"  {error.path_text}")
     cause = error.__cause__
     if isinstance(error, StepError) and cause is not None:
         frames = _theirs(cause.__traceback__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..progress.events import at_text
+from ..progress.events import format_path
 from ..progress.progress import Progress, Row
 from ..text.diagnostics import AgfError, Diagnostic
 from . import theme as look
@@ -212,4 +212,4 @@ def _id(row: Row) -> str:
 
 def _failures(progress: Progress) -> Iterator[tuple[str, str]]:
     for at, error in progress.failures[:MOST_FAILURES]:
-        yield line(at_text(at), 100), line(told(error), 200)
+        yield line(format_path(at), 100), line(told(error), 200)

@@ -35,13 +35,13 @@ class Unanswered(StepError):
     """A question that nobody is there to answer: the run ends as ``waiting`` and is taken up with an answer (A18)."""
 
 
-At = tuple[str | int, ...]
+StepPath = tuple[str | int, ...]
 """A moment of a run: for every flow that is open, the step's id and then the indices of the elements, iterations and
 branches around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the for_each that opens the flow ``steps[1]``
 calls."""
 
 
-def at_text(at: At) -> str:
+def format_path(at: StepPath) -> str:
     """
     >>> at_text(("steps[1]", "steps[0].do", 3))
     'steps[1]/steps[0].do#3'
@@ -59,45 +59,45 @@ class RunStarted(NamedTuple):
 
 
 class StepStarted(NamedTuple):
-    at: At
+    at: StepPath
     when: float
     attempt: int = 1
 
 
 class StepFinished(NamedTuple):
-    at: At
+    at: StepPath
     when: float
     value: Value = None
 
 
-started: Callable[[tuple[At, float, int]], StepStarted] = partial(tuple.__new__, StepStarted)
-finished: Callable[[tuple[At, float, Value]], StepFinished] = partial(tuple.__new__, StepFinished)
+started: Callable[[tuple[StepPath, float, int]], StepStarted] = partial(tuple.__new__, StepStarted)
+finished: Callable[[tuple[StepPath, float, Value]], StepFinished] = partial(tuple.__new__, StepFinished)
 """Made from all their fields at once, for half of what the class itself takes."""
 
 
-class StepKept(NamedTuple):
+class StepReplayed(NamedTuple):
     """A call that is not made: the outcome that it had in an earlier session of the run ``run`` stands for it."""
 
-    at: At
+    at: StepPath
     when: float
     run: str
 
 
 class StepFailed(NamedTuple):
-    at: At
+    at: StepPath
     when: float
     error: BaseException
 
 
 class StepCancelled(NamedTuple):
-    at: At
+    at: StepPath
     when: float
 
 
-class StepLeft(NamedTuple):
+class StepAbandoned(NamedTuple):
     """User code that could not be stopped and is still running somewhere."""
 
-    at: At
+    at: StepPath
     when: float
     why: str
 
@@ -105,7 +105,7 @@ class StepLeft(NamedTuple):
 class StepRetried(NamedTuple):
     """A failed attempt will be made again."""
 
-    at: At
+    at: StepPath
     when: float
     error: BaseException
 
@@ -113,7 +113,7 @@ class StepRetried(NamedTuple):
 class StepSkipped(NamedTuple):
     """A step that will not run: a case that was not picked."""
 
-    at: At
+    at: StepPath
     when: float
     why: str
 
@@ -121,13 +121,13 @@ class StepSkipped(NamedTuple):
 class ElementDropped(NamedTuple):
     """An element or branch that failed for good and is left out (``on_error: continue``)."""
 
-    at: At
+    at: StepPath
     when: float
     error: BaseException
 
 
-class FannedOut(NamedTuple):
-    at: At
+class FanOutStarted(NamedTuple):
+    at: StepPath
     when: float
     width: int
 
@@ -135,39 +135,39 @@ class FannedOut(NamedTuple):
 class EdgeTaken(NamedTuple):
     """A walk goes on from one of its nodes to another; ``at`` is the walk's own moment and the number of the round."""
 
-    at: At
+    at: StepPath
     when: float
     source: str
     target: str
 
 
-class Asked(NamedTuple):
+class QuestionAsked(NamedTuple):
     """A person is asked; the step waits."""
 
-    at: At
+    at: StepPath
     when: float
     question: Question
 
 
-class Answered(NamedTuple):
-    at: At
+class QuestionAnswered(NamedTuple):
+    at: StepPath
     when: float
     answer: Value
 
 
-class Used(NamedTuple):
+class TokensUsed(NamedTuple):
     """A model's reply and the tokens it took: one of an earlier session too, one of another run not."""
 
-    at: At
+    at: StepPath
     when: float
     input: int
     output: int
 
 
-class FiredEnded(NamedTuple):
+class BackgroundCallEnded(NamedTuple):
     """The end of a call that nobody waited for; it may come after RunEnded."""
 
-    at: At
+    at: StepPath
     when: float
     error: StepError | None = None
 
@@ -187,6 +187,7 @@ class RunEnded(NamedTuple):
 
 
 Event = (
-    RunStarted | StepStarted | StepFinished | StepKept | StepFailed | StepCancelled | StepLeft | StepRetried
-    | StepSkipped | ElementDropped | FannedOut | EdgeTaken | Asked | Answered | Used | FiredEnded | Warned | RunEnded
+    RunStarted | StepStarted | StepFinished | StepReplayed | StepFailed | StepCancelled | StepAbandoned | StepRetried
+    | StepSkipped | ElementDropped | FanOutStarted | EdgeTaken | QuestionAsked | QuestionAnswered | TokensUsed
+    | BackgroundCallEnded | Warned | RunEnded
 )  # fmt: skip

@@ -49,16 +49,16 @@ class Progress:
         self.rows = tree.rows
         """In the order of the tree."""
         self._unseen = tree.unseen
-        self.failures: list[tuple[ev.At, BaseException]] = []
+        self.failures: list[tuple[ev.StepPath, BaseException]] = []
         """The first FAILURES_KEPT elements that failed for good (dropped ones too), by moment."""
         self.failed = 0
         self.warnings: list[Diagnostic] = []
         self.error: BaseException | None = None
         self._blamed: set[Row] = set()
         """The rows that failed or were cancelled, and that no retry and no drop has excused since."""
-        self.taken: list[tuple[ev.At, str, str]] = []
+        self.taken: list[tuple[ev.StepPath, str, str]] = []
         """The edges a walk took, in their order; the last EDGES_KEPT."""
-        self.asked: dict[ev.At, ev.Question] = {}
+        self.asked: dict[ev.StepPath, ev.Question] = {}
         """What a person is being asked."""
         self.usage = Usage()
         self.stores: Mapping[str, Value] = {}
@@ -71,7 +71,7 @@ class Progress:
     def apply(self, event: ev.Event) -> None:
         if self.ended is not None and type(event) not in (
             ev.Warned,
-            ev.FiredEnded,
+            ev.BackgroundCallEnded,
         ):  # a loop that was left wakes up later
             return
         self.changes += 1
@@ -91,7 +91,7 @@ class Progress:
         else:
             FOLD[type(event)](self, event)
 
-    def row(self, at: ev.At) -> Row:
+    def row(self, at: ev.StepPath) -> Row:
         # One dict look-up serves a plain step and an element of one fan-out; only deeper moments are searched.
         found = self.rows.get(at if type(at[-1]) is str else at[:-1])  # type: ignore[arg-type]
         if found is None:
@@ -104,7 +104,7 @@ class Progress:
         return None if self.when is None or self.ended is None else self.ended - self.when
 
 
-def _kept(p: Progress, e: ev.StepKept) -> None:
+def _kept(p: Progress, e: ev.StepReplayed) -> None:
     p.row(e.at).earlier += 1
 
 
@@ -124,7 +124,7 @@ def _cancelled(p: Progress, e: ev.StepCancelled) -> None:
     _blame(p, row)
 
 
-def _left(p: Progress, e: ev.StepLeft) -> None:
+def _left(p: Progress, e: ev.StepAbandoned) -> None:
     row = p.row(e.at)
     row.left += 1
     row.ended = e.when
@@ -152,7 +152,7 @@ def _dropped(p: Progress, e: ev.ElementDropped) -> None:
         p.failures.append((e.at, e.error))
 
 
-def _fanned(p: Progress, e: ev.FannedOut) -> None:
+def _fanned(p: Progress, e: ev.FanOutStarted) -> None:
     row = p.row(e.at)
     row.width = (row.width or 0) + e.width
 
@@ -162,20 +162,20 @@ def _edge(p: Progress, e: ev.EdgeTaken) -> None:
     del p.taken[:-EDGES_KEPT]
 
 
-def _asked(p: Progress, e: ev.Asked) -> None:
+def _asked(p: Progress, e: ev.QuestionAsked) -> None:
     p.asked[e.at] = e.question
 
 
-def _answered(p: Progress, e: ev.Answered) -> None:
+def _answered(p: Progress, e: ev.QuestionAnswered) -> None:
     p.asked.pop(e.at, None)
 
 
-def _used(p: Progress, e: ev.Used) -> None:
+def _used(p: Progress, e: ev.TokensUsed) -> None:
     requests, input, output = p.usage
     p.usage = Usage(requests + 1, input + e.input, output + e.output)
 
 
-def _fired(p: Progress, e: ev.FiredEnded) -> None:
+def _fired(p: Progress, e: ev.BackgroundCallEnded) -> None:
     if e.error is not None:
         why = e.error.diagnostic
         message = f"a call that nobody waited for failed: {why.message}"
@@ -239,19 +239,19 @@ def _is_in(key: Key, step: str) -> bool:
 
 
 FOLD: dict[type, Callable[[Progress, Any], None]] = {
-    ev.StepKept: _kept,
+    ev.StepReplayed: _kept,
     ev.StepFailed: _failed,
     ev.StepCancelled: _cancelled,
-    ev.StepLeft: _left,
+    ev.StepAbandoned: _left,
     ev.StepRetried: _retried,
     ev.StepSkipped: _skipped,
     ev.ElementDropped: _dropped,
-    ev.FannedOut: _fanned,
+    ev.FanOutStarted: _fanned,
     ev.EdgeTaken: _edge,
-    ev.Asked: _asked,
-    ev.Answered: _answered,
-    ev.Used: _used,
-    ev.FiredEnded: _fired,
+    ev.QuestionAsked: _asked,
+    ev.QuestionAnswered: _answered,
+    ev.TokensUsed: _used,
+    ev.BackgroundCallEnded: _fired,
     ev.Warned: _warned,
     ev.RunStarted: _begun,
     ev.RunEnded: _over,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..catalog import MASK, Tool
 from ..flow.values import ATOMS, Value
 from ..progress import events as ev
-from ..serialization.codec import Packed, encode, pack, preview, to_show
+from ..serialization.codec import EncodedValue, encode, encode_value, preview, to_show
 from ..text.diagnostics import AgfError, Diagnostic
 from .forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of
 
@@ -120,7 +120,7 @@ class Secrets:
         only as a word of its own."""
         if not self.active:
             return False
-        return self.blind or self.packed(pack(value, 1 << 30), value, Received(near)).form == "again"
+        return self.blind or self.packed(encode_value(value, 1 << 30), value, Received(near)).form == "again"
 
     def holds_any(self, value: Value) -> bool:
         """Whether a secret that can be searched for is found in ``value``."""
@@ -152,22 +152,22 @@ class Secrets:
 
     # --- what is stored ---
 
-    def pack(self, value: Value, most: int, received: Received = NOTHING, secret: bool = False) -> Packed:
+    def pack(self, value: Value, most: int, received: Received = NOTHING, secret: bool = False) -> EncodedValue:
         """``value`` as it is stored, ``most`` bytes of it; ``received``: what the call that returned it received;
         ``secret``: it is one itself."""
-        packed = pack(value, most)
+        packed = encode_value(value, most)
         return packed if not self.active and not secret else self.packed(packed, value, received, secret)
 
-    def packed(self, packed: Packed, value: Value, received: Received, secret: bool = False) -> Packed:
+    def packed(self, packed: EncodedValue, value: Value, received: Received, secret: bool = False) -> EncodedValue:
         why = self._why_not(packed, value, received, secret)
         if why is not None:
-            return Packed("again", None, encode(MASK), why)
+            return EncodedValue("again", None, encode(MASK), why)
         if packed.shown is not None:
             shown, why = encode(preview(self.shown(value))), packed.why
             return packed._replace(shown=shown, why=self.text(why) if why is not None else None)
         return packed
 
-    def _why_not(self, packed: Packed, value: Value, received: Received, secret: bool) -> str | None:
+    def _why_not(self, packed: EncodedValue, value: Value, received: Received, secret: bool) -> str | None:
         if secret:
             return "it is secret"
         if self.blind:
@@ -222,7 +222,7 @@ class Secrets:
             said = f"{value!r} {value}"
         except Exception:  # somebody's class
             return True
-        packed = pack(value, 1 << 30)
+        packed = encode_value(value, 1 << 30)
         data = packed.data if isinstance(packed.data, bytes) else b""
         return self._in_text(said, True) or any(form in data for form in self._forms.raws)
 
@@ -252,7 +252,7 @@ class Secrets:
         match event:
             case ev.StepFinished():
                 return event._replace(value=self.shown(event.value))
-            case ev.Answered():
+            case ev.QuestionAnswered():
                 return event._replace(answer=self.shown(event.answer))
             case ev.RunEnded():
                 return event._replace(stores=self.each(event.stores))

@@ -50,7 +50,7 @@ encode = _encoder()
 """Plain ASCII, NaN and lone surrogates too: what this writes, `json.loads` reads as it was."""
 
 
-class Packed(NamedTuple):
+class EncodedValue(NamedTuple):
     """A value in one of three forms."""
 
     form: Form
@@ -61,23 +61,23 @@ class Packed(NamedTuple):
     """Why it could not be kept."""
 
 
-class Unreadable(Exception):
+class DecodeError(Exception):
     """A kept value that cannot be had."""
 
 
-def pack(value: Value, most: int) -> Packed:
+def encode_value(value: Value, most: int) -> EncodedValue:
     """``value`` as it is kept; ``most``: bytes that it may take."""
     size = weigh(value)
     if size > most:
-        return Packed("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
+        return EncodedValue("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
     if size >= 0:
         try:
             text = encode(value)
         except ValueError:  # a number of 5,000 digits
             return _pickled(value, most)
         if len(text) <= most:
-            return Packed("json", text)
-        return Packed("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
+            return EncodedValue("json", text)
+        return EncodedValue("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
     return _pickled(value, most)
 
 
@@ -162,21 +162,21 @@ class _TooLarge(Exception):
     pass
 
 
-def _pickled(value: Value, most: int) -> Packed:
+def _pickled(value: Value, most: int) -> EncodedValue:
     shown = encode(preview(value))
     why = ""
     for pickler in _picklers():
         file = _Bounded(most)
         try:
             pickler(file, protocol=5).dump(value)
-            return Packed("pickle", file.getvalue(), shown)
+            return EncodedValue("pickle", file.getvalue(), shown)
         except _TooLarge:
-            return Packed("again", None, shown, f"it has more than {_bytes(most)}")
+            return EncodedValue("again", None, shown, f"it has more than {_bytes(most)}")
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # somebody's __reduce__, which may even want to leave
             why = why or f"{type(error).__name__}: {_said(error)}"
-    return Packed("again", None, shown, f"it cannot be pickled ({why})")
+    return EncodedValue("again", None, shown, f"it cannot be pickled ({why})")
 
 
 def _picklers() -> list[Any]:
@@ -187,7 +187,7 @@ def _picklers() -> list[Any]:
         return found
 
 
-def unpack(form: str, data: str | bytes | None) -> Value:
+def decode_value(form: str, data: str | bytes | None) -> Value:
     """The value. Raises Unreadable; a pickle's signature is the caller's to check first."""
     try:
         if form == "json" and data is not None:
@@ -197,8 +197,8 @@ def unpack(form: str, data: str | bytes | None) -> Value:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise Unreadable(f"{type(error).__name__}: {_said(error)}") from None
-    raise Unreadable("it was not kept")
+        raise DecodeError(f"{type(error).__name__}: {_said(error)}") from None
+    raise DecodeError("it was not kept")
 
 
 # --- signatures -------------------------------------------------------------------------------------------------------

@@ -223,21 +223,21 @@ class DefinitionError(AgfError):
 class StepError(AgfError):
     """A step failed while a flow ran. ``__cause__`` is the exception of user code, if there was one."""
 
-    at: tuple[str | int, ...] | None = None
+    path: tuple[str | int, ...] | None = None
     """The moment it failed, and the same as text (``steps[1].do#3``); the engine fills them in."""
     where: str | None = None
     partial: Any = None
     """What had been kept by then: the outputs of the parts that did come to their end."""
 
     @property
-    def moment(self) -> str:
+    def path_text(self) -> str:
         """Which element or iteration it was, and in which flow: ``in steps[1].do#3``. Empty where the place in the text
         says it, and where several failed, each of which says it itself."""
         several = len(self.diagnostics) > 1
         return f"in {_safe(self.where)}" if self.where and not several and re.search("[#/]", self.where) else ""
 
     def __str__(self) -> str:
-        return "\n  ".join(filter(None, (super().__str__(), self.moment)))
+        return "\n  ".join(filter(None, (super().__str__(), self.path_text)))
 
 
 def _excerpt(span: Span) -> list[str]:

@@ -506,7 +506,7 @@ def test_a_name_that_no_lock_has_is_nobodys(name: str, tmp_path: Path) -> None:
 
 
 def test_a_lock_of_this_process_is_not_given_back_by_looking_at_it(tmp_path: Path) -> None:
-    owner = owners.Owner(tmp_path / "owners")
+    owner = owners.ProcessLock(tmp_path / "owners")
     assert owners.alive(tmp_path / "owners", owner.name)
     child = os.fork()
     if child == 0:  # another process, to which the lock must still say that its owner lives

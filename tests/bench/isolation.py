@@ -10,7 +10,7 @@ from typing import Any
 import agf_magics as agf
 from agf_magics.engine.link import link
 from agf_magics.engine.run import run as run_linked
-from agf_magics.flow.frame import Given
+from agf_magics.flow.frame import FlowInput
 from agf_magics.host.host import Host
 from agf_magics.progress.progress import Progress
 from tests.bench.rounds import Row, paired
@@ -45,7 +45,7 @@ def rows() -> list[Row]:
     loop = asyncio.new_event_loop()
 
     def fan(size: int) -> Callable[[], Any]:
-        given = Given({"xs": list(range(ITEMS)), "big": _store(size)})
+        given = FlowInput({"xs": list(range(ITEMS)), "big": _store(size)})
 
         async def once() -> Any:
             emit = Progress(linked.flow).apply

@@ -13,7 +13,7 @@ import agf_magics as agf
 from agf_magics.catalog import Context
 from agf_magics.engine.link import link
 from agf_magics.engine.run import run as run_linked
-from agf_magics.flow.frame import Given
+from agf_magics.flow.frame import FlowInput
 from agf_magics.flow.steps import Flow
 from agf_magics.host.host import Host
 from agf_magics.progress.progress import Progress
@@ -123,7 +123,7 @@ def running(flow: Flow, found: agf.Registry) -> Callable[[], Awaitable[Any]]:
     problems.refuse()
 
     async def run() -> Any:
-        given = Given({"n": 0}, context=Context("c") if flow.context is not None else None)
+        given = FlowInput({"n": 0}, context=Context("c") if flow.context is not None else None)
         emit = Progress(linked.flow).apply
         return await run_linked(linked, given, host=Host(), emit=emit, limits=LIMITS)
 

@@ -10,7 +10,7 @@ from typing import Any
 import agf_magics as agf
 from agf_magics.engine.link import link
 from agf_magics.engine.run import run as run_linked
-from agf_magics.flow.frame import Given
+from agf_magics.flow.frame import FlowInput
 from agf_magics.host.host import Host
 from agf_magics.progress.progress import Progress
 from tests.bench.rounds import Row, paired
@@ -83,7 +83,7 @@ def _linked(text: str) -> Callable[[], Awaitable[Any]]:
     """The engine alone: linked before, the tree of its progress there."""
     registry = _registry()
     linked, _ = link(agf.load(text, registry=registry), registry)
-    given = Given({"n": 1, "xs": list(range(ITEMS))})
+    given = FlowInput({"n": 1, "xs": list(range(ITEMS))})
 
     async def run() -> Any:
         emit = Progress(linked.flow).apply

@@ -82,7 +82,7 @@ def halfway() -> list[ev.Event]:
         ev.StepStarted(("steps[0]",), 0.0),
         ev.StepFinished(("steps[0]",), 0.25, []),
         ev.StepStarted(("steps[1]",), 0.25),
-        ev.FannedOut(("steps[1]",), 0.25, 1000),
+        ev.FanOutStarted(("steps[1]",), 0.25, 1000),
     ]
     for i in range(23):
         events += [ev.StepStarted((do, i), 0.5), ev.StepStarted((topic, i), 0.5)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agf_magics.flow.frame import Ended, Frame, Outcome, Ref
+from agf_magics.flow.frame import FlowResult, Frame, Outcome, Ref
 from agf_magics.flow.steps import (
     END,
     START,
@@ -92,7 +92,7 @@ def flow(*steps: Step, name: str = "shapes", language: str = "policy") -> Flow:
         source=Source("<shapes>", ""),
         body=Sequence(id="body", word="", steps=steps),
         start=lambda given: {},
-        end=lambda frame: Ended(None, {}),
+        end=lambda frame: FlowResult(None, {}),
     )
 
 

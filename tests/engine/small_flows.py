@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.flow.frame import Ended, Frame, Outcome, Ref
+from agf_magics.flow.frame import FlowResult, Frame, Outcome, Ref
 from agf_magics.flow.steps import CalleeKind, Flow, Invoke, Name, Sequence, Step
 from agf_magics.flow.values import Value
 from agf_magics.text.source import Source, Span
@@ -59,7 +59,7 @@ def flow(*steps: Step, name: str = "by_hand", **more: Any) -> Flow:
         source=TEXT,
         body=Sequence(id="steps", word="steps", steps=steps),
         start=lambda given: dict(given.input or {}),
-        end=lambda frame: Ended(frame.get("out"), frame),
+        end=lambda frame: FlowResult(frame.get("out"), frame),
         span=SPAN,
         **more,
     )

@@ -21,7 +21,7 @@ from agf_magics import settings
 from agf_magics.flow.values import Value
 from agf_magics.journal.store import Store
 from agf_magics.pictures.past_page import past_html, past_text
-from agf_magics.serialization.codec import pack, unpack, weigh
+from agf_magics.serialization.codec import decode_value, encode_value, weigh
 from tests.engine import kept
 
 TWO = """\
@@ -53,34 +53,34 @@ def codes(run: agf.Run) -> list[str]:
     ids=repr,
 )
 def test_json_comes_back_as_it_was(value: Value) -> None:
-    packed = pack(value, 1_000)
+    packed = encode_value(value, 1_000)
     assert packed.form == "json"
-    assert repr(unpack(packed.form, packed.data)) == repr(value)
+    assert repr(decode_value(packed.form, packed.data)) == repr(value)
 
 
 def test_a_mapping_whose_keys_are_no_texts_is_not_taken_for_json() -> None:
-    packed = pack({1: "a", None: "b"}, 1_000)
+    packed = encode_value({1: "a", None: "b"}, 1_000)
     assert packed.form == "pickle"
-    assert unpack(packed.form, packed.data) == {1: "a", None: "b"}
+    assert decode_value(packed.form, packed.data) == {1: "a", None: "b"}
 
 
 def test_a_value_that_shares_its_parts_is_weighed_before_it_is_written() -> None:
     text = "x" * 1_000_000
     assert weigh([text] * 1_000) > 10**9
-    assert pack([text] * 1_000, 10_000_000).form == "again"
+    assert encode_value([text] * 1_000, 10_000_000).form == "again"
 
 
 def test_what_python_cannot_pickle_cloudpickle_can() -> None:
     def adding(n: int) -> Any:
         return lambda x: x + n
 
-    packed = pack(adding(2), 10_000)
+    packed = encode_value(adding(2), 10_000)
     assert packed.form == "pickle"
-    assert unpack(packed.form, packed.data)(40) == 42
+    assert decode_value(packed.form, packed.data)(40) == 42
 
 
 def test_a_large_opaque_value_is_not_pickled_to_its_end() -> None:
-    packed = pack({1: "x" * 100_000}, 10_000)
+    packed = encode_value({1: "x" * 100_000}, 10_000)
     assert (packed.form, packed.data) == ("again", None)
     assert packed.why == "it has more than 10,000 bytes"
 
@@ -509,11 +509,11 @@ def test_a_run_of_a_process_that_lives_is_its_own_and_free_when_that_was_killed(
 
 
 def test_of_two_who_take_a_run_up_one_is_first(tmp_path: Path) -> None:
-    from agf_magics.journal.queries import claim, listed
+    from agf_magics.journal.queries import claim, list_runs
 
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=registry_of(lambda: 1, lambda value: 1 / 0), raises=False)
-        (one,) = listed(Store.at(path))
+        (one,) = list_runs(Store.at(path))
         assert [claim(Store.at(path), one), claim(Store.at(path), one)] == [True, False]
 
 

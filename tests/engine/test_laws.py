@@ -22,7 +22,7 @@ from agf_magics.progress import events as ev
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
-ENDS = (ev.StepFinished, ev.StepKept, ev.StepFailed, ev.StepCancelled, ev.StepLeft)
+ENDS = (ev.StepFinished, ev.StepReplayed, ev.StepFailed, ev.StepCancelled, ev.StepAbandoned)
 KINDS = ("quick", "slow", "wrong", "late")
 FICKLE = "fickle"
 
@@ -204,7 +204,7 @@ def test_most_of_what_is_made_here_can_run(made: st.SearchStrategy[tuple[str, st
     assert sum(seen) > len(seen) / 2, sum(seen)
 
 
-def encloses(outer: ev.At, inner: ev.At) -> bool:
+def encloses(outer: ev.StepPath, inner: ev.StepPath) -> bool:
     """Whether the step at ``inner`` is the step at ``outer`` or ran in it, in the same element."""
     last = max(i for i, bit in enumerate(outer) if isinstance(bit, str))
     before, step, index = outer[:last], str(outer[last]), outer[last + 1 :]
@@ -223,7 +223,7 @@ def unexplained(run: agf.Run, told: list[ev.Event]) -> list[str]:
     forgiven = [e.at for e in told if isinstance(e, (ev.ElementDropped, ev.StepRetried))]
     forgiven += [e.at for e in told if isinstance(e, ev.StepFailed) and _key(e.at) in rescues]
     bad = [e for e in told if isinstance(e, (ev.StepFailed, ev.StepCancelled))]
-    found = [f"{ev.at_text(e.at)} is not forgiven" for e in bad if not any(encloses(at, e.at) for at in forgiven)]
+    found = [f"{ev.format_path(e.at)} is not forgiven" for e in bad if not any(encloses(at, e.at) for at in forgiven)]
     for row in rows:
         ends = {type(e) for e in told if isinstance(e, ENDS) and _key(e.at) == row.key}
         failed = {"failed", "kept"} if ev.StepFailed in ends else set()
@@ -235,7 +235,7 @@ def unexplained(run: agf.Run, told: list[ev.Event]) -> list[str]:
     return found
 
 
-def _key(at: ev.At) -> tuple[str, ...]:
+def _key(at: ev.StepPath) -> tuple[str, ...]:
     return tuple(bit for bit in at if isinstance(bit, str))
 
 

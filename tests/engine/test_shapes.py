@@ -249,7 +249,7 @@ def test_nobody_waits_for_a_call_that_is_fired_and_its_end_is_told() -> None:
 
     def listen(event: ev.Event) -> None:
         told.append(event)
-        if isinstance(event, ev.FiredEnded):
+        if isinstance(event, ev.BackgroundCallEnded):
             gone.set()
 
     def late() -> None:
@@ -260,7 +260,7 @@ def test_nobody_waits_for_a_call_that_is_fired_and_its_end_is_told() -> None:
     assert (run.status, run.steps["s"].state) == ("ok", "ok")
     go.set()
     assert gone.wait(60)
-    assert [type(event).__name__ for event in told][-2:] == ["RunEnded", "FiredEnded"]
+    assert [type(event).__name__ for event in told][-2:] == ["RunEnded", "BackgroundCallEnded"]
     assert [found.code for found in run.warnings] == ["run.fired-failed"]
 
 

@@ -61,7 +61,7 @@ def test_after_a_failure_no_further_element_starts_and_running_ones_are_cancelle
     ]  # of four workers, the two that had not started an element when the failure came start none
     assert sorted([*cancelled, 1]) == sorted(started)
     assert run.error is not None
-    assert run.error.at == ("steps[0].do", 1)
+    assert run.error.path == ("steps[0].do", 1)
     assert isinstance(run.error.__cause__, ValueError)
 
 
@@ -123,7 +123,7 @@ def test_every_started_attempt_ends_in_exactly_one_way(plan: list[str], limit: i
         return x
 
     run = fan(registry, plan, seen.append, limit, on_error)
-    ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepLeft)
+    ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepAbandoned)
     started = Counter(event.at for event in seen if isinstance(event, ev.StepStarted))
     assert started == Counter(event.at for event in seen if isinstance(event, ends))
     assert isinstance(seen[0], ev.RunStarted)

@@ -17,7 +17,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.journal import writer
-from agf_magics.journal.errors import Trouble
+from agf_magics.journal.errors import JournalError
 from agf_magics.journal.store import ADD, Store
 from agf_magics.journal.writer import LOG, SLOW
 from tests.engine import kept
@@ -146,7 +146,7 @@ def test_lines_that_another_process_keeps_from_the_file_are_given_up_together(
                 loop = asyncio.new_event_loop()
                 told = loop.create_task(main())
                 loop.run_until_complete(asyncio.sleep(0))
-            assert all(isinstance(one, Trouble) for one in loop.run_until_complete(told))
+            assert all(isinstance(one, JournalError) for one in loop.run_until_complete(told))
             loop.close()
             other.execute("ROLLBACK")
     assert begun == [True]  # who waits for the file waits once, not once a line
@@ -193,7 +193,7 @@ def test_a_line_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) ->
 
         first, second, third = asyncio.run(main())
         assert (first, third) == (None, None)
-        assert isinstance(second, Trouble)
+        assert isinstance(second, JournalError)
         with closing(sqlite3.connect(path)) as reading:
             assert reading.execute("SELECT line FROM records ORDER BY line").fetchall() == [(1,), (3,)]
 
@@ -336,7 +336,7 @@ def test_a_loop_never_waits_in_sqlite_also_after_the_thread_has(
 
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(Trouble):
+            with pytest.raises(JournalError):
                 asyncio.run(main())
             other.execute("ROLLBACK")
         assert store.writer._connection.execute("PRAGMA busy_timeout").fetchone() == (0,)
@@ -357,7 +357,7 @@ def test_no_line_is_written_and_no_log_is_moved_once_the_file_was_replaced(tmp_p
         before = path.read_bytes()
         store.writer._full, store.writer._checked = 0, 0.0
         store.writer._look_after_log()
-        with pytest.raises(Trouble) as caught:
+        with pytest.raises(JournalError) as caught:
             asyncio.run(write(2))
         assert caught.value.code == "journal.replaced"
         assert path.read_bytes() == before

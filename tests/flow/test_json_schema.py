@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from referencing.exceptions import Unresolvable
 
 from agf_magics.flow.json_schema import judge
-from agf_magics.flow.misfits import told
+from agf_magics.flow.violations import told
 
 NAMES = st.sampled_from(["a", "b", "ab"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "ab", 0.5, 1.0])
@@ -61,7 +61,7 @@ def test_a_value_conforms_to_what_the_library_says_it_does(schema: Any, value: A
     try:
         fits = jsonschema.Draft202012Validator(schema).is_valid(value)
     except (Unresolvable, RecursionError):
-        assert [misfit.keyword for misfit in judge(schema)(value)] == ["$ref"]
+        assert [violation.keyword for violation in judge(schema)(value)] == ["$ref"]
     else:
         found = judge(schema)(value)
         assert (not found) is fits
@@ -91,13 +91,13 @@ def test_what_false_refuses_is_told_with_its_place(
     schema: Any, value: Any, path: tuple[str | int, ...], sentence: str
 ) -> None:
     found = judge(schema)(value)
-    assert [misfit.path for misfit in found] == [path]
+    assert [violation.path for violation in found] == [path]
     assert told(found) == sentence
 
 
 def test_alternatives_that_refuse_everything_are_kept_apart() -> None:
     (found,) = judge({"anyOf": [False, {"type": "string"}, False]})(3)
-    assert [[misfit.keyword for misfit in way] for way in found.within] == [["false"], ["type"], ["false"]]
+    assert [[violation.keyword for violation in way] for way in found.within] == [["false"], ["type"], ["false"]]
 
 
 EVIL = "^(a+)+$"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.flow.json_schema import judge, schema_misfits
-from agf_magics.flow.misfits import told
+from agf_magics.flow.json_schema import judge, schema_violations
+from agf_magics.flow.violations import told
 
 SENTENCES: list[tuple[Any, Any, str]] = [
     ({"type": "string"}, 3, "needs text, not the number 3"),
@@ -60,7 +60,7 @@ def test_what_does_not_conform_is_told_in_our_words(schema: Any, value: Any, sen
 @pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1: "a"}, (1, 2), {"a"}, b"a"])
 def test_what_is_opaque_is_of_no_type_and_passes_where_none_is_asked_for(value: Any) -> None:
     types = ["string", "number", "integer", "boolean", "null", "array", "object"]
-    assert [misfit.keyword for misfit in judge({"type": types})(value)] == ["type"]
+    assert [violation.keyword for violation in judge({"type": types})(value)] == ["type"]
     assert judge({})(value) == []
 
 
@@ -79,8 +79,8 @@ def test_a_value_that_nests_as_deep_as_a_value_may_is_judged() -> None:
 
 
 def test_what_is_no_schema_is_told() -> None:
-    assert schema_misfits({"type": "object", "properties": {"a": {"type": "string"}}}) == []
-    assert {misfit.path for misfit in schema_misfits({"properties": {"a": 5}, "required": True})} == {
+    assert schema_violations({"type": "object", "properties": {"a": {"type": "string"}}}) == []
+    assert {violation.path for violation in schema_violations({"properties": {"a": 5}, "required": True})} == {
         ("properties", "a"),
         ("required",),
     }

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.flow.react import Read
-from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Failed, Session, Talk, shown
+from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, Failed, Session, shown
 from agf_magics.flow.steps import Name
 from agf_magics.flow.values import Value
 from agf_magics.text.diagnostics import Diagnostic, StepError
@@ -48,9 +48,9 @@ def session(steps: int) -> Session:
     return Session(model=Name("m"), prompt=Read(SPAN, lambda frame: "?"), read=read, steps=steps, over=over)
 
 
-def talked(steps: int, said: list[Value]) -> list[Talk]:
+def talked(steps: int, said: list[Value]) -> list[Conversation]:
     """The talk after each reply, up to its end."""
-    asked, talk, found = session(steps), Talk(({"role": "user", "text": "?"},)), []
+    asked, talk, found = session(steps), Conversation(({"role": "user", "text": "?"},)), []
     for reply in said:
         talk = talk.replied(asked, reply)
         found.append(talk)
@@ -87,7 +87,7 @@ def test_every_call_is_answered_once_before_the_next_reply(steps: int, said: lis
 @given(st.integers(2, 6), st.integers(0, 5))
 def test_only_the_last_request_tells_the_model_to_answer(steps: int, done: int) -> None:
     asked = session(steps)
-    request = Talk(({"role": "user", "text": "?"},), steps=min(done, steps - 1)).request(asked)
+    request = Conversation(({"role": "user", "text": "?"},), steps=min(done, steps - 1)).request(asked)
     assert request["last"] is (min(done, steps - 1) == steps - 1)
     assert (len(request["messages"]) == 2) is request["last"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.flow.frame import GONE, Expr, Given, Outcome, Ran
+from agf_magics.flow.frame import DROPPED, Expr, FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.pipeline.json_schema import SHAPES as SHAPES_OF_VALUES
@@ -215,8 +215,8 @@ def test_collect_sees_the_survivors_and_no_item() -> None:
     assert isinstance(each, Each)
     assert isinstance(parallel, Branches)
     inside = {**FRAME, "item": 1, "acc": 2}
-    assert each.join.join(inside, Ran([1, GONE, None])) == {"ctx": {"doc": "d"}, "pipe": [1, None]}
-    assert parallel.join.join(inside, Ran([GONE, 2], ("a", "b"))) == {"ctx": {"doc": "d"}, "pipe": {"b": 2}}
+    assert each.join.join(inside, FanOutResult([1, DROPPED, None])) == {"ctx": {"doc": "d"}, "pipe": [1, None]}
+    assert parallel.join.join(inside, FanOutResult([DROPPED, 2], ("a", "b"))) == {"ctx": {"doc": "d"}, "pipe": {"b": 2}}
 
 
 def test_a_branch_name_reads_the_branch_before_a_store_of_that_name() -> None:
@@ -282,17 +282,17 @@ def test_a_command_that_an_expression_gives_is_a_list_of_texts(value: str) -> No
 
 def test_the_input_becomes_the_stores() -> None:
     flow, given = loaded("transform: {value: pipe}"), {"doc": "d"}
-    frame = flow.start(Given(given, "caller's"))
+    frame = flow.start(FlowInput(given, "caller's"))
     assert frame == {"ctx": {"doc": "d"}, "pipe": "caller's"}
     assert frame["ctx"] is not given
-    assert flow.start(Given()) == {"ctx": {}, "pipe": None}
+    assert flow.start(FlowInput()) == {"ctx": {}, "pipe": None}
     assert flow.end(frame)[:2] == ("caller's", {"doc": "d"})
 
 
 @pytest.mark.parametrize("given", [[1], "text", {1: 2}])
 def test_an_input_that_names_nothing_is_refused(given: Any) -> None:
     with pytest.raises(StepError) as told:
-        loaded("transform: {value: pipe}").start(Given(given))
+        loaded("transform: {value: pipe}").start(FlowInput(given))
     assert told.value.code == "pipeline.input"
 
 

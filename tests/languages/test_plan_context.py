@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow.steps import outermost
 from agf_magics.languages.plan import Log
-from agf_magics.progress.events import FiredEnded, StepFailed, StepFinished, StepSkipped, StepStarted
+from agf_magics.progress.events import BackgroundCallEnded, StepFailed, StepFinished, StepSkipped, StepStarted
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
@@ -664,7 +664,7 @@ def test_every_call_that_starts_ends_once(registry: agf.Registry) -> None:
     ends = [e.at for e in told if isinstance(e, StepFinished | StepFailed | StepSkipped) and e.at[0] != "calls"]
     assert sorted(ends) == sorted((f"calls[{i}]",) for i in range(60))
     assert done.status == "error"
-    assert not [event for event in told if isinstance(event, FiredEnded)]
+    assert not [event for event in told if isinstance(event, BackgroundCallEnded)]
 
 
 def test_plain_functions_of_one_plan_run_at_once(registry: agf.Registry) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import Context
-from agf_magics.flow.frame import Ended, Given, Outcome
+from agf_magics.flow.frame import FlowInput, FlowResult, Outcome
 from agf_magics.flow.steps import Dag, Name
 from agf_magics.languages.plan.calls import Call
 from agf_magics.languages.plan.destinations import Destination, overlap
@@ -84,7 +84,7 @@ def test_an_end_of_a_plan_concerns_those_who_read_what_it_wrote() -> None:
     flow = agf.load(json.dumps({"name": "chain", "calls": calls}), "plan", registry=registry)
     (dag,) = flow.body.steps
     assert isinstance(dag, Dag)
-    frame = flow.start(Given())
+    frame = flow.start(FlowInput())
     agenda = dag.open(frame)
     assert [agenda.ready(node, frame, {}) for node in agenda.nodes] == ["go", *["wait"] * 199]
     for node, after in zip(agenda.nodes, (*agenda.nodes[1:], None), strict=True):
@@ -156,7 +156,7 @@ def test_a_run_that_begins_and_ends_in_a_large_context_costs_what_its_calls_cost
         log = Log({"type": "data", "kind": "state", "data": {f"x{i}": {"n": i}}} for i in range(messages))
 
         def act() -> None:
-            frame = flow.start(Given(context=Context("c", log)))
+            frame = flow.start(FlowInput(context=Context("c", log)))
             (node,) = dag.open(frame).nodes
             frame = dag.open(frame).store(node, frame, Outcome(1))
             nonlocal ended
@@ -164,7 +164,7 @@ def test_a_run_that_begins_and_ends_in_a_large_context_costs_what_its_calls_cost
 
         return work(act)
 
-    ended = Ended(None, {})
+    ended = FlowResult(None, {})
     cost(1)  # what is made once is made
     assert cost(10) == cost(1_000)
     assert len(ended.stores["state"]) == 1_001

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.frame import Given, Outcome, Ran
+from agf_magics.flow.frame import FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import Branches, Choose, Compute, Each, Flow, Invoke, Repeat, Sequence, Step, every
 from agf_magics.flow.wiring import Wire, wires
 from agf_magics.languages import LANGUAGES, told
@@ -331,9 +331,9 @@ def test_constraints_are_only_ever_tightened() -> None:
 def test_the_input_is_checked_before_the_first_step_and_nothing_is_filled_in() -> None:
     interface = "{input: {type: object, required: [n], properties: {n: {type: integer}, m: {default: 1}}}, output: {}}"
     flow = loaded(document(sequential("{agent: a}"), interface=interface))
-    assert flow.start(Given({"n": 1})) == {"parent": {"input": {"n": 1}}}
+    assert flow.start(FlowInput({"n": 1})) == {"parent": {"input": {"n": 1}}}
     with pytest.raises(StepError) as caught:
-        flow.start(Given({"n": "1"}))
+        flow.start(FlowInput({"n": "1"}))
     assert (
         caught.value.diagnostic.message
         == "the input does not conform to interface.input: n: needs a whole number, not text '1'"
@@ -357,7 +357,7 @@ def test_what_is_opaque_passes_where_no_interface_asks_for_json() -> None:
 
 def test_what_is_kept_is_the_outputs_by_alias() -> None:
     flow = loaded(document(sequential("{agent: a}", "{agent: parent}"), agents="a parent"))
-    frame = flow.start(Given({}))
+    frame = flow.start(FlowInput({}))
     for step, value in zip(flow.body.steps, ("x", "y"), strict=False):
         assert step.target is not None
         frame = step.target.store(frame, Outcome(value, {}))
@@ -369,7 +369,7 @@ def test_what_is_kept_is_the_outputs_by_alias() -> None:
 def test_the_outputs_of_a_parallel_policy_keep_the_order_of_the_text() -> None:
     flow = loaded(document("{id: agf.parallel, config: {agents: [{agent: a}, {agent: b}], output_from: first}}"))
     step = only(flow, Branches)
-    frame = step.join.join({"parent": {"input": {}}}, Ran(["x", "y"], ("a", "b"), {}, [1, 0]))
+    frame = step.join.join({"parent": {"input": {}}}, FanOutResult(["x", "y"], ("a", "b"), {}, [1, 0]))
     assert step.collect.value.evaluate(frame) == "y"
     assert flow.kept is not None
     assert list(flow.kept(frame)) == ["a", "b"]

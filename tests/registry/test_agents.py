@@ -235,7 +235,7 @@ def test_a_reply_that_does_not_conform_fails_with_every_reason(value: Any, why: 
 
 
 def test_a_reply_may_refer_to_other_schemas() -> None:
-    outer = Schema("Outer", {"review": Field(kind="ref", schema="Review", required=True)})
+    outer = Schema("UserCallable", {"review": Field(kind="ref", schema="Review", required=True)})
     assert reply(json.dumps({"review": GOOD}), outer, {"Review": REVIEW}) == {"review": GOOD}
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...flow.frame import GONE, Frame, Outcome, Ran, Ref
+from ...flow.frame import DROPPED, FanOutResult, Frame, Outcome, Ref
 from ...flow.steps import Compute, Each, Name, Sequence, Step
 from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, StepError
@@ -81,11 +81,11 @@ class Gather:
     tolerated: bool
     span: Span
 
-    def __call__(self, ran: Ran) -> Value:
+    def __call__(self, ran: FanOutResult) -> Value:
         results, failed = list[Value](), list[Value]()
         for index, value in enumerate(ran.values):
             error = ran.failures.get(index)
-            if value is GONE:
+            if value is DROPPED:
                 failed.append(self.failure(index, Failed(error).kind if error is not None else "unknown_error"))
             elif type(value) is dict and (value.get("error") or value.get("errors")) and "success" not in value:
                 failed.append(self.failure(index, "unknown_error"))
@@ -109,7 +109,7 @@ class Gather:
             return {"_map_index": index, "value": found}
         return {"_map_index": index, **{name: inner for name, inner in found.items() if name != "_map_index"}}
 
-    def enough(self, accepted: int, width: int, ran: Ran) -> None:
+    def enough(self, accepted: int, width: int, ran: FanOutResult) -> None:
         needed = self.least if type(self.least) is int else self.least * width
         if accepted >= needed:
             return

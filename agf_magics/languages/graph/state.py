@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...flow.frame import Ended, Frame, Given, Outcome
+from ...flow.frame import FlowInput, FlowResult, Frame, Outcome
 from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
@@ -31,7 +31,7 @@ class Declared(NamedTuple):
     """Where it is declared; None: a node's own keys declare it."""
 
 
-class Became(NamedTuple):
+class SubgraphState(NamedTuple):
     """What a key has become in another graph that went on with this one's state."""
 
     value: Value
@@ -91,7 +91,7 @@ class Keys:
         for node, written in round:
             for name, value in written.items():
                 reducer = self.reducers.get(name)
-                if type(value) is Became:
+                if type(value) is SubgraphState:
                     value = value.value if reducer is None else _news(state.get(name), value.value)
                 if reducer is not None:
                     if value is None and reducer != "last_value":
@@ -162,10 +162,10 @@ def _index(item: Value) -> float:
     return float(index) if isinstance(index, int | float) else float("inf")
 
 
-def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[Given], Frame]:
+def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[FlowInput], Frame]:
     """How a run begins."""
 
-    def start(given: Given) -> Frame:
+    def start(given: FlowInput) -> Frame:
         found: Any = {} if given.input is None else given.input
         if type(found) is not dict or not all(type(name) is str for name in found):
             what = type_name(found) if type(found) is not dict else "one whose names are not all texts"
@@ -176,12 +176,12 @@ def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[
     return start
 
 
-def ends(keys: Keys) -> Callable[[Frame], Ended]:
+def ends(keys: Keys) -> Callable[[Frame], FlowResult]:
     """What a run gives: its last state, without what nobody declared and the run itself keeps."""
     own = {"current_step", "_route"} - keys.declared.keys()
 
-    def end(frame: Frame) -> Ended:
+    def end(frame: Frame) -> FlowResult:
         state = {name: value for name, value in frame["state"].items() if name not in own}
-        return Ended(state, state)
+        return FlowResult(state, state)
 
     return end

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ...flow.values import Value, equal
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
-from .state import Became, Failed, State, Write
+from .state import Failed, State, SubgraphState, Write
 
 
 def keeps(key: str) -> Write:
@@ -57,10 +57,14 @@ def printed(write: Write, parse: str, span: Span) -> Write:
     return write_printed
 
 
-def comes_back(state: State, value: Value) -> Mapping[str, Became]:
+def comes_back(state: State, value: Value) -> Mapping[str, SubgraphState]:
     """What another flow changed."""
     found = value if isinstance(value, dict) else {"output": value}
-    return {name: Became(inner) for name, inner in found.items() if name not in state or not equal(state[name], inner)}
+    return {
+        name: SubgraphState(inner)
+        for name, inner in found.items()
+        if name not in state or not equal(state[name], inner)
+    }
 
 
 def came_back(state: State, value: Value) -> Mapping[str, Value]:

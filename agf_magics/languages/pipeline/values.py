@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...flow.frame import GONE, Ended, Expr, Frame, Given, Outcome, Ran, Ref
+from ...flow.frame import DROPPED, Expr, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
 from ...flow.values import ATOMS, Value, is_json, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
@@ -164,12 +164,12 @@ class Collected:
 
     __slots__ = ()
 
-    def join(self, frame: Frame, ran: Ran) -> Frame:
+    def join(self, frame: Frame, ran: FanOutResult) -> Frame:
         results: Value
         if ran.names is None:
-            results = [value for value in ran.values if value is not GONE]
+            results = [value for value in ran.values if value is not DROPPED]
         else:
-            results = {name: value for name, value in zip(ran.names, ran.values, strict=True) if value is not GONE}
+            results = {name: value for name, value in zip(ran.names, ran.values, strict=True) if value is not DROPPED}
         return {"ctx": frame["ctx"], "pipe": results}
 
     def writes(self) -> tuple[Ref, ...]:
@@ -196,7 +196,7 @@ def labels(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys((text, json.dumps(value, ensure_ascii=False, separators=(",", ":")))))
 
 
-def start(given: Given) -> Frame:
+def start(given: FlowInput) -> Frame:
     """The frame of the first step: the input's names are its stores."""
     stores = {} if given.input is None else given.input
     if type(stores) is not dict or not all(type(name) is str for name in stores):
@@ -206,8 +206,8 @@ def start(given: Given) -> Frame:
     return {"ctx": dict(stores), "pipe": given.pipe}
 
 
-def end(frame: Frame) -> Ended:
-    return Ended(frame["pipe"], frame["ctx"])
+def end(frame: Frame) -> FlowResult:
+    return FlowResult(frame["pipe"], frame["ctx"])
 
 
 def shorten(text: str, most: int = 40) -> str:

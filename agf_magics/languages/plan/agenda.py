@@ -15,7 +15,7 @@ from .calls import Call, Template, fill
 from .ends import error_message, fault, results
 from .log import Log
 from .messages import Told, said
-from .needs import Need, Needs, Turn, Verdict, exists, needs_of, verdict
+from .needs import Dependencies, Dependency, Turn, Verdict, dependencies_of, exists, verdict
 from .order import Arrivals, Order
 from .reference import Expression, Reference, references
 
@@ -25,7 +25,7 @@ class Plan:
     """What a document says, beside its calls' steps."""
 
     calls: tuple[Call, ...]
-    needs: Needs
+    needs: Dependencies
     """What its calls need of each other by the text alone, where there are no instances."""
     output: Template = None
     has_output: bool = False
@@ -33,7 +33,7 @@ class Plan:
     ordered: bool = False
 
 
-class Fate(NamedTuple):
+class TurnOutcome(NamedTuple):
     """What became of a turn that gave no result."""
 
     status: str
@@ -49,12 +49,12 @@ class Fate(NamedTuple):
         return self.status in ("failed", "blocked")
 
 
-class PlanAgenda:
+class PlanScheduler:
     """One run of a plan (`flow.frame.Agenda`)."""
 
     def __init__(self, plan: Plan, log: Log) -> None:
         self.plan = plan
-        self.needs = needs_of(plan.calls, log, plan.needs)
+        self.needs = dependencies_of(plan.calls, log, plan.needs)
         self.turns, self.nodes, self.numbers = self.needs.turns, self.needs.nodes, self.needs.numbers
         self.awaited = self.needs.awaited.copy()
         """How many each need still waits for, by its slot."""
@@ -62,7 +62,7 @@ class PlanAgenda:
         """How many ends may still concern each turn."""
         self.given: dict[int, dict[str, Value]] = {}
         """What a turn that is ready is given, where that is known already."""
-        self.fates: dict[int, Fate] = {}
+        self.fates: dict[int, TurnOutcome] = {}
         self.changed: dict[int, Call] = {}
         """Calls in whose place a person put other arguments, or a result: as they were made."""
         self.stored: set[int] = set()
@@ -84,7 +84,7 @@ class PlanAgenda:
     def ready(self, node: Node, frame: Frame, ended: Mapping[Node, Outcome]) -> Ready:
         number = self.numbers[node]
         if self.plan.lazy:
-            return self.skip(number, Fate("lazy", "the plan is lazy: nothing is called"))
+            return self.skip(number, TurnOutcome("lazy", "the plan is lazy: nothing is called"))
         turn, log = self.turns[number], frame["log"]
         if not self.pending[number]:  # nobody writes any more what it reads: if it can be filled it is ready
             try:
@@ -106,7 +106,7 @@ class PlanAgenda:
                 answer = "wait"
         return answer
 
-    def look(self, number: int, reference: Reference, need: Need, log: Log) -> Verdict:
+    def look(self, number: int, reference: Reference, need: Dependency, log: Log) -> Verdict:
         if self.awaited[need.slot]:
             return "wait"
         if exists(reference, log, self.turns[number].instance):
@@ -114,11 +114,11 @@ class PlanAgenda:
         coming = (writer for writer in need.others if writer not in self.stored)
         return "wait" if any(not self.needs.follows(writer, number) for writer in coming) else "never"
 
-    def skip(self, number: int, fate: Fate) -> Skip:
+    def skip(self, number: int, fate: TurnOutcome) -> Skip:
         self.fates[number] = fate
         return Skip(fate.why)
 
-    def why(self, number: int, expression: Expression, look: Callable[[Reference], Verdict]) -> Fate:
+    def why(self, number: int, expression: Expression, look: Callable[[Reference], Verdict]) -> TurnOutcome:
         """Why an expression is never found: nobody writes it, who should have failed, or another branch was taken."""
         missing = [ref for ref in references(expression) if look(ref) == "never"]
         span = missing[0].span if missing else None
@@ -129,11 +129,11 @@ class PlanAgenda:
         if not writers:
             message = f"unresolved reference: no message and no call gives {expression}"
             hint = "an earlier call writes it, input: or state: brings it, or a default does: || 10"
-            return Fate("blocked", message, Diagnostic("plan.unresolved-reference", message, span, hint))
+            return TurnOutcome("blocked", message, Diagnostic("plan.unresolved-reference", message, span, hint))
         spoilt = next((fate for fate in fates if fate.status != "branch_not_taken"), None)
         if spoilt is not None:
-            return Fate("upstream_failed", f"upstream failed: {expression} was not written")
-        return Fate("branch_not_taken", f"branch not taken: {expression} was not written")
+            return TurnOutcome("upstream_failed", f"upstream failed: {expression} was not written")
+        return TurnOutcome("branch_not_taken", f"branch not taken: {expression} was not written")
 
     def enter(self, node: Node, frame: Frame) -> Frame:
         number = self.numbers[node]
@@ -176,7 +176,7 @@ class PlanAgenda:
         call = self.call(number)
         if outcome.status == "skipped":
             if number not in self.fates:  # nobody is left who could give it
-                self.fates[number] = Fate("upstream_failed", "upstream failed: what it reads never came")
+                self.fates[number] = TurnOutcome("upstream_failed", "upstream failed: what it reads never came")
             return ()
         if outcome.error is not None and outcome.error.code in ("step.denied", "step.instead"):
             self.fates[number] = _failed("cancelled", outcome.error)
@@ -214,8 +214,8 @@ class PlanAgenda:
         return {**kept(frame, [(message, said(message))]), "output": output}
 
 
-def _failed(status: str, error: StepError) -> Fate:
-    return Fate(status, error.diagnostic.message, error.diagnostic, error)
+def _failed(status: str, error: StepError) -> TurnOutcome:
+    return TurnOutcome(status, error.diagnostic.message, error.diagnostic, error)
 
 
 def kept(frame: Frame, messages: Sequence[Told]) -> Frame:
@@ -230,7 +230,7 @@ def kept(frame: Frame, messages: Sequence[Told]) -> Frame:
     return {**frame, "log": log}
 
 
-def in_circle(needs: Needs, circle: Sequence[int]) -> Diagnostic:
+def in_circle(needs: Dependencies, circle: Sequence[int]) -> Diagnostic:
     """What to say of calls that wait for each other."""
     named = [f"{needs.turns[number].call.tool} ({needs.turns[number].call.id})" for number in circle]
     spans = []

@@ -9,7 +9,7 @@ from ...text.diagnostics import Diagnostic, Severity, suggest
 from ...text.source import Source
 from .calls import Call, expressions
 from .document import Document
-from .needs import Needs, exists
+from .needs import Dependencies, exists
 from .order import Place, above, places
 from .reference import DAGGER, Reference, is_mixed, parse, references
 
@@ -17,7 +17,7 @@ SUGGESTED = 20
 """For how many references that nobody writes it is looked who was meant."""
 
 
-def lint(needs: Needs, document: Document) -> Iterator[Diagnostic]:
+def lint(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
     """Warnings and notes, call by call."""
     for turn in needs.turns:
         yield from _written(turn.call)
@@ -51,7 +51,7 @@ def _read(call: Call) -> Iterator[Diagnostic]:
                 yield Diagnostic("plan.mixed-operators", message, first.span if first else span, hint, "warning")
 
 
-def _unwritten(needs: Needs) -> Iterator[Diagnostic]:
+def _unwritten(needs: Dependencies) -> Iterator[Diagnostic]:
     """A reference that nothing in the text gives."""
     known: dict[str, dict[str, None]] = {}
     for one in (one for turn in needs.turns for one in turn.call.destinations):
@@ -71,7 +71,7 @@ def _unwritten(needs: Needs) -> Iterator[Diagnostic]:
             yield replace(found, severity="warning") if near else found
 
 
-def _undaggered(needs: Needs, document: Document) -> Iterator[Diagnostic]:
+def _undaggered(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
     """A text that is the path of something that the plan writes, reads or brings: data.csv alone is a file."""
     if not document.undaggered:
         return
@@ -87,7 +87,7 @@ def _undaggered(needs: Needs, document: Document) -> Iterator[Diagnostic]:
             yield Diagnostic("plan.no-dagger", message, span, f"write {text} for what stands there", "warning")
 
 
-def _races(needs: Needs) -> Iterator[Diagnostic]:
+def _races(needs: Dependencies) -> Iterator[Diagnostic]:
     """G11: which of two writes is the last depends on which call ends last."""
     if needs.cycle is not None:
         return

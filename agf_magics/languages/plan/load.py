@@ -11,18 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 from ...flow.declared import Instead
-from ...flow.frame import Ended, Frame, Given
+from ...flow.frame import FlowInput, FlowResult, Frame
 from ...flow.steps import Compute, Dag, Definition, Flow, Invoke, Name, Sequence, Step
 from ...flow.values import TooDeep, Value, isolate
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, Fields, Items, documents, shown
-from .agenda import Fate, Plan, PlanAgenda, in_circle
+from .agenda import Plan, PlanScheduler, TurnOutcome, in_circle
 from .calls import ASKED, Answer, Arguments, Call
 from .document import Document, Reader
 from .lints import lint
 from .log import Log
-from .needs import Needs, Turn
+from .needs import Dependencies, Turn
 from .reading import Stores
 from .secrets import without
 
@@ -63,7 +63,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS, latent
 def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
     """The flow of a document in which nothing is wrong."""
     calls, messages = document.calls, document.messages
-    needs = Needs([Turn(call, call.instance) for call in calls], Log(messages))
+    needs = Dependencies([Turn(call, call.instance) for call in calls], Log(messages))
     plan = Plan(
         calls=calls,
         needs=needs,
@@ -101,7 +101,7 @@ def _chosen(flow: Flow, way: str, **changed: Any) -> Flow:
     return replace(flow, chosen=(*flow.chosen, way), **changed)
 
 
-def _dag(name: Name, document: Document, needs: Needs) -> Dag:
+def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
     calls = document.calls
     feeds = [(calls[writer].id, calls[reader].id, told) for (writer, reader), told in sorted(needs.names().items())]
     feeds += [("", calls[reader].id, told) for reader, told in needs.brought()]
@@ -163,15 +163,15 @@ def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
     return take
 
 
-def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[Given], Frame]:
-    def start(given: Given) -> Frame:
+def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[FlowInput], Frame]:
+    def start(given: FlowInput) -> Frame:
         context = given.context
         said = () if context is None or context.log is None else context.log
         log = said if isinstance(said, Log) else Log(said)  # the messages alone, where a run is taken up again
         told = given.input is not None and not (type(given.input) is dict and not given.input)
         inputs = [{"type": "data", "kind": "input", "data": given.input}] if told else []
         log = log.append(*messages, *inputs)
-        agenda = PlanAgenda(plan, log)
+        agenda = PlanScheduler(plan, log)
         if refusals := agenda.refusals():
             raise StepError(*refusals)
         if context is not None:
@@ -181,25 +181,25 @@ def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[G
     return start
 
 
-def _end(frame: Frame) -> Ended:
+def _end(frame: Frame) -> FlowResult:
     """A plan of which a call failed or could never run has failed, everything else done first (decision C2)."""
-    failures: tuple[Fate, ...] = frame["failures"]
+    failures: tuple[TurnOutcome, ...] = frame["failures"]
     if failures:
         error = StepError(*(fate.diagnostic for fate in failures if fate.diagnostic is not None))
         first = failures[0].error
         if first is not None:
             error.__cause__ = first.__cause__
             if len(failures) == 1:
-                error.at, error.where = first.at, first.where
+                error.path, error.where = first.path, first.where
         raise error
     try:
-        return Ended(isolate(frame["output"]), stores(frame), frame.get("notes", ()))
+        return FlowResult(isolate(frame["output"]), stores(frame), frame.get("notes", ()))
     except TooDeep as error:
         found = Diagnostic("step.too-deep", f"the plan's output cannot be kept: {error}")
     raise StepError(found)
 
 
-def _went_on(frame: Frame) -> Ended:
+def _went_on(frame: Frame) -> FlowResult:
     """The end of a plan whose failures are told and not raised."""
     ended = _end({**frame, "failures": ()})
     told = (replace(fate.diagnostic, severity="warning") for fate in frame["failures"])

@@ -31,7 +31,7 @@ class Turn(NamedTuple):
     """Which of the instances that the whole plan runs for; None: the call is made once anyway."""
 
 
-class Need(NamedTuple):
+class Dependency(NamedTuple):
     """Whom a reference waits for, by their numbers."""
 
     slot: int
@@ -41,7 +41,7 @@ class Need(NamedTuple):
     """Who else writes what it reads."""
 
 
-class Needs:
+class Dependencies:
     """What the turns of a plan need of each other. A turn is known by its number. Nothing in it changes: runs share it
     whose contexts are alike in what it hangs on (`fits`)."""
 
@@ -54,7 +54,7 @@ class Needs:
         for number, turn in enumerate(turns):
             for kind, path in turn.call.destinations:
                 self.layers.setdefault((kind, turn.instance), Paths(number)).add(path, number)
-        self.needs: list[dict[Reference, Need]] = []
+        self.needs: list[dict[Reference, Dependency]] = []
         self.awaited: list[int] = []
         """How many each need waits for, by its slot."""
         self.hangs: list[tuple[int, Reference, bool]] = []
@@ -98,7 +98,7 @@ class Needs:
                 if not need.awaited and not need.others:
                     yield number, str(reference)
 
-    def need(self, number: int, reference: Reference) -> Need:
+    def need(self, number: int, reference: Reference) -> Dependency:
         turn = self.turns[number]
         writers = {n for layer in self.visible(reference, turn) for n in layer.overlapping(reference.path)}
         others = tuple(sorted(writers - {number}))
@@ -110,7 +110,7 @@ class Needs:
             awaited = () if there else others
         surely = set(awaited)
         self.awaited.append(len(awaited))
-        return Need(len(self.awaited) - 1, awaited, tuple(n for n in others if n not in surely))
+        return Dependency(len(self.awaited) - 1, awaited, tuple(n for n in others if n not in surely))
 
     def visible(self, reference: Reference, turn: Turn) -> Iterator[Paths]:
         """The layers of the kind that the reader sees."""
@@ -169,7 +169,7 @@ class Needs:
         return None
 
 
-def needs_of(calls: Sequence[Call], log: Log, known: Needs | None = None) -> Needs:
+def dependencies_of(calls: Sequence[Call], log: Log, known: Dependencies | None = None) -> Dependencies:
     """What calls need of each other as they are made in a context: each once per instance, where the plan is a
     template. It is one when the context has instances of state or input and no call names its own.
 
@@ -179,14 +179,14 @@ def needs_of(calls: Sequence[Call], log: Log, known: Needs | None = None) -> Nee
     if not spread or any(call.instance is not None for call in calls):
         if known is not None and known.fits(log):
             return known
-        return Needs([Turn(call, call.instance) for call in calls], log)
+        return Dependencies([Turn(call, call.instance) for call in calls], log)
     found: list[Turn] = []
     for call in calls:
         if call.shared:
             found.append(Turn(call, call.instance))
         else:
             found += [Turn(call, instance, number) for number, instance in enumerate(spread)]
-    return Needs(found, log)
+    return Dependencies(found, log)
 
 
 def exists(reference: Reference, log: Log, instance: str | None) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from ...flow.frame import Frame, Ref
-from ...flow.json_schema import JSON_TYPES, Misfit, judge
-from ...flow.misfits import kinds, told
+from ...flow.json_schema import JSON_TYPES, Violation, judge
 from ...flow.values import Value, isolate
+from ...flow.violations import kinds, told
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError, meant
 from ...text.source import Span
 from .path import ABSENT, ELEMENT, Absent, Path, iteration_problem, parse_path
@@ -33,7 +33,7 @@ class _Field(NamedTuple):
     declared: bool
     default: Value | Absent
     fits: Callable[[Value], bool]
-    misfits: Callable[[Value], list[Misfit]]
+    violations: Callable[[Value], list[Violation]]
 
 
 class _Plan(NamedTuple):
@@ -97,7 +97,7 @@ class Delivery:
                 hint = "a required field takes no null; let the step before give a value, or make the field optional"
                 raise StepError(Diagnostic("policy.null-required", message, self._span(field), hint))
         elif not field.fits(value):
-            message = f"{field.name!r} of {self.who} {told(field.misfits(value))}"
+            message = f"{field.name!r} of {self.who} {told(field.violations(value))}"
             hint = f"nothing is converted on the way: {path} must have the type that {self.who} takes"
             raise StepError(Diagnostic("policy.type-mismatch", message, self._span(field), hint))
         return value
@@ -128,10 +128,10 @@ class Delivery:
     def _field(self, name: str, known: Mapping[str, Any], required: bool, root: Mapping[str, Any]) -> _Field:
         schema = known.get(name, ANYTHING)
         schema = schema if isinstance(schema, Mapping) else ANYTHING if schema else {"not": {}}
-        misfits = judge(schema, root) if schema.keys() - _SAYS_NOTHING else _nothing
+        violations = judge(schema, root) if schema.keys() - _SAYS_NOTHING else _nothing
         default = schema.get("default", ABSENT)
-        fits = _quick(schema) or (lambda value: not misfits(value))
-        return _Field(name, self.paths.get(name), required, name in known, default, fits, misfits)
+        fits = _quick(schema) or (lambda value: not violations(value))
+        return _Field(name, self.paths.get(name), required, name in known, default, fits, violations)
 
 
 def resolve_path(
@@ -203,5 +203,5 @@ def _quick(schema: Mapping[str, Any]) -> Callable[[Value], bool] | None:
     return JSON_TYPES.get(kind) if says == {"type"} and isinstance(kind, str) else None
 
 
-def _nothing(value: Value) -> list[Misfit]:
+def _nothing(value: Value) -> list[Violation]:
     return []

@@ -14,9 +14,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ...flow.json_schema import Misfit, judge, schema_misfits
-from ...flow.misfits import extra, leaves, missing, place, said
+from ...flow.json_schema import Violation, judge, schema_violations
 from ...flow.patterns import SYNTAX, fault_span, pattern_faults
+from ...flow.violations import extra, leaves, missing, place, said
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Source, Span
@@ -100,8 +100,8 @@ def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Itera
 
 
 def _findings(root: Fields, check: Any) -> Iterator[Diagnostic]:
-    for misfit in check(plain(root)):
-        yield from _told(root, misfit)
+    for violation in check(plain(root)):
+        yield from _told(root, violation)
 
 
 def _tagged(root: Fields) -> Iterator[Diagnostic]:
@@ -111,35 +111,35 @@ def _tagged(root: Fields) -> Iterator[Diagnostic]:
             yield Diagnostic("policy.schema", "a policy has no expressions: !expr means nothing here", node.span, hint)
 
 
-def _told(root: Fields, misfit: Misfit) -> Iterator[Diagnostic]:
-    node, key = _at(root, misfit.path)
-    if misfit.path[-1:] == ("output_from",) and isinstance(node, Fields) and (wrong := _selection(node)):
+def _told(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
+    node, key = _at(root, violation.path)
+    if violation.path[-1:] == ("output_from",) and isinstance(node, Fields) and (wrong := _selection(node)):
         yield Diagnostic("policy.schema", wrong, key or node.span, "output_from: last, merge, first or an alias")
         return
-    for leaf in leaves(misfit):
+    for leaf in leaves(violation):
         yield from _leaf(root, leaf)
 
 
-def _leaf(root: Fields, misfit: Misfit) -> Iterator[Diagnostic]:
-    node, key = _at(root, misfit.path)
-    if isinstance(node, Fields) and misfit.keyword == "required":
-        owner = place(misfit.path) or WHOLE
-        for name in missing(misfit):
-            yield _missing(owner, name, node, key, misfit.rule.get("properties", {}))
-    elif isinstance(node, Fields) and misfit.keyword == "additionalProperties":
-        for name in extra(misfit):
-            hint = OPERATOR_HINTS.get(name) or suggest(name, misfit.rule["properties"], "matchers")
+def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
+    node, key = _at(root, violation.path)
+    if isinstance(node, Fields) and violation.keyword == "required":
+        owner = place(violation.path) or WHOLE
+        for name in missing(violation):
+            yield _missing(owner, name, node, key, violation.rule.get("properties", {}))
+    elif isinstance(node, Fields) and violation.keyword == "additionalProperties":
+        for name in extra(violation):
+            hint = OPERATOR_HINTS.get(name) or suggest(name, violation.rule["properties"], "matchers")
             yield Diagnostic("policy.schema", f"{name!r} is no matcher", node.keys[name].span, hint)
     else:
-        last = misfit.path[-1] if misfit.path else WHOLE  # where patterns cannot be matched at all
-        what = repr(last) if isinstance(last, str) else place(misfit.path)
-        wrong = said(misfit)
-        if misfit.keyword in ("type", "anyOf", "oneOf"):
+        last = violation.path[-1] if violation.path else WHOLE  # where patterns cannot be matched at all
+        what = repr(last) if isinstance(last, str) else place(violation.path)
+        wrong = said(violation)
+        if violation.keyword in ("type", "anyOf", "oneOf"):
             wrong = f"{wrong.partition(', not ')[0].replace('an object', 'a mapping')}, not {shown(node)}"
-        elif misfit.keyword == "pattern":
-            wrong = f"needs {misfit.rule['$comment']}, not {shown(node)}"
+        elif violation.keyword == "pattern":
+            wrong = f"needs {violation.rule['$comment']}, not {shown(node)}"
         span = node.span if node.span.text or not key else key
-        yield Diagnostic("policy.schema", f"{what} {wrong}", span, hint_for(misfit, node))
+        yield Diagnostic("policy.schema", f"{what} {wrong}", span, hint_for(violation, node))
 
 
 def _missing(owner: str, name: str, node: Fields, key: Span | None, known: Mapping[str, Any]) -> Diagnostic:
@@ -229,11 +229,11 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
     for node in (ways[way] for way in ("input", "output") if way in ways):
         if not isinstance(node, Fields):
             continue
-        for misfit in (leaf for found in schema_misfits(plain(node)) for leaf in leaves(found)):
-            at, key = _at(node, misfit.path)
-            message = f"this is no JSON Schema: {place(misfit.path)} {said(misfit)}"
+        for violation in (leaf for found in schema_violations(plain(node)) for leaf in leaves(found)):
+            at, key = _at(node, violation.path)
+            message = f"this is no JSON Schema: {place(violation.path)} {said(violation)}"
             span = at.span if at.span.text or not key else key
-            problems.extend(_once([Diagnostic("policy.interface", message, span, schema_hint(misfit))], problems))
+            problems.extend(_once([Diagnostic("policy.interface", message, span, schema_hint(violation))], problems))
         for one in _every(node):
             problems.extend(_unusable(one))
         for fault in pattern_faults(plain(node)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...flow.json_schema import Misfit
-from ...flow.misfits import KINDS
+from ...flow.json_schema import Violation
+from ...flow.violations import KINDS
 from ...text.diagnostics import suggest
 from ...text.nodes import Node, Scalar
 
@@ -61,44 +61,44 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
 """What stands where another field is meant."""
 
 
-def hint_for(misfit: Misfit, node: Node) -> str | None:
+def hint_for(violation: Violation, node: Node) -> str | None:
     """The hint for a value that is not of the form it needs."""
-    path = misfit.path
-    if misfit.keyword == "enum" and isinstance(misfit.found, str):
-        meant = TYPES.get(misfit.found) if path[-1:] == ("type",) else None
-        return f"did you mean {meant}?" if meant else suggest(misfit.found, map(str, misfit.wanted))
+    path = violation.path
+    if violation.keyword == "enum" and isinstance(violation.found, str):
+        meant = TYPES.get(violation.found) if path[-1:] == ("type",) else None
+        return f"did you mean {meant}?" if meant else suggest(violation.found, map(str, violation.wanted))
     if path[-1:] in (("in",), ("not_in",)) and isinstance(node, Scalar):
         return f"{path[-1]}: [{node.text}]"
     if path == ("schema_version",):
         return 'write "1.0.0"'
-    if misfit.keyword == "pattern" and isinstance(node, Scalar):
+    if violation.keyword == "pattern" and isinstance(node, Scalar):
         return _spelt(node.text, path[-1] == "alias")
     if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
-        kind = misfit.found if isinstance(misfit.found, str) and misfit.found in KINDS else "object"
+        kind = violation.found if isinstance(violation.found, str) and violation.found in KINDS else "object"
         return f"it is a JSON Schema: {{type: {kind}}}"
     if "input_mapping" in path[:-1]:
         return "a mapping's values are paths: parent.input.NAME; a constant belongs into the agent"
     if "input_mapping" in path[-1:]:
         return "input_mapping: {FIELD: parent.input.NAME}"
     if path[-2:-1] == ("args_match",):
-        return "one of several values: {in: [...]}" if isinstance(misfit.found, list) else "null cannot be matched"
+        return "one of several values: {in: [...]}" if isinstance(violation.found, list) else "null cannot be matched"
     if path[-1:] == ("output_from",):
         return "output_from: last, merge, first or an alias"
-    if path[-2:-1] in (("steps",), ("agents",)) and isinstance(misfit.found, str):
-        return f"write - agent: {misfit.found}"
-    return _of_scalar(misfit, node) if isinstance(node, Scalar) else None
+    if path[-2:-1] in (("steps",), ("agents",)) and isinstance(violation.found, str):
+        return f"write - agent: {violation.found}"
+    return _of_scalar(violation, node) if isinstance(node, Scalar) else None
 
 
-def schema_hint(misfit: Misfit) -> str | None:
+def schema_hint(violation: Violation) -> str | None:
     """The hint for what an interface has that is no JSON Schema."""
-    if misfit.path[-1:] == ("required",) and isinstance(misfit.found, bool):
+    if violation.path[-1:] == ("required",) and isinstance(violation.found, bool):
         return "required stands beside properties: required: [NAME]"
-    if misfit.path[-2:-1] in (("properties",), ("$defs",)) or misfit.path[-1:] == ("items",):
-        kind = TYPES.get(str(misfit.found), misfit.found)
+    if violation.path[-2:-1] in (("properties",), ("$defs",)) or violation.path[-1:] == ("items",):
+        kind = TYPES.get(str(violation.found), violation.found)
         return f"{{type: {kind if isinstance(kind, str) and kind in KINDS else 'string'}}}"
-    if misfit.path[-1:] == ("type",) and isinstance(misfit.found, str):
-        meant = TYPES.get(misfit.found)
-        return f"did you mean {meant}?" if meant else suggest(misfit.found, KINDS, "types")
+    if violation.path[-1:] == ("type",) and isinstance(violation.found, str):
+        meant = TYPES.get(violation.found)
+        return f"did you mean {meant}?" if meant else suggest(violation.found, KINDS, "types")
     return None
 
 
@@ -109,10 +109,10 @@ def _spelt(text: str, alias: bool) -> str | None:
     return f"did you mean {near}?" if near else None
 
 
-def _of_scalar(misfit: Misfit, node: Scalar) -> str | None:
-    if misfit.keyword != "type" or node.value is None:
+def _of_scalar(violation: Violation, node: Scalar) -> str | None:
+    if violation.keyword != "type" or node.value is None:
         return None
-    wanted = misfit.wanted if isinstance(misfit.wanted, str) else ""
+    wanted = violation.wanted if isinstance(violation.wanted, str) else ""
     if wanted == "string":
         return f'quote it: "{node.text}"'
     if wanted in ("integer", "number") and isinstance(node.value, str) and _is_number(node.text):

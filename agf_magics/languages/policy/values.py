@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
 
-from ...flow.frame import GONE, Ended, Frame, Given, Outcome, Ran, Ref
-from ...flow.json_schema import Misfit, judge
-from ...flow.misfits import place, told
+from ...flow.frame import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
+from ...flow.json_schema import Violation, judge
 from ...flow.schemas import shown_value
 from ...flow.values import Value, is_json
+from ...flow.violations import place, told
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from .delivery import Delivery
@@ -135,9 +135,9 @@ class Beside:
 
     __slots__ = ()
 
-    def join(self, frame: Frame, ran: Ran) -> Frame:
+    def join(self, frame: Frame, ran: FanOutResult) -> Frame:
         assert ran.names is not None, "branches have names"
-        outputs = {alias: value for alias, value in zip(ran.names, ran.values, strict=True) if value is not GONE}
+        outputs = {alias: value for alias, value in zip(ran.names, ran.values, strict=True) if value is not DROPPED}
         return {**frame, SIDE: outputs, FIRST: ran.values[ran.order[0]]}
 
     def writes(self) -> tuple[Ref, ...]:
@@ -152,7 +152,7 @@ class Interface:
 
     def __init__(self, word: Literal["input", "output"], schema: Mapping[str, Any] | None, span: Span | None) -> None:
         self.word, self.schema, self.span = word, schema, span
-        self._judge: Callable[[Value], list[Misfit]] | None = None
+        self._judge: Callable[[Value], list[Violation]] | None = None
 
     def check(self, value: Value) -> None:
         """Raises StepError ``policy.invalid-input`` or ``policy.invalid-output``."""
@@ -163,8 +163,8 @@ class Interface:
             self._refuse(f"is not JSON: {place(path) or 'it'} is {shown_value(odd)}")
         if self._judge is None:  # made when it is first needed: that costs an import
             self._judge = judge(self.schema)
-        if misfits := self._judge(value):
-            self._refuse(f"does not conform to interface.{self.word}: {told(misfits)}")
+        if violations := self._judge(value):
+            self._refuse(f"does not conform to interface.{self.word}: {told(violations)}")
 
     def _refuse(self, why: str) -> NoReturn:
         raise StepError(Diagnostic(CODES[self.word], f"the {self.word} {why}", self.span))
@@ -173,20 +173,20 @@ class Interface:
 CODES: Mapping[str, str] = {"input": "policy.invalid-input", "output": "policy.invalid-output"}
 
 
-def start(interface: Interface) -> Callable[[Given], Frame]:
+def start(interface: Interface) -> Callable[[FlowInput], Frame]:
     """The frame of the first step. No default of the schema is filled in."""
 
-    def begin(given: Given) -> Frame:
+    def begin(given: FlowInput) -> Frame:
         interface.check(given.input)
         return {PARENT: {"input": given.input}}
 
     return begin
 
 
-def end(interface: Interface) -> Callable[[Frame], Ended]:
-    def finish(frame: Frame) -> Ended:
+def end(interface: Interface) -> Callable[[Frame], FlowResult]:
+    def finish(frame: Frame) -> FlowResult:
         interface.check(frame[OUTPUT])
-        return Ended(frame[OUTPUT], kept(frame))
+        return FlowResult(frame[OUTPUT], kept(frame))
 
     return finish
 

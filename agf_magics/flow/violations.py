@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from .json_schema import Misfit
+from .json_schema import Violation
 from .json_schema_keywords import unnamed
 from .schemas import shown_value
 from .values import Value
@@ -20,23 +20,24 @@ KINDS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def said(misfit: Misfit) -> str:
+def said(violation: Violation) -> str:
     """What is wrong, without its place.
 
-    >>> said(Misfit((), "type", ["string", "null"], 3))
+    >>> said(Violation((), "type", ["string", "null"], 3))
     'needs text or null, not the number 3'
     """
-    say = SAY.get(misfit.keyword)
-    return say(misfit) if say else f"does not satisfy {misfit.keyword}: {shown_choice(misfit.wanted)}"
+    say = SAY.get(violation.keyword)
+    return say(violation) if say else f"does not satisfy {violation.keyword}: {shown_choice(violation.wanted)}"
 
 
-def told(misfits: Iterable[Misfit], most: int = 5) -> str:
+def told(violations: Iterable[Violation], most: int = 5) -> str:
     """All of it in one line, each with its place.
 
-    >>> told([Misfit(("items", 0), "minimum", 1, 0), Misfit((), "required", ["id"], {}, rule={"required": ["id"]})])
+    >>> missing = Violation((), "required", ["id"], {}, rule={"required": ["id"]})
+    >>> told([Violation(("items", 0), "minimum", 1, 0), missing])
     "items[0]: needs at least 1, not the number 0; 'id' is missing"
     """
-    found = [leaf for misfit in misfits for leaf in leaves(misfit)]
+    found = [leaf for violation in violations for leaf in leaves(violation)]
     lines = list(dict.fromkeys(f"{place(m.path)}: {said(m)}" if m.path else said(m) for m in found))
     return "; ".join(lines[:most]) + (f"; and {len(lines) - most} more" if len(lines) > most else "")
 
@@ -46,20 +47,22 @@ def place(path: Iterable[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
-def leaves(misfit: Misfit) -> Iterator[Misfit]:
+def leaves(violation: Violation) -> Iterator[Violation]:
     """What to tell of a finding: of alternatives all that the likeliest of them finds; else the finding itself."""
-    if misfit.keyword in ("anyOf", "oneOf"):
-        ways = [way for way in misfit.within if not any(m.keyword == "type" and m.path == misfit.path for m in way)]
+    if violation.keyword in ("anyOf", "oneOf"):
+        ways = [
+            way for way in violation.within if not any(m.keyword == "type" and m.path == violation.path for m in way)
+        ]
         if ways:  # else it is of none of the types that there are
             for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
                 yield from leaves(inner)
             return
-    yield misfit
+    yield violation
 
 
-def missing(misfit: Misfit) -> list[str]:
+def missing(violation: Violation) -> list[str]:
     """The required names that are not there."""
-    return [name for name in misfit.wanted if name not in misfit.found]
+    return [name for name in violation.wanted if name not in violation.found]
 
 
 def kinds(wanted: Any) -> str:
@@ -74,32 +77,34 @@ def shown_choice(value: Value) -> str:
     return shown_value(value).removeprefix("text ").removeprefix("the number ")
 
 
-def _type(misfit: Misfit) -> str:
-    return f"needs {kinds(misfit.wanted)}, not {shown_value(misfit.found)}"
+def _type(violation: Violation) -> str:
+    return f"needs {kinds(violation.wanted)}, not {shown_value(violation.found)}"
 
 
-def _required(misfit: Misfit) -> str:
-    names = missing(misfit)
+def _required(violation: Violation) -> str:
+    names = missing(violation)
     return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} missing"
 
 
-def _either(misfit: Misfit) -> str:
-    types = [m.wanted for way in misfit.within for m in way if m.keyword == "type" and m.path == misfit.path]
-    if types and len(types) == len(misfit.within):
+def _either(violation: Violation) -> str:
+    types = [m.wanted for way in violation.within for m in way if m.keyword == "type" and m.path == violation.path]
+    if types and len(types) == len(violation.within):
         names = [name for wanted in types for name in ([wanted] if isinstance(wanted, str) else wanted)]
-        return f"needs {kinds(list(dict.fromkeys(names)))}, not {shown_value(misfit.found)}"
-    return f"fits {'more than one' if not misfit.within else 'none'} of the {len(misfit.wanted)} forms it may have"
+        return f"needs {kinds(list(dict.fromkeys(names)))}, not {shown_value(violation.found)}"
+    return (
+        f"fits {'more than one' if not violation.within else 'none'} of the {len(violation.wanted)} forms it may have"
+    )
 
 
-def _not(misfit: Misfit, what: str) -> str:
-    return f"needs {what}, not {shown_value(misfit.found)}"
+def _not(violation: Violation, what: str) -> str:
+    return f"needs {what}, not {shown_value(violation.found)}"
 
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-SAY: Mapping[str, Callable[[Misfit], str]] = {
+SAY: Mapping[str, Callable[[Violation], str]] = {
     "type": _type,
     "required": _required,
     "anyOf": _either,
@@ -124,6 +129,6 @@ SAY: Mapping[str, Callable[[Misfit], str]] = {
 }
 
 
-def extra(misfit: Misfit) -> list[str]:
+def extra(violation: Violation) -> list[str]:
     """The names that a closed object does not have."""
-    return unnamed(misfit.found, misfit.rule)
+    return unnamed(violation.found, violation.rule)
