@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -168,8 +167,7 @@ def _project(path: Path, before: Settings) -> Settings:
     for name in table if isinstance(table, dict) else ():
         setting = name.replace("-", "_")
         if setting in OPENING:
-            found = re.search(rf"(?m)^[ \t]*[\"']?({re.escape(name)})\b", text[where:])
-            span = source.span(where + found.start(1), where + found.end(1)) if found else whole
+            span = _key(source, where, name) or whole
             value = 1 if OPENING[setting] is bool else "…"
             hint = (
                 f"only you can: %config AgfMagics.{setting} = …, {variable(setting)}={value}, or your own config.toml"
@@ -179,6 +177,16 @@ def _project(path: Path, before: Settings) -> Settings:
     found_settings = _fitting(table, before, "settings.pyproject", header, whole)
     _refuse_journal_elsewhere(found_settings, before, whole)
     return found_settings
+
+
+def _key(source: Source, start: int, name: str) -> Span | None:
+    """The key ``name`` of the table whose header is at ``start``."""
+    for line in source.text[start:].splitlines(keepends=True):
+        if line.partition("=")[0].strip(" \t\"'") == name:
+            at = start + line.index(name)
+            return source.span(at, at + len(name))
+        start += len(line)
+    return None
 
 
 def _fitting(table: Any, before: Settings, code: str, whose: str, span: Span) -> Settings:

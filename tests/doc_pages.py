@@ -34,6 +34,7 @@ from traitlets.config import Config
 
 from agf_magics.catalog import default
 from agf_magics.definitions.define import register
+from agf_magics.lifecycle.run import Run
 from agf_magics.text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from agf_magics.text.source import Source
 
@@ -146,7 +147,7 @@ class Session:
         error = done.error_in_exec or done.error_before_exec
         if error is not None:
             self.failed(error, block)
-        for run in (value for value in [done.result, *self.shell.user_ns.values()] if hasattr(value, "progress")):
+        for run in (value for value in [done.result, *self.shell.user_ns.values()] if isinstance(value, Run)):
             for diagnostic in run.progress.warnings:
                 self.tell("warning while running", diagnostic)
 
