@@ -74,7 +74,7 @@ class StillRunning(asyncio.CancelledError):
     def __init__(self, left_running: str) -> None:
         super().__init__(left_running)
         self.left_running = left_running
-        self.told = False
+        self.reported = False
         """Whether the step whose call it was has said so: the steps around it were merely cancelled."""
 
 

@@ -154,7 +154,7 @@ class Job(Generic[T]):
         """End a run that does not end by itself: its loop is blocked and answers no cancel, or its time has been over
         for long. For whoever waits, every now and then."""
         now = time.monotonic()
-        late = now >= self._late
+        late = now >= self._late + self._host.seconds_asking
         cancelled = self.asked is not None and now - self.asked >= UNANSWERED
         if not (late or cancelled) or self.done:
             return

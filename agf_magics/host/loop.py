@@ -106,8 +106,8 @@ class EngineLoop:
             self.loop.call_later(BEAT, self._beat)
 
 
-def later(work: Coroutine[Any, Any, None], run: object) -> None:
-    """Let ``work`` go on beside ``run``, which starts it, and after it: what is fired and forgotten (decision C4)."""
+def start_background(work: Coroutine[Any, Any, None], run: object) -> None:
+    """Start a fire-and-forget call of ``run``, which may end after the run (decision C4)."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     _outliving[task] = loop, run
@@ -115,15 +115,15 @@ def later(work: Coroutine[Any, Any, None], run: object) -> None:
 
 
 def outliving(run: object = None) -> int:
-    """How many fire-and-forget calls are running: those that ``run`` has started; None: all of them."""
+    """The number of running fire-and-forget calls of ``run``; None: of all runs."""
     return len(_of(run))
 
 
 def cancel_outliving(run: object = None) -> int:
-    """Cancel the fire-and-forget calls that ``run`` has started (None: all of them), from any thread; how many."""
+    """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns their number."""
     found = _of(run)
     for task, loop in found:
-        with contextlib.suppress(RuntimeError):  # its loop is closed, and so it ended
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and so the call has ended
             loop.call_soon_threadsafe(task.cancel)
     return len(found)
 

@@ -62,7 +62,14 @@ class EncodedValue(NamedTuple):
 
 
 class DecodeError(Exception):
-    """A kept value that cannot be had."""
+    """A stored value cannot be read."""
+
+
+class SignatureError(DecodeError):
+    """A stored value is not signed with the key of this user."""
+
+    def __init__(self, message: str = "it is not signed with your key") -> None:
+        super().__init__(message)
 
 
 def encode_value(value: Value, most: int) -> EncodedValue:
