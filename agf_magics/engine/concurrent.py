@@ -148,7 +148,7 @@ class _Plan:
     """
 
     def __init__(self, count: int, width: int, done: list[int] | None = None, first: list[int] | None = None):
-        self.width = min(width, count)
+        self.count, self.width = count, min(width, count)
         self.done = done or ()
         """In order, in the order of their ends."""
         ahead = {*self.done, *(first or ())}
@@ -174,7 +174,7 @@ class _Pool:
         """Failures that do not end the fan-out, if the step needs them."""
         self.failure: BaseException | None = None
         """The failure that ends the fan-out."""
-        self.kept = self.dropped = 0
+        self.dropped = 0
 
     async def run(self, plan: _Plan) -> dict[int, StepError]:
         """Run everything in ``plan``."""
@@ -192,7 +192,7 @@ class _Pool:
             # Raised outside of `except`: IPython prints a whole traceback for an error whose context is a group.
             if self.failure is not None:
                 raise self.failure
-        if self.dropped and not self.kept:
+        if self.dropped and self.dropped == plan.count:
             self._warn_all_dropped()
         return self.failures
 
@@ -206,7 +206,6 @@ class _Pool:
                     result = self.start(i, attempt)
                     value, _ = await result.awaitable if type(result) is Pending else result
                     self.keep(i, value)
-                    self.kept += 1
                     break
                 except asyncio.CancelledError:
                     raise

@@ -268,7 +268,7 @@ def test_a_deaf_tool_on_the_waiting_thread_is_said_to_be_left_running() -> None:
             start(main).wait()
         except StillRunning:
             next_cell()
-        """) == ["left running: grade, and the thread that waits for the run cannot leave it"]
+        """) == ["left running: grade, on the thread that waits for the run"]
 
 
 def test_an_interrupt_stops_the_run_inside_a_tool_and_the_one_around_it() -> None:
