@@ -91,6 +91,11 @@ class Progress:
         """The number of dropped elements."""
         return self.failures.total
 
+    @property
+    def losses(self) -> tuple[Diagnostic, ...]:
+        """The warnings that are shown also if a user asked for none: all elements of a fan-out failed."""
+        return tuple(found for found in self.warnings if found.code == "run.all-dropped")
+
     def apply(self, event: ev.Event) -> None:
         if self.ended is not None and type(event) not in AFTER_END:  # a loop that was abandoned may continue later
             return
