@@ -246,8 +246,7 @@ class _Pool:
         if id(step) not in run.all_dropped:
             run.all_dropped.add(id(step))
             parts = "elements" if self.items is not None else "branches"
-            several = f"all {self.dropped:,} {parts}" if self.dropped > 1 else f"the only one of its {parts}"
-            message = f"{step.word or step.label} dropped {several}, because each failed"
+            message = f"{step.word or step.label}: all {parts} failed and were dropped ({self.dropped:,})"
             run.emit(ev.Warned(clock(), Diagnostic("run.all-dropped", message, step.span, severity="warning")))
 
 

@@ -83,7 +83,9 @@ def test_the_work_before_and_after_a_question_counts_together(made: Flow, limits
 
 def test_a_question_does_not_stop_the_time_of_a_flow_beside_it() -> None:
     slow = flow(work(60), name="inner", caps=Caps(seconds=10.0, span=SPAN))
-    both = Branches(id="b", word="b", branches={"slow": call("s", "slow", lambda frame: {}, kind="flow"), "q": QUESTION})
+    both = Branches(
+        id="b", word="b", branches={"slow": call("s", "slow", lambda frame: {}, kind="flow"), "q": QUESTION}
+    )
     registry_flow = replace(flow(both), name="both")
 
     async def ask(question: ev.Question) -> str:
@@ -119,4 +121,7 @@ def test_a_question_without_a_user_closes() -> None:
     events: list[ev.Event] = []
     run = agf.run(flow(QUESTION), raises=False, on_event=events.append)
     assert run.status == "waiting"
-    assert [type(event) for event in events if "Question" in type(event).__name__] == [ev.QuestionAsked, ev.QuestionClosed]
+    assert [type(event) for event in events if "Question" in type(event).__name__] == [
+        ev.QuestionAsked,
+        ev.QuestionClosed,
+    ]
