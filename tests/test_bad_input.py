@@ -190,7 +190,7 @@ def test_a_result_that_cannot_be_looked_into_fails_its_step(registry: agf.Regist
     agf.tool(lambda: value, name="bad", registry=registry)
     error = played(registry, "- tool: {name: bad}").error
     assert error is not None
-    assert "returned something that cannot be kept" in str(error)
+    assert "returned a value that cannot be used" in str(error)
 
 
 def test_a_result_that_contains_itself_fails_its_step(registry: agf.Registry) -> None:

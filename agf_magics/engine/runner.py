@@ -17,8 +17,8 @@ from ..flow.values import Value
 from ..host.calls import Pending, resolve
 from ..host.host import TURN, Host, StillRunning
 from ..host.limits import ANYTHING, Budget, Grant, LimitReached, Meter
-from ..journal.records import CallKey
 from ..journal.recorder import Journal
+from ..journal.records import CallKey
 from ..progress import events as ev
 from ..secrets.masking import Secrets
 from ..text.diagnostics import Diagnostic, StepError

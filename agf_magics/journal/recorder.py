@@ -217,7 +217,8 @@ class Journal:
             self._warn_not_stored(call, packed)
         (at, tries), value, signature = call.key, packed.data, None
         if packed.form == "pickle":
-            assert self._key is not None and value is not None
+            assert self._key is not None
+            assert value is not None
             signature = sign(self._key, self.run_id, encode(at), tries, value)
         parts = (self._next(), what, encode(at), tries, call.kind, call.name, call.started, ended, call.given,
                  int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip

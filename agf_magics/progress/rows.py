@@ -33,12 +33,6 @@ Key = tuple[str, ...]
 class Row:
     """The counters and the state of one step."""
 
-    __slots__ = (
-        "again", "around", "asks", "by_need", "cancelled", "depth", "dropped", "earlier", "elements", "ended", "error", "excused",
-        "failed", "fatal", "finished", "key", "left", "loops", "many", "rescues", "retried", "skipped", "started", "step",
-        "value", "when", "why", "width", "within",
-    )  # fmt: skip
-
     def __init__(
         self, key: Key, depth: int, step: Step, many: bool, loops: bool = False, around: Row | None = None
     ) -> None:

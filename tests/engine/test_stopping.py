@@ -15,13 +15,18 @@ import pytest
 
 from agf_magics.host.host import Host
 from agf_magics.host.interrupts import Waiter
-from agf_magics.host.job import start
 from agf_magics.host.threads import Call
+from tests.engine.jobs import start
 
 PREAMBLE = """
 import asyncio, os, signal, threading, time
 from agf_magics.host.host import Host, StillRunning
-from agf_magics.host.job import start
+from agf_magics.host.job import prepare
+
+def start(main, **options):
+    job = prepare(main, **options)
+    job.begin()
+    return job
 
 HOUR = 3600
 
