@@ -24,7 +24,7 @@ from .runner import CallSite, clock
 
 
 class UserCallable(Protocol):
-    """What can be called: a function of a user, or a model."""
+    """A callee: a function of a user, or a model."""
 
     @property
     def name(self) -> str: ...

@@ -133,7 +133,7 @@ def _emit_usage(run: Runner, at: ev.StepPath, reply: Mapping[str, Value]) -> Non
 
 
 def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
-    """Count the tokens of a reply, and warn about what cannot be counted or was cut off."""
+    """Count the tokens of a reply; warn if they are unknown, and if the reply was cut off."""
     tokens = sum(reply["usage"].values())
     for meter in site.scope.meters:
         if not tokens and meter.caps.tokens is not None:

@@ -79,7 +79,7 @@ class CallSite(Generic[S]):
         return (id(self.scope.linked.flow), self.step.id) in self.run.secrets.steps
 
     def path_of(self, step: Step, *more: int) -> ev.StepPath:
-        """The path of a step beside this one; ``more``: the numbers of the iterations around it."""
+        """The path of another step of this flow; ``more``: the numbers of further iterations around it."""
         return (*self.scope.before, step.id, *self.index, *more)
 
     def with_step(self, step: S) -> CallSite[S]:

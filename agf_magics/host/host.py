@@ -236,8 +236,8 @@ class Host:
             self._calls.put(call)
 
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
-        """Ask the call to stop, wait for the grace, then ``force`` it. Returns what is left running, and whether this
-        task was cancelled meanwhile."""
+        """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left running, and
+        whether this task was cancelled meanwhile."""
         if call.result is not None or call.take():
             return None, False
         loop = asyncio.get_running_loop()
