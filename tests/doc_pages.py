@@ -62,6 +62,10 @@ class Block(NamedTuple):
     """Of the file."""
 
 
+RUN_ID = re.compile(r"(?<=%resume )(\S+)-\d+-[0-9a-f]{6}\b")
+"""The id of a run in the hint of a message: another one each time."""
+
+
 class Told(NamedTuple):
     """A finding, when it was told, and its words."""
 
@@ -170,7 +174,8 @@ class Session:
             self.tell(when, diagnostic)
 
     def tell(self, when: str, diagnostic: Diagnostic) -> None:
-        self.told.append(Told(when, diagnostic, str(diagnostic).replace(f"{Path.cwd()}{os.sep}", "")))
+        text = RUN_ID.sub(r"\1-1-4f3a9c", str(diagnostic).replace(f"{Path.cwd()}{os.sep}", ""))
+        self.told.append(Told(when, diagnostic, text))
 
     def commands(self, block: Block) -> None:
         for line in block.text.splitlines():

@@ -17,9 +17,9 @@ from ..host.limits import Grant, granted
 from ..journal.recorder import Journal
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
-from ..text.diagnostics import Diagnostic, StepError
+from ..text.diagnostics import StepError
 from .effects import has_effect, result_given
-from .failures import describe_exception, failure
+from .failures import failure, unusable
 from .runner import CallSite, clock
 
 
@@ -125,12 +125,6 @@ def _value(site: CallSite[Invoke], result: Result, callee: UserCallable, what: s
     try:
         return settle(value)
     except TooDeep as error:
-        raise _not_usable(site, f"{what} {callee.name!r}", "step.too-deep", str(error)) from None
+        raise unusable(site, callee.name, what, error) from None
     except Exception as error:  # a class that cannot be read; a thread that still writes
-        code = f"step.{what}-failed"
-        raise _not_usable(site, f"{what} {callee.name!r}", code, describe_exception(error)) from error
-
-
-def _not_usable(site: CallSite[Invoke], name: str, code: str, why: str) -> StepError:
-    message = f"{name} returned a value that cannot be used: {why}"
-    return StepError(Diagnostic(code, message, site.step.name.span or site.step.span))
+        raise unusable(site, callee.name, what, error) from error
