@@ -194,7 +194,6 @@ class _Linker:
         self.found.extend(replace(fault, span=step.name.span) for fault in takes.refused)
 
     def arguments(self, step: Invoke, tool: Tool) -> None:
-        """Check the names of the arguments."""
         names, takes = step.args.names, tool.arguments
         if step.pick is not None or names is None:  # the chooser also gives the arguments
             return
@@ -266,7 +265,6 @@ class _Linker:
         return self.open(step, flow, around)
 
     def open(self, step: Invoke, flow: Flow, around: tuple[str, ...]) -> Linked | None:
-        """``flow`` as the callee of ``step``."""
         name = key_of(flow)
         if name in around:
             chain = " → ".join((*around[around.index(name) :], name))

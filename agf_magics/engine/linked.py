@@ -32,7 +32,6 @@ class Built:
     policy: Policy
     config: Mapping[str, Value]
     agents: Mapping[str, Callee]
-    """The agents that it may call, by alias."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,13 +44,11 @@ class Linked:
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """Those of the flow's own documents, then those of the registry (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
-    """All registered tools."""
     uses: frozenset[str] | None = None
     """The tools that the flow and everything below it may use; None: those of its invoker."""
     agent: ModelAgent | None = None
     """The agent whose session this flow is."""
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    """The cache of `schema_of`."""
 
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked

@@ -29,7 +29,6 @@ LONGEST_WAIT = 60.0
 
 
 async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
-    """One request and its reply."""
     run, step, scope = site.run, site.step, site.scope
     for meter in scope.meters:
         meter.model()
@@ -154,7 +153,6 @@ def _warn(run: Runner, found: Diagnostic) -> None:
 
 
 def _dry_reply(config: Mapping[str, Value], name: str) -> Value:
-    """A reply made from the schema."""
     usage = {"input": 0, "output": 0}
     if config.get("schema"):
         call = {"id": "", "tool": "", "arguments": {}}

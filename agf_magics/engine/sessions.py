@@ -21,8 +21,6 @@ from ..text.source import Span
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelBinding:
-    """A model and the tools of its session."""
-
     model: Model
     tools: Mapping[str, Tool | Flow]
     """By the names that the model uses."""
@@ -92,7 +90,6 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
 
 
 def _over(steps: int, agent: ModelAgent, span: Span) -> Diagnostic:
-    """The model asked for tools in its last step."""
     message = f"the model asked for tools in step {steps}, its last one, in which it must answer"
     hint = (
         f"agf.model_agent({agent.name!r}, max_steps={2 * steps}, …) allows more; or tell it in its instructions to stop"

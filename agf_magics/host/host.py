@@ -50,8 +50,6 @@ Asker = Callable[[Question], Any]
 
 
 class Pausable(Protocol):
-    """A time limit."""
-
     def pause(self) -> None: ...
     def resume(self) -> None: ...
 
@@ -80,7 +78,6 @@ class Host:
         """Puts questions to a person; None: there is no user."""
         self._asking = asyncio.Lock()
         self._questions = 0
-        """The number of open questions."""
         self._asked_at = 0.0
         self._answered_in = 0.0
         """Seconds in which questions were open, without the present ones."""

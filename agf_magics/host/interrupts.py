@@ -42,7 +42,6 @@ class Waiter:
         self.hits = 0
         """The interrupts of the person, counted on the outermost waiter of the thread."""
         self.inside: Call | None = None
-        """The running call."""
         self.owed: Call | None = None
         """The call for which we have sent a signal that has not arrived."""
         self.forced = False

@@ -175,7 +175,6 @@ async def _awaiting(grant: Grant, value: Awaitable[Any]) -> Any:
 
 
 inside: ContextVar[bool] = ContextVar("inside", default=False)
-"""Whether the code runs inside a run."""
 
 
 def _raise_it(what: str) -> str:

@@ -77,7 +77,6 @@ class Journal:
         self.tokens: Callable[[], int | None] = lambda: None
         """Returns the tokens that its models used; None: it used no model."""
         self._lost = 0
-        """The number of calls that could not be written."""
         self._line = max(num, earlier.line if earlier is not None else 0)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = False
@@ -260,7 +259,6 @@ class Journal:
     # --- failures ---
 
     async def _write(self, statement: str, row: Any) -> bool:
-        """Whether it could be written."""
         if self.broken is not None or self._closed:
             return False
         try:

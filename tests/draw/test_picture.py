@@ -193,7 +193,8 @@ def test_states_are_words_and_counters_not_only_colours() -> None:
     texts = [
         item.text for item in ElementTree.fromstring(Diagram(flow, told(flow, halfway())).svg()).iter(SVG + "text")
     ]
-    assert {"✓ ok", "▶ 12/1,000", "▶ 12/23", "· pending"} <= set(texts)
+    assert {"✓ ok", "▶ 12/1,000", "· pending"} <= set(texts)
+    assert texts.count("▶ 12/1,000") == 3  # a step of the elements compares with their number, not with what started
 
 
 def test_the_same_flow_is_the_same_svg() -> None:
