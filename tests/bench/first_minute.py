@@ -23,12 +23,15 @@ CELLS = {
         "@tool\ndef size(word: str) -> int:\n    return len(word)\n"
         "@agent\ndef writer(prompt: str) -> str:\n    return prompt"
     ),
-    "the first pipeline": "%%pipeline\npipeline: p\nsteps:\n- tool: {name: size, args: {word: !expr ctx.word}, output: n}",
+    "the first pipeline": (
+        "%%pipeline\npipeline: p\nsteps:\n- tool: {name: size, args: {word: !expr ctx.word}, output: n}"
+    ),
     "its run": "%run_pipeline p --set word=pear",
     "a schema": "%%pipeline\nschema: Size\nfields: {n: {type: number, minimum: 0}}",
     "its picture": "import agf_magics as agf\nagf.draw('p')",
     "the first policy": (
-        "%%policy review\nid: agf.sequential\nconfig:\n  steps:\n  - agent: writer\n    input_mapping: {prompt: parent.input.prompt}"
+        "%%policy review\nid: agf.sequential\nconfig:\n  steps:\n"
+        "  - agent: writer\n    input_mapping: {prompt: parent.input.prompt}"
     ),
     "the first plan": "%%plan\nname: q\ncalls:\n- {_tool: size, word: pear, _outputPath: †state.n}",
     "the first graph": (
