@@ -15,7 +15,6 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 os.environ["PYTHONPATH"] = str(DOCS.parent / "notebooks")  # for the kernels: what stands beside the notebooks
 
-import tables  # noqa: E402
 from lexers import CellLexer, GrammarLexer, ToldLexer  # noqa: E402
 
 from agf_magics import __version__ as release  # noqa: E402
@@ -59,14 +58,8 @@ def copy_notebooks(app: object, config: object) -> None:
         shutil.copy(notebook, copies)
 
 
-def fill(app: object, name: str, source: list[str]) -> None:
-    """Put the tables that a page asks for into its text."""
-    source[0] = tables.filled(source[0])
-
-
 def setup(app: Any) -> None:
     app.connect("config-inited", copy_notebooks)
-    app.connect("source-read", fill)
     for name, lexer in (
         ("ipython", CellLexer),
         ("ipython3", CellLexer),

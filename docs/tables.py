@@ -1,7 +1,9 @@
-"""The parts of the reference that the code itself tells: a page asks for one with ``<!-- generated: NAME -->``.
+"""The parts of the reference that are made from the code.
 
-Keys come from the table the loader reads by, magics from the table their lines are read by, settings from their fields:
-what the site says of them cannot differ from what they do.
+A page marks the place of a part with ``<!-- generated: NAME -->`` and ``<!-- end of generated -->``. The text between
+the two is committed, so that the Markdown in the repository is complete. ``python -m docs tables`` writes it, and a
+test compares it with the code. Keys come from the table that the loader uses, magics from the table that the parser of
+their lines uses, settings from their fields.
 """
 
 from __future__ import annotations
@@ -28,12 +30,15 @@ from agf_magics.notebook.config import SHARED, AgfMagics
 from agf_magics.notebook.options import Command
 from agf_magics.progress import events
 
-MARK = re.compile(r"^<!-- generated: ([\w-]+)(?: ([\w-]+))? -->$", re.MULTILINE)
+END = "<!-- end of generated -->"
+MARK = re.compile(
+    rf"^(<!-- generated: ([\w-]+)(?: ([\w-]+))? -->)$(?:(?:\n(?!<!-- generated).*)*?\n{END}$)?", re.MULTILINE
+)
 
 
-def filled(page: str) -> str:
-    """``page`` with everything it asks for in its place."""
-    return MARK.sub(lambda asked: TABLES[asked[1]](*filter(None, [asked[2]])), page)
+def fill(page: str) -> str:
+    """``page`` with its generated parts as the code gives them now."""
+    return MARK.sub(lambda found: f"{found[1]}\n\n{TABLES[found[2]](*filter(None, [found[3]]))}\n\n{END}", page)
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -106,16 +111,18 @@ def _magic(command: Command) -> str:
     rows = [(f"`{o.metavar}`", _code(o.help) + _again(o.many)) for o in command.operands]
     rows += [(f"`{o.flag} {o.metavar}`".replace(" `", "`"), _code(o.help) + _again(o.many)) for o in command.options]
     rows.append(("`-h`, `--help`", "show this in the notebook"))
-    plain = command.name.lstrip("%")
     return "\n\n".join(
         [
-            f"(magic-{plain.replace('_', '-')})=\n## {command.name}",
+            f"## {command.name}",
             command.about,
-            f"```text\n{_wrapped(command.usage)}\n```",
+            f"<!-- not run: its form -->\n```text\n{_wrapped(command.usage)}\n```",
             _table(("written", "what it does"), rows),
-            f"```{{code-block}} ipython\n{command.example}\n```",
+            f"{EXAMPLE}\n```ipython\n{command.example}\n```",
         ]
     )
+
+
+EXAMPLE = "<!-- not run: an example -->"
 
 
 def _again(many: bool) -> str:
@@ -189,9 +196,9 @@ API: Mapping[str, tuple[str, ...]] = {
 
 def _entry(name: str) -> str:
     thing = attrgetter(name)(agf)
-    parts = [f"(api-{name.lower()}-{'class' if inspect.isclass(thing) else 'name'})=\n### {name}"]
+    parts = [f"### {name}"]
     if inspect.isfunction(thing):
-        parts.append(f"```{{code-block}} python\n{name}{_signature(thing)}\n```")
+        parts.append(f"<!-- not run: a signature -->\n```python\n{name}{_signature(thing)}\n```")
     told = inspect.getdoc(thing) if inspect.isclass(thing) or inspect.isfunction(thing) else REGISTRY
     parts.append(_markdown(told or ""))
     return "\n\n".join(parts)
