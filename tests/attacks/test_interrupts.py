@@ -122,9 +122,13 @@ def cut():
     "The run as a process that died in its second call would have left it."
     store = Store.at(path)
     store.flush()
-    with store.reading() as connection:
-        connection.execute("UPDATE runs SET status='running', ended=NULL, owner='1-000000000000'")
+    with store.writing() as connection:
+        connection.execute(
+            "UPDATE runs SET status='running', ended=NULL, owner='1-000000000000',"
+            " state_crc=agf_checksum(num, '1-000000000000', taken, 'running', NULL, tokens, lost, end_crc)"
+        )
         connection.execute("DELETE FROM records WHERE name!='effect' OR at LIKE '%2%'")
+        connection.execute("COMMIT")
 
 while True:
     cut()
