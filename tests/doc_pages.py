@@ -50,8 +50,8 @@ HOWTO = DOCS / "howto"
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASIDE = re.compile(r"<!-- (file|not run): (.+) -->\n$")
 OUT = re.compile(r"^Out\[\d+\]: ", re.MULTILINE)
-ENTRY = re.compile(r"^\((?P<label>[a-z0-9.-]+)\)=\n## (?P<code>\S+)\n\n\*\*(?P<when>[^*]+)\.\*\* ", re.MULTILINE)
-"""An entry of the error reference: its label, its code, when it is reported."""
+ENTRY = re.compile(r"^(?:\([a-z0-9.-]+\)=\n)?## (?P<code>[a-z0-9]+\.\S+)\n\n\*\*(?P<when>[^*]+)\.\*\* ", re.MULTILINE)
+"""An entry of the error reference: its code, when it is reported."""
 
 
 class Block(NamedTuple):
@@ -75,7 +75,6 @@ class Finding(NamedTuple):
 
 class Entry(NamedTuple):
     code: str
-    label: str
     whens: frozenset[str]
     text: str
     start: int
@@ -97,9 +96,7 @@ def entries(page: str) -> list[Entry]:
     found = list(ENTRY.finditer(page))
     ends = [entry.start() for entry in found[1:]] + [len(page)]
     return [
-        Entry(
-            one["code"], one["label"], frozenset(one["when"].lower().split(", ")), page[one.start() : end], one.start()
-        )
+        Entry(one["code"], frozenset(one["when"].lower().split(", ")), page[one.start() : end], one.start())
         for one, end in zip(found, ends, strict=False)
     ]
 

@@ -86,8 +86,7 @@ def test_an_example_reports_its_code_and_shows_every_message(entry: Entry, shell
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.code)
-def test_an_entry_can_be_linked_to_and_gives_the_cure(entry: Entry) -> None:
-    assert entry.label == entry.code
+def test_an_entry_says_when_it_is_reported_and_gives_the_cure(entry: Entry) -> None:
     assert entry.whens <= WHENS
     assert not entry.text.rstrip().endswith("```"), "the cure follows the message"
 
@@ -131,12 +130,20 @@ def _is_like(wanted: str, printed: str) -> bool:
 
 
 @pytest.mark.parametrize("name", SITE)
-def test_a_link_leads_to_a_page_or_to_an_entry(name: str) -> None:
+def test_a_link_leads_to_a_page_and_its_anchor_to_a_heading(name: str) -> None:
+    """Both on the site and in the repository's Markdown."""
     prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", SITE[name], flags=re.MULTILINE | re.DOTALL)
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
-        path = (DOCS / name).parent / target
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        target, _, anchor = link.partition("#")
+        path = (DOCS / name).parent / target if target else DOCS / name
         copied = DOCS.parent / "notebooks" / path.name if path.parent.name == "notebooks" else path
-        assert target.startswith("https://") or target in CODES or copied.resolve().is_file(), target
+        assert link.startswith("https://") or copied.resolve().is_file(), link
+        assert not anchor or anchor in _anchors(path), link
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("name", SITE)
