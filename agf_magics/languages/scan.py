@@ -103,8 +103,10 @@ def descend(value: Value, names: Iterable[str], read: Callable[[Value, str], Val
     for name in names:
         if isinstance(value, dict):
             value = value.get(name, MISSING)
+        elif read is not None:
+            value = read(value, name)
         else:
-            value = MISSING if read is None else read(value, name)
+            return MISSING
         if value is MISSING:
             return MISSING
     return value

@@ -12,17 +12,19 @@ from ...text.diagnostics import DefinitionError, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
-from .condition import comparisons, condition
-from .condition_grammar import Condition, parse_condition, show
+from ..scan import parse_at
+from .condition import condition
+from .condition_grammar import Condition, format_condition, parse_condition
 from .reading import ROOT, Reader
-from .tokens import Bare, located
-from .words import EDGE, Key
+from .takes import CONDITION, SOURCE, TARGETS, Key
+from .tokens import Bare
+from .words import EDGE
 
 ELSE = "else"
 
 
 class RouteIs:
-    """Whether a router chose this node. An Expr."""
+    """Whether a router chose the node. An Expr."""
 
     __slots__ = ("evaluate", "span")
 
@@ -37,7 +39,7 @@ class RouteIs:
 
 
 class Place(NamedTuple):
-    """A node's name where an edge has it."""
+    """The name of a node in an edge."""
 
     name: str
     span: Span
@@ -47,23 +49,25 @@ class Edges:
     """Reads the edges of one graph."""
 
     def __init__(self, reader: Reader, nodes: Collection[str], answers: Mapping[str, Mapping[str, str]]) -> None:
-        """``answers``: of each router what it is answered where it leads to a node."""
+        """``answers``: of each router, the answers that lead to each node."""
         self.reader, self.answers = reader, answers
         self.sources, self.goals = dict.fromkeys((START, *nodes)), dict.fromkeys((*nodes, END))
         self.found: list[Edge] = []
-        self.routed: set[str] = set()
-        """The nodes with edges of type conditional."""
 
     def read(self, items: Items) -> tuple[Edge, ...]:
         for item in items.items:
             if isinstance(item, Fields):
                 self.edge(item)
             else:
-                hint = "an edge: {from: START, to: first}"
-                self.reader.wrong(
-                    "edge-shape", f"an edge is a mapping with from and to, not {shown(item)}", item.span, hint
-                )
+                message = f"an edge must be a mapping with from and to, got {shown(item)}"
+                self.reader.error("edge-shape", message, item.span, self.edge_example(item))
         return tuple(self.found)
+
+    def edge_example(self, item: Node) -> str:
+        """The edge that a list such as ``[START, a]`` means."""
+        names = [one.text for one in item.items if isinstance(one, Scalar)] if isinstance(item, Items) else []
+        source, target = names if len(names) == 2 else ("START", next(iter(self.goals)))
+        return f"write {{from: {source}, to: {target}}}"
 
     def edge(self, node: Fields) -> None:
         before = self.reader.faults
@@ -77,8 +81,8 @@ class Edges:
         written: Node | None = given.get("condition")
         if given.get("type") == "conditional":
             if written is not None:
-                hint = "keep one: type: conditional follows a router, condition: compares"
-                self.reader.wrong("edge-kind", "an edge has a condition or a type", written.span, hint)
+                hint = "keep one of them: type: conditional follows a router, condition: compares"
+                self.reader.error("edge-kind", "an edge cannot have both a condition and a type", written.span, hint)
             self.route(source, targets)
         elif written is None:
             self.found += [Edge(source.name, target.name, span=target.span) for target in targets]
@@ -87,28 +91,27 @@ class Edges:
 
     def name(self, node: Node, known: Collection[str], key: str) -> Place | None:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
-            self.reader.mistyped(node, Key(key, "source" if key == "from" else "targets", ""))
+            self.reader.wrong_type(node, Key(key, SOURCE if key == "from" else TARGETS, ""))
             return None
         if node.text in (START, END) and node.text not in known:
-            message = f"no edge leads {f'to {START}' if key == 'to' else f'from {END}'}"
-            self.reader.wrong("unknown-node", message, node.span, f"{START} is where the graph begins, {END} its end")
+            message = f"an edge cannot lead {f'to {START}' if key == 'to' else f'from {END}'}"
+            self.reader.error("unknown-node", message, node.span, f"a graph begins at {START} and ends at {END}")
             return None
         if node.text not in known:
             hint = suggest(node.text, known, "nodes")
-            self.reader.wrong("unknown-node", f"there is no node {node.text!r}", node.span, hint)
+            self.reader.error("unknown-node", f"there is no node {node.text!r}", node.span, hint)
             return None
         return Place(node.text, node.span)
 
     def targets(self, node: Node) -> list[Place]:
         nodes = node.items if isinstance(node, Items) else (node,)
         if not nodes:
-            self.reader.mistyped(node, Key("to", "targets", ""))
+            self.reader.wrong_type(node, Key("to", TARGETS, ""))
         found = [self.name(each, self.goals, "to") for each in nodes]
         return [place for place in found if place is not None]
 
     def route(self, source: Place, targets: list[Place]) -> None:
-        """To the one that ``_route`` names; to the first where it names none of them."""
-        self.routed.add(source.name)
+        """Edges to the target that ``_route`` names; to the first target if it names none of them."""
         first, *others = targets
         answers = self.answers.get(source.name, {})
         for target in others:
@@ -119,7 +122,7 @@ class Edges:
 
     def conditional(self, source: Place, targets: list[Place], node: Node) -> None:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
-            self.reader.mistyped(node, Key("condition", "condition", ""))
+            self.reader.wrong_type(node, Key("condition", CONDITION, ""))
             return
         if node.text.strip() == ELSE:
             self.found += [
@@ -127,8 +130,9 @@ class Edges:
             ]
             return
         if len(targets) > 1:
-            hint = "lead it to one node, and from there on to several"
-            self.reader.wrong("condition-list", "an edge with a condition leads to one node", targets[1].span, hint)
+            hint = "let it lead to one node, and that node to several"
+            message = "an edge with a condition can lead to one node only"
+            self.reader.error("condition-list", message, targets[1].span, hint)
             return
         when = read_condition(self.reader, node)
         if when is not None:
@@ -138,41 +142,40 @@ class Edges:
 
 
 def read_condition(reader: Reader, text: Scalar) -> Expr | None:
-    """The condition that ``text`` is, with what the seed does not allow in one told (decisions Y4, Y11)."""
+    """The condition of an edge; the seed allows neither ``state.`` nor braces in it (decisions Y4, Y11)."""
     try:
-        parsed = located(text, parse_condition)
+        parsed = parse_at(text, parse_condition)
     except DefinitionError as error:
-        reader.faults += 1
-        reader.problems.extend(error.diagnostics)
+        reader.refused(error)
         return None
     before = reader.faults
-    for one in comparisons(parsed):
-        left, right = one.left, one.right
-        if left.prefixed:
-            _no_prefix(reader, text, left.start, parsed)
-        if isinstance(right, Bare):
-            _bare(reader, text, right, parsed)
+    for one in parsed.comparisons():
+        if one.left.prefixed:
+            _refuse_prefix(reader, text, one.left.start, parsed)
+        if isinstance(one.right, Bare):
+            _check_bare(reader, text, one.right, parsed)
     return condition(text, parsed, ROOT) if reader.faults == before else None
 
 
-def _no_prefix(reader: Reader, text: Scalar, start: int, parsed: Condition) -> None:
+def _refuse_prefix(reader: Reader, text: Scalar, start: int, parsed: Condition) -> None:
     place = text.locate(start, start + len("state."))
-    hint = f"write: {show(parsed).replace('state.', '')}"
-    reader.wrong("condition-prefix", "a condition names keys without 'state.'", place, hint)
+    hint = f"write: {format_condition(parsed).replace('state.', '')}"
+    reader.error("condition-prefix", "a condition names keys without 'state.'", place, hint)
 
 
-def _bare(reader: Reader, text: Scalar, right: Bare, parsed: Condition) -> None:
+def _check_bare(reader: Reader, text: Scalar, right: Bare, parsed: Condition) -> None:
     place = text.locate(right.start, right.end)
     if right.text.startswith("state."):
-        _no_prefix(reader, text, right.start, parsed)
+        _refuse_prefix(reader, text, right.start, parsed)
     elif "{" in right.text:
         inner = right.text.strip("{} ").removeprefix("state.")
         hint = f"write {inner}" if inner else "compare with null, or with a key that holds an empty object"
-        reader.wrong("condition-braces", "a condition has no braces", place, hint)
+        reader.error("condition-braces", "a condition has no braces", place, hint)
     elif right.text.split(".")[0] not in reader.known:
         near = suggest(right.text.split(".")[0], sorted(reader.known))
         hint = " ".join(filter(None, (near, f"quote it if it is text: '{right.text}'")))
-        reader.warn("unquoted-text", f"{shorten(right.text)!r} is compared as text: no key has that name", place, hint)
+        message = f"{shorten(right.text)!r} is compared as text: there is no key with that name"
+        reader.warn("unquoted-text", message, place, hint)
 
 
 def outgoing(edges: Collection[Edge]) -> dict[str, list[Edge]]:

@@ -1,6 +1,6 @@
-"""``map``: a node once per item of a list, side by side; what succeeded and what failed are kept apart.
+"""``map``: a node for each item of a list, in parallel; results and failures go to separate keys.
 
-An element of the fan-out is what the node sees of its item: ``{as: item, "_map_index": n}``, laid over the state.
+An element of the fan-out is ``{as: item, "_map_index": n}``; it is laid over the state for the node.
 """
 
 from __future__ import annotations
@@ -11,43 +11,44 @@ from dataclasses import dataclass, replace
 
 from ...flow.frame import DROPPED, FanOutResult, Frame, Outcome, Ref
 from ...flow.steps import Compute, Each, Name, Sequence, Step
-from ...flow.values import Value, type_name
-from ...text.diagnostics import Diagnostic, StepError
+from ...flow.values import Value
+from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Items, Node, Scalar, plain
-from .lookup import MISSING, find
+from ..scan import MISSING
+from .lookup import describe, find
 from .nodes import Built, Given, Here, Written, at
 from .reading import ROOT, Reader
 from .state import Failed, Write
-from .value import CANNOT, failed
-from .words import Key
+from .takes import OVER, Key
+from .value import CANNOT, value_failed
 
 _NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 
 Build = Callable[[Reader, Node, Here], Built | None]
 
 ITEMS = 100
-"""Items that a map may have where it does not say."""
+"""The number of items that a map may have by default."""
 
 
 class Elements:
-    """The list of a map, each item with its number. An Expr."""
+    """The items of a map, each with its number. An Expr."""
 
-    __slots__ = ("_list", "_reads", "evaluate", "name", "span")
+    __slots__ = ("_reads", "evaluate", "span")
 
     evaluate: Callable[[Frame], Value]
 
     def __init__(self, span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]) -> None:
-        self.span, self.name, self._list, self._reads = span, name, read, reads
-        self.evaluate = self._elements
+        self.span, self._reads = span, reads
 
-    def _elements(self, frame: Frame) -> Value:
-        found = self._list(frame)
-        if type(found) is not list:
-            raise StepError(
-                Diagnostic("graph.over", f"over must be a list, and this is {type_name(found)}", self.span)
-            ) from TypeError(f"not a list: {type_name(found)}")
-        return [{self.name: item, "_map_index": index} for index, item in enumerate(found)]
+        def elements(frame: Frame) -> Value:
+            found = read(frame)
+            if type(found) is not list:
+                message = f"over must be a list, got {describe(found)}"
+                raise StepError(Diagnostic("graph.over", message, span)) from TypeError(message)
+            return [{name: item, "_map_index": index} for index, item in enumerate(found)]
+
+        self.evaluate = elements
 
     def reads(self) -> tuple[Ref, ...]:
         return self._reads
@@ -70,7 +71,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gather:
-    """What a map gives of what ran: its results and its failures, under their keys."""
+    """The value of a map: its results and its failures, under their keys."""
 
     node: str
     collect: str
@@ -113,16 +114,16 @@ class Gather:
         needed = self.least if type(self.least) is int else self.least * width
         if accepted >= needed:
             return
-        message = f"{accepted} of {width} items of {self.node!r} succeeded"
-        hint = f"min_success is {self.least}: fewer may be allowed there"
+        message = f"{accepted} of {width} items of {self.node!r} succeeded; min_success is {self.least}"
         first = next(iter(ran.failures.values()), None)
         if first is not None:
             message += f"; the first failure: {first.diagnostic.message}"
+        hint = "fix the failure, or allow some: min_success: 0.5 for a share, min_success: 2 for a count"
         raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
 
 
 def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built | None:
-    """``build`` makes the node that runs once per item."""
+    """``build`` makes the node that runs for each item."""
     name: Name = given["as"]
     over = _over(reader, given["over"], name.text)
     inner = build(reader, given["node"], here._replace(name=here.name, id=f"{here.id}.node", inside=True))
@@ -167,8 +168,8 @@ def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
     )
 
 
-class Kept:
-    """Keeps what a call came to beside the state. A Target."""
+class CallResult:
+    """Stores the result of a call outside the state. A Target."""
 
     __slots__ = ()
 
@@ -180,7 +181,7 @@ class Kept:
 
 
 class Result:
-    """What a node makes of what its call came to. An Expr."""
+    """The value that a node makes of the result of its call. An Expr."""
 
     __slots__ = ("evaluate", "span")
 
@@ -195,11 +196,11 @@ class Result:
 
 
 def _collected(inner: Built, span: Span) -> Step:
-    """A node's step as the body of a map: its value is what is collected."""
+    """The step of a node as the body of a map: its value is the collected value."""
     step = inner.step
     if not inner.collects:
         return step
-    call = replace(step, id=f"{step.id}.call", target=Kept())
+    call = replace(step, id=f"{step.id}.call", target=CallResult())
     result = Compute(id=f"{step.id}.result", word="result", span=span, value=Result(inner.write, span))
     return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))
 
@@ -207,10 +208,10 @@ def _collected(inner: Built, span: Span) -> Step:
 def _cut(most: int, truncate: bool, span: Span) -> Callable[[int], Diagnostic]:
     def cut(left_out: int) -> Diagnostic:
         if truncate:
-            message = f"only the first {most} items are taken, {left_out} are left out"
-            return Diagnostic("graph.truncated", message, span, "max_items allows more", "warning")
-        message = f"there are {most + left_out} items, and {most} are allowed"
-        hint = "max_items allows more; on_overflow: truncate takes the first ones"
+            message = f"the map uses the first {most} items and drops {left_out}"
+            return Diagnostic("graph.truncated", message, span, f"max_items: {most + left_out} uses all", "warning")
+        message = f"the map has {most + left_out} items; the limit is {most}"
+        hint = f"write max_items: {most + left_out}, or on_overflow: truncate for the first {most}"
         return Diagnostic("graph.too-many-items", message, span, hint)
 
     return cut
@@ -221,7 +222,7 @@ def _over(reader: Reader, node: Node, name: str) -> Elements | None:
         items = plain(node)
         return Elements(node.span, name, lambda frame: items, ())
     if not isinstance(node, Scalar) or not isinstance(node.value, str) or not _braced(node.text):
-        reader.mistyped(node, Key("over", "over", ""))
+        reader.wrong_type(node, Key("over", OVER, ""))
         return None
     text = node.text[1:-1].strip()
     start = node.text.index(text) if text else 1
@@ -231,20 +232,21 @@ def _over(reader: Reader, node: Node, name: str) -> Elements | None:
     ):
         place = node.locate(start, start + len(text))
         hint = "compute the list in a passthrough node, into a key of its own"
-        reader.wrong("over-expression", "over takes one path, without arithmetic or brackets", place, hint)
+        reader.error("over-expression", "over takes one path, without arithmetic or brackets", place, hint)
         return None
     span = node.locate(start, start + len(text))
 
     def read(frame: Frame) -> Value:
+        state = frame["state"]
         try:
-            found = find(frame["state"], names)
+            found = find(state, names)
         except CANNOT as error:
-            raise failed(text, span, error) from error
+            raise value_failed(text, span, error) from error
         if found is not MISSING:
             return found
-        there = ", ".join(frame["state"]) or "nothing"
-        message = f"there is no {'.'.join(names)!r} in the state"
-        raise StepError(Diagnostic("graph.over", message, span, f"there is {there}")) from KeyError(".".join(names))
+        path = ".".join(names)
+        hint = suggest(names[0], state, "keys of the state")
+        raise StepError(Diagnostic("graph.over", f"the state has no {path!r}", span, hint)) from KeyError(path)
 
     return Elements(span, name, read, (Ref((*ROOT, *names), span, False),))
 
