@@ -229,7 +229,7 @@ class _Linker:
         own = self.own_tools(step)
         self.own |= {id(step): own} if own else {}
         for tool in step.tools or ():
-            known = {*self.registry.tools, *own, *step.files}
+            known = [*self.registry.tools, *own, *step.files]
             if tool.text not in known and not self.launches(tool.text):
                 hint = suggest(tool.text, known, "registered tools")
                 self.found.error("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)

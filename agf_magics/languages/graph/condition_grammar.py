@@ -106,7 +106,7 @@ class _Parser(Scanner):
     def refuse_left(self, start: int) -> NoReturn:
         source, char = self.source, self.source[start]
         if char == "(":
-            hint = "'and' binds more tightly than 'or'; write an alternative out, or use two edges"
+            hint = "leave them out: 'and' binds more tightly than 'or'; several edges may lead to one node"
             self.refuse("graph.parentheses", "parentheses are not supported", start, start + 1, hint)
         if char == "{":
             close = source.find("}", start, self.end)

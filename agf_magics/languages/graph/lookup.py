@@ -114,7 +114,7 @@ def combine(sign: str, left: Value, right: Value) -> Value:
     except OverflowError as error:
         raise ValueError(f"{sign}: {error}") from error
     except TypeError as error:
-        raise TypeError(f"{describe(left)} {sign} {describe(right)} is not possible") from error
+        raise TypeError(f"cannot compute {describe(left)} {sign} {describe(right)}") from error
 
 
 def describe(value: Value) -> str:

@@ -45,7 +45,8 @@ class Elements:
             found = read(frame)
             if type(found) is not list:
                 message = f"over must be a list, got {describe(found)}"
-                raise StepError(Diagnostic("graph.over", message, span)) from TypeError(message)
+                hint = "the node runs for each item of a list; a node before this one can make the list"
+                raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
             return [{name: item, "_map_index": index} for index, item in enumerate(found)]
 
         self.evaluate = elements

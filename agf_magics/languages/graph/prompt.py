@@ -149,7 +149,7 @@ def _from_file(reader: Reader, node: Scalar) -> Prompt | None:
             raise ValueError(f"it has more than {_LARGEST:,} bytes")
         source = Source(node.text, path.read_bytes().decode("utf-8"))
     except UNUSABLE as error:
-        hint = f"the path is relative to {own.name or own}; a text that is not a path is the prompt itself"
+        hint = "the path is relative to the folder of the graph; a text that is not a path is the prompt itself"
         reader.error("prompt-file", f"cannot read {shorten(node.text)!r}: {why(error)}", node.span, hint)
         return None
     if path.suffix in (".txt", ".md"):

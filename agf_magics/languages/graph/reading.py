@@ -6,7 +6,7 @@ A reader returns its value, or None after it reported an error. `Reader.faults` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...flow.frame import Expr, Frame, Ref
@@ -76,9 +76,10 @@ class Reader:
         """Each key of ``node``, read as the table says; unknown and missing keys are errors."""
         given: dict[str, Any] = {}
         unknown = node.keys.keys() - kind.keys.keys()
-        slips = meant(unknown, kind.keys)
+        slips = meant(unknown, kind.keys) | {own for name in unknown for own in SLIPS.get(name, ())}
         for name in unknown:
-            hint = suggest(name, kind.keys, f"keys of {kind.name}")
+            slip = next((own for own in SLIPS.get(name, ()) if own in kind.keys), None)
+            hint = f"write {slip}:" if slip else suggest(name, kind.keys, f"keys of {kind.name}")
             self.error("unknown-key", f"unknown key {name!r} in {kind.name}", node.keys[name].span, hint)
         for name, key in kind.keys.items():
             value = node.fields.get(name)
@@ -152,7 +153,7 @@ class Reader:
                     warn("literal-braces", f"{shorten(found[0])} stays text: nothing is computed here", found, 0, hint)
             elif computed or (word and word[0] in self.known):
                 hint = AT_FIRST if computed else f"write {{state.{found[1]}}}"
-                warn("literal-braces", f"{shorten(found[0])} stays text", found, 0, hint)
+                warn("literal-braces", f"{shorten(found[0])} stays text: it does not begin with state.", found, 0, hint)
         bare = _BRACES.sub(lambda found: " " * len(found[0]), part)
         for found in _BARE_PATH.finditer(bare):
             whole = part.strip() if begin == 0 and len(part) == len(text.text) else ""
@@ -194,6 +195,14 @@ class Reader:
             self.warn("literal-path", f"{node.text!r} is text here, not the key", node.span, hint)
         return self.template(node)
 
+
+SLIPS: Mapping[str, tuple[str, ...]] = {
+    "args": ("variables",), "arguments": ("variables", "args"), "input": ("variables", "args"),
+    "inputs": ("variables", "args"), "output": ("state_key",), "output_key": ("state_key",), "result": ("state_key",),
+    "items": ("over",), "question": ("message",), "when": ("condition",), "if": ("condition",), "source": ("from",),
+    "target": ("to",), "agent": ("identity",), "output_schema": ("schema",),
+}  # fmt: skip
+"""Keys that other tools use, each with the keys that it may mean here."""
 
 AT_FIRST = "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
 """What an expression looks like, for braces that hold something similar."""

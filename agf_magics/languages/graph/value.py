@@ -130,7 +130,12 @@ class Expression(Evaluated):
 def value_failed(text: str, span: Span, error: Exception) -> StepError:
     """The step error for a value that cannot be computed (decision Y2); its cause is the exception itself."""
     reason = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return StepError(Diagnostic("graph.value-failed", f"cannot compute {shorten(text)!r}: {reason}", span))
+    hint = (
+        "both sides must be numbers or both texts; to a list anything can be added"
+        if type(error) is TypeError
+        else None
+    )
+    return StepError(Diagnostic("graph.value-failed", f"{shorten(text)!r} failed: {reason}", span, hint))
 
 
 def compile_template(node: Template) -> Getter:
