@@ -21,7 +21,7 @@ from agf_magics.languages.graph.condition import evaluate_condition
 from agf_magics.languages.graph.tokens import LONGEST
 from agf_magics.languages.graph.value import resolve_node_variables, resolve_state_expression, resolve_template
 from agf_magics.languages.scan import Refusal
-from tests.languages.graph_case import decoded, edge_with, found_in
+from tests.languages.graph_case import decoded, edge_with, format_template, found_in
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 VALUES = json.loads((VECTORS / "value_expressions.json").read_text("utf-8"))["rows"]
@@ -233,7 +233,7 @@ CONDITION = st.lists(st.lists(COMPARISON, min_size=1, max_size=3).map(tuple), mi
 
 @given(VALUE)
 def test_a_printed_value_is_parsed_to_the_same(node: Any) -> None:
-    assert value_grammar.parse_template(value_grammar.format_template(node)) == node
+    assert value_grammar.parse_template(format_template(node)) == node
 
 
 @given(CONDITION.map(condition_grammar.Condition))

@@ -17,7 +17,7 @@ from .lookup import describe, find, format_value
 from .prompt import Prompt, Slot, no_value, read_text
 from .reading import ROOT, Reader
 from .takes import MESSAGE, Key
-from .value import CANNOT, Expression, resolve_node_variables, value_failed
+from .value import CANNOT, Computed, Expression, resolve_node_variables, value_failed
 from .value_grammar import Sentence, parse_template
 
 Values = tuple[tuple[Name, Expr], ...]
@@ -36,27 +36,17 @@ def state_ref(names: tuple[str, ...], span: Span | None) -> Ref:
     return Ref((*ROOT, *names), span, False)
 
 
-class Complete:
-    """A text for a tool or a person: each placeholder must have a value (decision Y13). An Expr."""
+def complete_text(text: str, span: Span, reads: tuple[Ref, ...], fill: Callable[[Frame], Value]) -> Computed:
+    """A text for a tool or a person: each placeholder must have a value (decision Y13)."""
 
-    __slots__ = ("_reads", "evaluate", "span", "text")
+    def evaluate(frame: Frame) -> Value:
+        state = frame["state"]
+        for ref in reads:
+            if find(state, ref.path[1:]) in (MISSING, None):
+                raise no_value(ref.path[1:], ref.span or span, state, state)
+        return fill(frame)
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, text: str, span: Span, reads: tuple[Ref, ...], evaluate: Callable[[Frame], Value]) -> None:
-        self.text, self.span, self._reads = text, span, reads
-
-        def evaluate_complete(frame: Frame) -> Value:
-            state = frame["state"]
-            for ref in reads:
-                if find(state, ref.path[1:]) in (MISSING, None):
-                    raise no_value(ref.path[1:], ref.span or span, state, state)
-            return evaluate(frame)
-
-        self.evaluate = evaluate_complete
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self._reads
+    return Computed(span, evaluate, reads, text)
 
 
 def complete(values: Values) -> Values:
@@ -66,11 +56,11 @@ def complete(values: Values) -> Values:
 
 def _complete(expr: Expr) -> Expr:
     if isinstance(expr, Expression) and isinstance(expr.node, Sentence) and expr.reads():
-        return Complete(expr.text, expr.span, expr.reads(), expr.evaluate)
+        return complete_text(expr.text, expr.span, expr.reads(), expr.evaluate)
     return expr
 
 
-def read_message(reader: Reader, node: Node) -> Complete | None:
+def read_message(reader: Reader, node: Node) -> Computed | None:
     """The question for a person: one value expression, or a text with slots."""
     if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.text.strip():
         reader.wrong_type(node, Key("message", MESSAGE, ""))
@@ -90,10 +80,10 @@ def read_message(reader: Reader, node: Node) -> Complete | None:
             except CANNOT as error:
                 raise value_failed(whole.text, whole.span, error) from error
 
-        return Complete(node.text, node.span, whole.reads(), write)
+        return complete_text(node.text, node.span, whole.reads(), write)
     prompt = read_text(reader, node)
     refs = tuple(state_ref(slot.names, slot.span) for slot in prompt.slots)
-    return Complete(node.text, node.span, refs, lambda frame: prompt.fill(frame["state"], frame["state"]))
+    return complete_text(node.text, node.span, refs, lambda frame: prompt.fill(frame["state"], frame["state"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
 
-from ...flow.frame import Expr, Frame, Ref
-from ...flow.steps import END, START, Edge
-from ...flow.values import Value
+from ...flow.frame import Expr, Ref
+from ...flow.steps import END, START, Edge, Name
 from ...text.diagnostics import DefinitionError, suggest
 from ...text.nodes import shorten
-from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
 from ..scan import parse_at
 from .condition import condition
@@ -18,31 +15,17 @@ from .condition_grammar import Condition, format_condition, parse_condition
 from .reading import ROOT, Reader
 from .takes import CONDITION, SOURCE, TARGETS, Key
 from .tokens import Bare
+from .value import Computed
 from .words import EDGE
 
 ELSE = "else"
 
 
-class RouteIs:
-    """Whether a router chose the node. An Expr."""
-
-    __slots__ = ("evaluate", "span")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, target: str, span: Span) -> None:
-        self.span = span
-        self.evaluate = lambda frame: frame["state"].get("_route") == target
-
-    def reads(self) -> tuple[Ref, ...]:
-        return (Ref((*ROOT, "_route"), self.span, certain=False),)
-
-
-class Place(NamedTuple):
-    """The name of a node in an edge."""
-
-    name: str
-    span: Span
+def _is_route(target: Name) -> Computed:
+    """Whether a router chose the node."""
+    ref = Ref((*ROOT, "_route"), target.span, False)
+    assert target.span is not None, "a target has a place"
+    return Computed(target.span, lambda frame: frame["state"].get("_route") == target.text, (ref,))
 
 
 class Edges:
@@ -85,11 +68,11 @@ class Edges:
                 self.reader.error("edge-kind", "an edge cannot have both a condition and a type", written.span, hint)
             self.route(source, targets)
         elif written is None:
-            self.found += [Edge(source.name, target.name, span=target.span) for target in targets]
+            self.found += [Edge(source.text, target.text, span=target.span) for target in targets]
         else:
             self.conditional(source, targets, written)
 
-    def name(self, node: Node, known: Collection[str], key: str) -> Place | None:
+    def name(self, node: Node, known: Collection[str], key: str) -> Name | None:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
             self.reader.wrong_type(node, Key(key, SOURCE if key == "from" else TARGETS, ""))
             return None
@@ -101,32 +84,32 @@ class Edges:
             hint = suggest(node.text, known, "nodes")
             self.reader.error("unknown-node", f"there is no node {node.text!r}", node.span, hint)
             return None
-        return Place(node.text, node.span)
+        return Name(node.text, node.span)
 
-    def targets(self, node: Node) -> list[Place]:
+    def targets(self, node: Node) -> list[Name]:
         nodes = node.items if isinstance(node, Items) else (node,)
         if not nodes:
             self.reader.wrong_type(node, Key("to", TARGETS, ""))
         found = [self.name(each, self.goals, "to") for each in nodes]
         return [place for place in found if place is not None]
 
-    def route(self, source: Place, targets: list[Place]) -> None:
+    def route(self, source: Name, targets: list[Name]) -> None:
         """Edges to the target that ``_route`` names; to the first target if it names none of them."""
         first, *others = targets
-        answers = self.answers.get(source.name, {})
+        answers = self.answers.get(source.text, {})
         for target in others:
-            when, label = RouteIs(target.name, target.span), shorten(answers.get(target.name, target.name))
-            self.found.append(Edge(source.name, target.name, when, span=target.span, label=label))
-        label = shorten(answers.get(first.name, first.name))
-        self.found.append(Edge(source.name, first.name, otherwise=True, span=first.span, label=label))
+            when, label = _is_route(target), shorten(answers.get(target.text, target.text))
+            self.found.append(Edge(source.text, target.text, when, span=target.span, label=label))
+        label = shorten(answers.get(first.text, first.text))
+        self.found.append(Edge(source.text, first.text, otherwise=True, span=first.span, label=label))
 
-    def conditional(self, source: Place, targets: list[Place], node: Node) -> None:
+    def conditional(self, source: Name, targets: list[Name], node: Node) -> None:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
             self.reader.wrong_type(node, Key("condition", CONDITION, ""))
             return
         if node.text.strip() == ELSE:
             self.found += [
-                Edge(source.name, target.name, otherwise=True, span=target.span, label=ELSE) for target in targets
+                Edge(source.text, target.text, otherwise=True, span=target.span, label=ELSE) for target in targets
             ]
             return
         if len(targets) > 1:
@@ -138,7 +121,7 @@ class Edges:
         if when is not None:
             (target,) = targets
             label = shorten(" ".join(node.text.split()))
-            self.found.append(Edge(source.name, target.name, when, span=target.span, label=label))
+            self.found.append(Edge(source.text, target.text, when, span=target.span, label=label))
 
 
 def read_condition(reader: Reader, text: Scalar) -> Expr | None:

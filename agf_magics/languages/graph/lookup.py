@@ -9,20 +9,8 @@ from __future__ import annotations
 
 import functools
 import operator
+import types
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from types import (
-    AsyncGeneratorType,
-    BuiltinFunctionType,
-    CellType,
-    CodeType,
-    CoroutineType,
-    FrameType,
-    FunctionType,
-    GeneratorType,
-    MethodType,
-    ModuleType,
-    TracebackType,
-)
 from typing import Any
 
 from ...flow.values import ATOMS, LARGEST, Value, equal, is_json, type_name
@@ -64,24 +52,10 @@ def reader(names: tuple[str, ...]) -> Callable[[Any], Value]:
 
 
 CLOSED = (
-    ModuleType,
-    type,
-    FunctionType,
-    BuiltinFunctionType,
-    MethodType,
-    functools.partial,
-    property,
-    CodeType,
-    CellType,
-    FrameType,
-    TracebackType,
-    GeneratorType,
-    CoroutineType,
-    AsyncGeneratorType,
-    Generator,
-    Coroutine,
-    AsyncGenerator,
-)
+    types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial,
+    property, types.CodeType, types.CellType, types.FrameType, types.TracebackType, types.GeneratorType,
+    types.CoroutineType, types.AsyncGeneratorType, Generator, Coroutine, AsyncGenerator,
+)  # fmt: skip
 """The parts of a program. Their attributes lead to variables of the notebook that no definition was given: a generator
 has its frame, a module all its imports. The last three are any class of that kind (Cython has its own)."""
 

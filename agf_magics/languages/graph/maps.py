@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ...flow.frame import DROPPED, FanOutResult, Frame, Outcome, Ref
 from ...flow.steps import Compute, Each, Name, Sequence, Step
@@ -19,9 +20,9 @@ from ..scan import MISSING
 from .lookup import describe, find
 from .nodes import Built, Given, Here, Written, at
 from .reading import ROOT, Reader
-from .state import Failed, Write
+from .state import Failed
 from .takes import OVER, Key
-from .value import CANNOT, value_failed
+from .value import CANNOT, Computed, value_failed
 
 _NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 
@@ -31,43 +32,39 @@ ITEMS = 100
 """The number of items that a map may have by default."""
 
 
-class Elements:
-    """The items of a map, each with its number. An Expr."""
+def elements(span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]) -> Computed:
+    """The items of a map, each with its number."""
 
-    __slots__ = ("_reads", "evaluate", "span")
+    def evaluate(frame: Frame) -> Value:
+        found = read(frame)
+        if type(found) is not list:
+            message = f"over must be a list, got {describe(found)}"
+            hint = "the node runs for each item of a list; a node before this one can make the list"
+            raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
+        return [{name: item, "_map_index": index} for index, item in enumerate(found)]
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]) -> None:
-        self.span, self._reads = span, reads
-
-        def elements(frame: Frame) -> Value:
-            found = read(frame)
-            if type(found) is not list:
-                message = f"over must be a list, got {describe(found)}"
-                hint = "the node runs for each item of a list; a node before this one can make the list"
-                raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
-            return [{name: item, "_map_index": index} for index, item in enumerate(found)]
-
-        self.evaluate = elements
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self._reads
+    return Computed(span, evaluate, reads)
 
 
-class Bind:
-    """Lays an element over the state. A Target."""
+class Stored(NamedTuple):
+    """Stores a value in a frame. A Target."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    write: Callable[[Frame, Value], Frame]
+    places: tuple[Ref, ...]
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return {**frame, "state": {**frame["state"], **outcome.value}}
+        return self.write(frame, outcome.value)
 
     def writes(self) -> tuple[Ref, ...]:
-        return (Ref((*ROOT, self.name)), Ref((*ROOT, "_map_index")))
+        return self.places
+
+
+def _lay_over(frame: Frame, element: Value) -> Frame:
+    return {**frame, "state": {**frame["state"], **element}}
+
+
+CALLED = Ref(("called",))
+"""The place of the result of a call, outside the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +136,7 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
         **at(here),
         label=f"{name.text} in {over.span.text}",
         over=over,
-        element=Bind(name.text),
+        element=Stored(_lay_over, (Ref((*ROOT, name.text)), Ref((*ROOT, "_map_index")))),
         body=_collected(inner, here.span),
         gather=gather,
         limit=here.limits["max_concurrency"],
@@ -169,40 +166,15 @@ def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
     )
 
 
-class CallResult:
-    """Stores the result of a call outside the state. A Target."""
-
-    __slots__ = ()
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return {**frame, "called": outcome.value}
-
-    def writes(self) -> tuple[Ref, ...]:
-        return (Ref(("called",)),)
-
-
-class Result:
-    """The value that a node makes of the result of its call. An Expr."""
-
-    __slots__ = ("evaluate", "span")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, write: Write, span: Span) -> None:
-        self.span = span
-        self.evaluate = lambda frame: write(frame["state"], frame["called"])
-
-    def reads(self) -> tuple[Ref, ...]:
-        return (Ref(("called",)),)
-
-
 def _collected(inner: Built, span: Span) -> Step:
     """The step of a node as the body of a map: its value is the collected value."""
     step = inner.step
     if not inner.collects:
         return step
-    call = replace(step, id=f"{step.id}.call", target=CallResult())
-    result = Compute(id=f"{step.id}.result", word="result", span=span, value=Result(inner.write, span))
+    kept = Stored(lambda frame, value: {**frame, "called": value}, (CALLED,))
+    call = replace(step, id=f"{step.id}.call", target=kept)
+    value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))
+    result = Compute(id=f"{step.id}.result", word="result", span=span, value=value)
     return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))
 
 
@@ -218,10 +190,10 @@ def _cut(most: int, truncate: bool, span: Span) -> Callable[[int], Diagnostic]:
     return cut
 
 
-def _over(reader: Reader, node: Node, name: str) -> Elements | None:
+def _over(reader: Reader, node: Node, name: str) -> Computed | None:
     if isinstance(node, Items):
         items = plain(node)
-        return Elements(node.span, name, lambda frame: items, ())
+        return elements(node.span, name, lambda frame: items, ())
     if not isinstance(node, Scalar) or not isinstance(node.value, str) or not _braced(node.text):
         reader.wrong_type(node, Key("over", OVER, ""))
         return None
@@ -249,7 +221,7 @@ def _over(reader: Reader, node: Node, name: str) -> Elements | None:
         hint = suggest(names[0], state, "keys of the state")
         raise StepError(Diagnostic("graph.over", f"the state has no {path!r}", span, hint)) from KeyError(path)
 
-    return Elements(span, name, read, (Ref((*ROOT, *names), span, False),))
+    return elements(span, name, read, (Ref((*ROOT, *names), span, False),))
 
 
 def _braced(text: str) -> bool:

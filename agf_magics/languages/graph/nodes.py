@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.frame import Frame, Ref
+from ...flow.frame import Frame
 from ...flow.steps import Branches, Compute, Invoke, Name, Step, part
 from ...flow.values import Value
 from ...text.diagnostics import suggest
@@ -23,6 +23,7 @@ from .prompt import Slot, read_prompt
 from .reading import Reader
 from .state import Failed, State, Write
 from .tools import Tools
+from .value import Computed
 from .writes import write_as_subgraph, write_changed, write_key, write_object, write_or_note_failure, write_output
 
 Given = dict[str, Any]
@@ -67,25 +68,19 @@ class Here(NamedTuple):
     """Whether it is the node of a map."""
 
 
-class Outputs:
-    """The new values of a passthrough. An Expr."""
+class Outputs(Computed):
+    """The new values of a passthrough."""
 
-    __slots__ = ("evaluate", "span", "values")
-
-    evaluate: Callable[[Frame], Value]
+    __slots__ = ("values",)
 
     def __init__(self, span: Span, values: Values) -> None:
-        self.span, self.values = span, values
-
         def evaluate(frame: Frame) -> Value:
             state, made = frame["state"], evaluate_all(values, frame)
             # A null value leaves an existing key unchanged.
             return {name: state[name] if value is None and name in state else value for name, value in made.items()}
 
-        self.evaluate = evaluate
-
-    def reads(self) -> tuple[Ref, ...]:
-        return reads_of(self.values)
+        super().__init__(span, evaluate, reads_of(values))
+        self.values = values
 
 
 def build_passthrough(reader: Reader, given: Given, here: Here) -> Built:

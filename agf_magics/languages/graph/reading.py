@@ -6,10 +6,10 @@ A reader returns its value, or None after it reported an error. `Reader.faults` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...flow.frame import Expr, Frame, Ref
+from ...flow.frame import Expr
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, meant, suggest
 from ...text.nodes import shorten
@@ -17,7 +17,7 @@ from ...text.source import Span, Text
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from ..scan import Refusal, parse_at
 from .tokens import Bare
-from .value import Expression
+from .value import Computed, Expression
 from .value_grammar import Arithmetic, Sentence, Unfilled, atoms, parse_template
 
 if TYPE_CHECKING:
@@ -36,19 +36,14 @@ ROOT = ("state",)
 """The place of the state in a frame."""
 
 
-class Constant:
-    """A value as the text has it. An Expr."""
+class Constant(Computed):
+    """A value as the text has it."""
 
-    __slots__ = ("evaluate", "span", "value")
-
-    evaluate: Callable[[Frame], Value]
+    __slots__ = ("value",)
 
     def __init__(self, span: Span, value: Value) -> None:
-        self.span, self.value = span, value
-        self.evaluate = lambda frame: value
-
-    def reads(self) -> tuple[Ref, ...]:
-        return ()
+        super().__init__(span, lambda frame: value)
+        self.value = value
 
 
 class Reader:

@@ -87,34 +87,46 @@ def _compile_text(template: str) -> Getter:
 _cached = lru_cache(maxsize=512)(_compile_text)
 
 
-class Evaluated:
-    """A parsed text and its closure over the state. An Expr. ``root``: where in a frame the state is."""
+class Computed:
+    """An Expr made of a function."""
 
     __slots__ = ("_reads", "evaluate", "span", "text")
 
     evaluate: Callable[[Frame], Value]
 
+    def __init__(
+        self, span: Span, evaluate: Callable[[Frame], Value], reads: tuple[Ref, ...] = (), text: str = ""
+    ) -> None:
+        self.span, self.evaluate, self._reads, self.text = span, evaluate, reads, text
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self._reads
+
+
+class Evaluated(Computed):
+    """A parsed text and its closure over the state. ``root``: where in a frame the state is."""
+
+    __slots__ = ()
+
     def __init__(self, text: Text, get: Getter, paths: tuple[Path, ...], root: tuple[str, ...]) -> None:
-        self.text, self.span = text.text, text.locate(0, len(text.text))
-        self._reads = tuple(Ref((*root, *path.names), text.locate(path.start, path.end), False) for path in paths)
+        span = text.locate(0, len(text.text))
+        reads = tuple(Ref((*root, *path.names), text.locate(path.start, path.end), False) for path in paths)
 
         def of_state(state: Any) -> Value:
             try:
                 return get(state)
             except CANNOT as error:
-                raise value_failed(self.text, self.span, error) from error
+                raise value_failed(self.text, span, error) from error
 
         def of_frame(frame: Frame) -> Value:
             try:
                 return get(frame[key])
             except CANNOT as error:
-                raise value_failed(self.text, self.span, error) from error
+                raise value_failed(self.text, span, error) from error
 
         key = root[0] if root else ""
-        self.evaluate = of_frame if root else of_state  # a call between the engine and `get` would cost as much as it
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self._reads
+        # A call between the engine and `get` would cost as much as `get` itself.
+        super().__init__(span, of_frame if root else of_state, reads, text.text)
 
 
 class Expression(Evaluated):

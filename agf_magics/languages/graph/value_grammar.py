@@ -14,7 +14,7 @@ from typing import Literal as OneOf
 from typing import NamedTuple
 
 from ..scan import Refusal, Scanner
-from .tokens import LONGEST, QUOTES, Bare, Literal, Path, format_literal, parse_literal, quoted_end
+from .tokens import LONGEST, QUOTES, Bare, Literal, Path, parse_literal, quoted_end
 
 _OPENING = re.compile(r"\{\s*(?=state\.)")
 _LEFT = re.compile(r"state\.([a-zA-Z_][\w.]*)\s*([+\-*/])")
@@ -303,34 +303,3 @@ class _Operand(Scanner):
         if after:
             hint = "put quotes around a text that contains quotes or blanks"
             self.refuse("graph.trailing", "unexpected text after the expression", self.at, self.end, hint)
-
-
-def format_template(node: Template) -> str:
-    """The text of an expression: parsed again it is equal.
-
-    >>> format_template(parse_template("{state.log+{ 'k':state.v }}"))
-    "{state.log + {'k': state.v}}"
-    """
-    if isinstance(node, Sentence):
-        return "".join(part if isinstance(part, str) else part.text for part in node.parts)
-    if isinstance(node, Path):
-        return "{" + _format_atom(node) + "}"
-    return "{" + f"{_format_atom(node.left)} {node.operator} {_format_operand(node.right)}" + "}"
-
-
-def _format_operand(node: Operand) -> str:
-    match node:
-        case One():
-            return f"[{_format_atom(node.item)}]"
-        case Pairs():
-            return "{" + ", ".join(f"{format_literal(key)}: {_format_atom(value)}" for key, value in node.pairs) + "}"
-    return _format_atom(node)
-
-
-def _format_atom(node: Atom) -> str:
-    match node:
-        case Path():
-            return "state." + ".".join(node.names)
-        case Literal():
-            return format_literal(node.value)
-    return node.text
