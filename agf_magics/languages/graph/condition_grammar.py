@@ -118,7 +118,7 @@ class _Parser(Scanner):
         word = self.match(_LEFT_WORD)
         end = max(word.end() if word else start, start + 1)
         hint = "the left side is a path into the state: score, critique.score"
-        if found := self.match(_REVERSED):
+        if found := _REVERSED.match(source, start, self.end):
             hint = f"swap the sides: {found[3]} {_MIRROR[found[2]]} {found[1]}"
         self.refuse("graph.left", f"a comparison cannot begin with {source[start:end]!r}", start, end, hint)
 

@@ -43,7 +43,7 @@ class Edges:
                 self.edge(item)
             else:
                 message = f"an edge must be a mapping with from and to, got {shown(item)}"
-                self.reader.error("edge-shape", message, item.span, self.edge_example(item))
+                self.reader.error("graph.edge-shape", message, item.span, self.edge_example(item))
         return tuple(self.found)
 
     def edge_example(self, item: Node) -> str:
@@ -65,7 +65,8 @@ class Edges:
         if given.get("type") == "conditional":
             if written is not None:
                 hint = "keep one of them: type: conditional follows a router, condition: compares"
-                self.reader.error("edge-kind", "an edge cannot have both a condition and a type", written.span, hint)
+                message = "an edge cannot have both a condition and a type"
+                self.reader.error("graph.edge-kind", message, written.span, hint)
             self.route(source, targets)
         elif written is None:
             self.found += [Edge(source.text, target.text, span=target.span) for target in targets]
@@ -78,11 +79,11 @@ class Edges:
             return None
         if node.text in (START, END) and node.text not in known:
             message = f"an edge cannot lead {f'to {START}' if key == 'to' else f'from {END}'}"
-            self.reader.error("unknown-node", message, node.span, f"a graph begins at {START} and ends at {END}")
+            self.reader.error("graph.unknown-node", message, node.span, f"a graph begins at {START} and ends at {END}")
             return None
         if node.text not in known:
             hint = suggest(node.text, known, "nodes")
-            self.reader.error("unknown-node", f"there is no node {node.text!r}", node.span, hint)
+            self.reader.error("graph.unknown-node", f"there is no node {node.text!r}", node.span, hint)
             return None
         return Name(node.text, node.span)
 
@@ -115,7 +116,7 @@ class Edges:
         if len(targets) > 1:
             hint = "let it lead to one node, and that node to several"
             message = "an edge with a condition can lead to one node only"
-            self.reader.error("condition-list", message, targets[1].span, hint)
+            self.reader.error("graph.condition-list", message, targets[1].span, hint)
             return
         when = read_condition(self.reader, node)
         if when is not None:
@@ -143,7 +144,7 @@ def read_condition(reader: Reader, text: Scalar) -> Expr | None:
 def _refuse_prefix(reader: Reader, text: Scalar, start: int, parsed: Condition) -> None:
     place = text.locate(start, start + len("state."))
     hint = f"write: {format_condition(parsed).replace('state.', '')}"
-    reader.error("condition-prefix", "a condition names keys without 'state.'", place, hint)
+    reader.error("graph.condition-prefix", "a condition names keys without 'state.'", place, hint)
 
 
 def _check_bare(reader: Reader, text: Scalar, right: Bare, parsed: Condition) -> None:
@@ -153,12 +154,12 @@ def _check_bare(reader: Reader, text: Scalar, right: Bare, parsed: Condition) ->
     elif "{" in right.text:
         inner = right.text.strip("{} ").removeprefix("state.")
         hint = f"write {inner}" if inner else "compare with null, or with a key that holds an empty object"
-        reader.error("condition-braces", "a condition has no braces", place, hint)
+        reader.error("graph.condition-braces", "a condition has no braces", place, hint)
     elif right.text.split(".")[0] not in reader.known:
         near = suggest(right.text.split(".")[0], sorted(reader.known))
         hint = " ".join(filter(None, (near, f"quote it if it is text: '{right.text}'")))
         message = f"{shorten(right.text)!r} is compared as text: there is no key with that name"
-        reader.warn("unquoted-text", message, place, hint)
+        reader.warn("graph.unquoted-text", message, place, hint)
 
 
 def outgoing(edges: Collection[Edge]) -> dict[str, list[Edge]]:

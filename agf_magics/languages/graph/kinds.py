@@ -28,7 +28,7 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
     """The node, or None after an error."""
     if not isinstance(node, Fields):
         hint = f"{here.name}: {{type: passthrough, output: {{...}}}}"
-        reader.error("node-shape", f"a node must be a mapping, got {shown(node)}", node.span, hint)
+        reader.error("graph.node-shape", f"a node must be a mapping, got {shown(node)}", node.span, hint)
         return None
     kind = node.fields.get("type")
     name = kind.text if isinstance(kind, Scalar) else "llm"
@@ -38,7 +38,7 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
         where = "in a map" if name in NODES else ""
         message = f"node type {name!r} is not supported {where}".rstrip()
         near = ALIASES.get(name) or suggest(name, allowed, "node types")
-        reader.error("node-type", message, place, near)
+        reader.error("graph.node-type", message, place, near)
         return None
     before = reader.faults
     if kind is None and "prompt" not in node.fields:
@@ -46,7 +46,7 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
             others = [each for each in allowed if key in NODES[each].keys]
             if others:
                 message = f"a node without type is an {name}, which has no {key!r}"
-                reader.error("missing-key", message, node.keys[key].span, f"add type: {' or '.join(others)}")
+                reader.error("graph.missing-key", message, node.keys[key].span, f"add type: {' or '.join(others)}")
                 return None
     given = reader.fields(NODES[name], node, here.span)
     built = BUILD[name](reader, given, here._replace(kind=name)) if reader.faults == before else None

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from ...flow.frame import Ref
-from ...flow.steps import END, START, Compute, Edge
+from ...flow.steps import END, START, Compute, Edge, Walk
 from ...text.diagnostics import suggest
 from ...text.source import Span
 from .dataflow import reads_of_node
@@ -28,20 +28,19 @@ _NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 class Graph(NamedTuple):
     """The input of the rules."""
 
+    walk: Walk
     nodes: Mapping[str, Built]
-    spans: Mapping[str, Span]
-    """The place of the name of each node."""
-    edges: tuple[Edge, ...]
     keys: Keys
-    limits: Collection[str]
-    """The nodes with a limit."""
-    exits: Mapping[str, str]
-    """The exits of those nodes."""
-    items: Mapping[str, str]
-    """The name of the item of each map."""
     tools: Tools
     declares: bool
     """Whether the graph has ``state:``."""
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return self.walk.edges
+
+    def place(self, name: str) -> Span | None:
+        return self.nodes[name].step.span
 
 
 def lint(reader: Reader, graph: Graph) -> None:
@@ -57,7 +56,7 @@ def written_keys(reader: Reader, graph: Graph) -> None:
             if not key.declares and key.name not in graph.keys.declared and key.name not in BUILT_IN:
                 near = suggest(key.name, graph.keys.declared)
                 hint = " ".join(filter(None, (near, f"declare it: state: {{{key.name}: any}}")))
-                reader.warn("undeclared-key", f"{key.name!r} is not declared in the state", key.span, hint)
+                reader.warn("graph.undeclared-key", f"{key.name!r} is not declared in the state", key.span, hint)
 
 
 def read_keys(reader: Reader, graph: Graph) -> None:
@@ -67,8 +66,8 @@ def read_keys(reader: Reader, graph: Graph) -> None:
         | graph.keys.declared.keys()
         | BUILT_IN.keys()
     )
-    for name, built in graph.nodes.items():
-        own = known | {graph.items[name]} if name in graph.items else known
+    for built in graph.nodes.values():
+        own = known | {built.item} if built.item else known
         for ref in reads_of_node(built.step):
             _read(reader, ref, own, graph.declares)
     for edge in graph.edges:
@@ -83,13 +82,13 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
     if any(name.startswith("_") for name in names[1:]):
         hidden = next(name for name in names[1:] if name.startswith("_"))
         message = f"{hidden!r} is read from a mapping only: attributes that begin with _ are hidden"
-        reader.warn("hidden-name", message, ref.span, "rename the attribute, or return a mapping")
+        reader.warn("graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping")
     if odd := next((name for name in names if not _NAME.fullmatch(name)), None):
         hint = "an expression is a path, one operator + - * / and one value: {state.n + 1}"
-        reader.warn("odd-name", f"this reads a key named {odd!r}", ref.span, hint)
+        reader.warn("graph.odd-name", f"this reads a key named {odd!r}", ref.span, hint)
     elif declares and names[0] not in known:
         hint = suggest(names[0], known) or f"declare it: state: {{{names[0]}: any}}"
-        reader.warn("unwritten-key", f"{names[0]!r} is neither declared nor written", ref.span, hint)
+        reader.warn("graph.unwritten-key", f"{names[0]!r} is neither declared nor written", ref.span, hint)
 
 
 def adds_itself(reader: Reader, graph: Graph) -> None:
@@ -101,7 +100,7 @@ def adds_itself(reader: Reader, graph: Graph) -> None:
             if reads and graph.keys.reducers.get(name.text) in ("add", "sorted_add"):
                 hint = f"write only the new part, or declare {name.text!r} without a reducer"
                 message = f"{name.text!r} has a reducer: its old value is added twice"
-                reader.warn("adds-itself", message, reads[0].span, hint)
+                reader.warn("graph.adds-itself", message, reads[0].span, hint)
 
 
 def mixed_edges(reader: Reader, graph: Graph) -> None:
@@ -112,20 +111,20 @@ def mixed_edges(reader: Reader, graph: Graph) -> None:
             if conditions and is_plain(edge):
                 hint = f"write condition: {ELSE} if it is for the case that no condition is true"
                 message = f"this edge is always taken, in addition to the one of {source!r} with a true condition"
-                reader.warn("plain-beside-condition", message, edge.span, hint)
+                reader.warn("graph.plain-beside-condition", message, edge.span, hint)
             elif edge.otherwise and edge.label == ELSE and not conditions:
                 message = f"{source!r} has no edge with a condition, so this else is always taken"
-                reader.warn("else-alone", message, edge.span, "leave condition: else out")
+                reader.warn("graph.else-alone", message, edge.span, "leave condition: else out")
 
 
 def unreached(reader: Reader, graph: Graph) -> None:
     """graph.unreachable: a node that no path leads to."""
-    ways = [*graph.edges, *(Edge(name, exit) for name, exit in graph.exits.items())]
+    ways = [*graph.edges, *(Edge(name, exit) for name, exit in graph.walk.exits.items())]
     reached = _distances(outgoing(ways), [START])
-    for name, span in graph.spans.items():
+    for name in graph.nodes:
         if name not in reached:
             hint = f"add an edge to it: {{from: {next(iter(reached), START)}, to: {name}}}"
-            reader.warn("unreachable", f"{name!r} cannot be reached from START", span, hint)
+            reader.warn("graph.unreachable", f"{name!r} cannot be reached from START", graph.place(name), hint)
 
 
 def uneven_joins(reader: Reader, graph: Graph) -> None:
@@ -148,29 +147,31 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
 def _uneven(reader: Reader, graph: Graph, one: Mapping[str, int], other: Mapping[str, int], reported: set[str]) -> None:
     common = one.keys() & other.keys()
     first = min(common, key=lambda name: (max(one[name], other[name]), name), default="")
-    if first and first not in reported and one[first] != other[first] and first in graph.spans:
+    if first and first not in reported and one[first] != other[first] and first in graph.nodes:
         reported.add(first)
         message = f"{first!r} runs once for each branch that leads to it, because they differ in length"
         hint = "make the shorter branch as long: a passthrough without output does nothing"
-        reader.warn("uneven-join", message, graph.spans[first], hint)
+        reader.warn("graph.uneven-join", message, graph.place(first), hint)
 
 
 def endless(reader: Reader, graph: Graph) -> None:
     """graph.endless-loop: a loop without an exit or a limit."""
-    free = [edge for edge in graph.edges if edge.source not in graph.limits and edge.target not in graph.limits]
+    free = [
+        edge for edge in graph.edges if edge.source not in graph.walk.limits and edge.target not in graph.walk.limits
+    ]
     always, every_way, out = outgoing([edge for edge in free if is_plain(edge)]), outgoing(free), outgoing(graph.edges)
     unending, around = circles(always), circles(every_way)
     # A path ends at a node without edges, or whose edges all have conditions: none may be true.
-    ends = [name for name in graph.spans if all(edge.when is not None for edge in out.get(name, ()))]
+    ends = [name for name in graph.nodes if all(edge.when is not None for edge in out.get(name, ()))]
     back = outgoing([Edge(edge.target, edge.source) for edge in graph.edges])
-    leaves = _distances(back, [*ends, END, *graph.limits])
+    leaves = _distances(back, [*ends, END, *graph.walk.limits])
     reported: set[int] = set()
-    for name in graph.spans:
+    for name in graph.nodes:
         stuck = name in unending or (name not in always and name not in leaves)
         if stuck and name in around and around[name] not in reported:
             reported.add(around[name])
             hint = f"put a condition on the edge that leaves it, or set loop_limits: {{{name}: 10}}"
-            reader.warn("endless-loop", f"the loop through {name!r} never ends", graph.spans[name], hint)
+            reader.warn("graph.endless-loop", f"the loop through {name!r} never ends", graph.place(name), hint)
 
 
 def routers(reader: Reader, graph: Graph) -> None:
@@ -178,8 +179,8 @@ def routers(reader: Reader, graph: Graph) -> None:
     out = outgoing(graph.edges)
     for name, built in graph.nodes.items():
         if built.step.word == "router" and not any(edge.otherwise for edge in out.get(name, ())):
-            hint = f"{{from: {name}, to: [first, second], type: conditional}}"
-            reader.warn("router-edges", f"no edge follows the choice of {name!r}", graph.spans[name], f"add {hint}")
+            hint = f"add {{from: {name}, to: [first, second], type: conditional}}"
+            reader.warn("graph.router-edges", f"no edge follows the choice of {name!r}", built.step.span, hint)
 
 
 def unused_tools(reader: Reader, graph: Graph) -> None:
@@ -187,7 +188,7 @@ def unused_tools(reader: Reader, graph: Graph) -> None:
     for name, span in graph.tools.spans.items():
         if name not in graph.tools.used:
             hint = f"a node uses it with {{type: tool, tool: {name}}}; delete it if it is not needed"
-            reader.warn("unused-tool", f"no node uses the tool {name!r}", span, hint)
+            reader.warn("graph.unused-tool", f"no node uses the tool {name!r}", span, hint)
 
 
 RULES = (written_keys, read_keys, adds_itself, mixed_edges, unreached, uneven_joins, endless, routers, unused_tools)

@@ -12,7 +12,6 @@ from typing import Any
 from ...flow.declared import Caps
 from ...flow.frame import Expr
 from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk
-from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, Fields, Items, Scalar, documents, shown
@@ -53,35 +52,42 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
 
 class _Loader:
     def __init__(self, source: Source, problems: Diagnostics) -> None:
-        self.source = source
-        self.reader = Reader(problems)
-        self.spans: dict[str, Span] = {}
-        self.items: dict[str, str] = {}
+        self.source, self.reader = source, Reader(problems)
 
     def flow(self, document: Fields) -> Flow | None:
         first = next(iter(document.keys.values()), None)
-        self.begins = first.span if first else document.span
+        begins = first.span if first else document.span
         self.state_names(document)
-        given = self.reader.fields(GRAPH, document, self.begins)
+        given = self.reader.fields(GRAPH, document, begins)
+        self.limits: dict[str, tuple[Span, int]] = given.get("loop_limits") or {}
+        self.exits: dict[str, Name] = given.get("loop_exits") or {}
         declared = self.declared(given.get("state"))
-        config = self.section(CONFIG, given.get("config"))
+        config = {"max_concurrency": CONCURRENT, "recursion_limit": ROUNDS, **self.section(CONFIG, given.get("config"))}
         tools = read_tools(self.reader, given.get("tools"))
-        built = self.nodes(given, tools, {"max_concurrency": CONCURRENT, **config})
-        read = Edges(self.reader, tuple(self.spans), {name: each.answers for name, each in built.items()})
+        built = self.nodes(given, tools, config)
+        read = Edges(self.reader, tuple(self.named), {name: each.answers for name, each in built.items()})
         edges = read.read(given["edges"]) if isinstance(given.get("edges"), Items) else ()
         self.check_start(given, edges)
-        self.check_targets(given, built)
+        self.check_targets(built)
         if self.reader.faults:
             return None
         keys = Keys(_with_written(declared, built))
-        limits: dict[str, tuple[Span, int]] = given.get("loop_limits") or {}
-        exits = {node: place.text for node, place in (given.get("loop_exits") or {}).items()}
-        lint(
-            self.reader,
-            Graph(built, self.spans, edges, keys, tuple(limits), exits, self.items, tools, "state" in given),
-        )
         walk = self.walk(given, built, edges, keys, config)
-        return self.graph_flow(given, walk, keys, config)
+        lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None))
+        initial: tuple[tuple[Name, Expr], ...] = given.get("variables") or ()
+        described: Name | None = given.get("description")
+        return Flow(
+            name=given["name"].text if "name" in given else "",
+            language="graph",
+            source=self.source,
+            body=Sequence(id="graph", word="graph", label=walk.label, span=walk.span, steps=(walk,)),
+            start=starts(keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}),
+            end=ends(keys),
+            description=described.text if described else "",
+            stores=ROOT,
+            span=walk.span,
+            caps=_caps(config),
+        )
 
     def walk(
         self,
@@ -91,45 +97,25 @@ class _Loader:
         keys: Keys,
         config: Mapping[str, Any],
     ) -> Walk:
-        name = given.get("name") or Name("", self.begins)
-        limits: dict[str, tuple[Span, int]] = given.get("loop_limits") or {}
-        exits = {node: place.text for node, place in (given.get("loop_exits") or {}).items()}
-        initial = {key.text for key, _ in given.get("variables") or ()}
-        node: Fields | None = given.get("config")
-        limit = node.keys.get("recursion_limit") if node is not None else None
+        name, place, exits = given.get("name"), given.get("config"), {a: b.text for a, b in self.exits.items()}
+        span = name.span if name is not None else None
+        limit = place.keys.get("recursion_limit") if isinstance(place, Fields) else None
         return Walk(
             id="nodes",
             word="graph",
-            label=name.text or "graph",
-            span=name.span,
+            label=name.text if name is not None else "graph",
+            span=span,
             nodes={node: each.step for node, each in built.items()},
             edges=edges,
             join=Joining(keys, {node: each.write for node, each in built.items()}),
-            limits={node: count for node, (_, count) in limits.items()},
+            limits={node: count for node, (_, count) in self.limits.items()},
             exits=exits,
-            over=lambda node: _over_limit(node, *limits[node], node in exits),
-            rounds=config.get("recursion_limit") or ROUNDS,
-            endless=lambda rounds: _endless(rounds, limit.span if limit is not None else name.span),
-            width=config.get("max_concurrency") or CONCURRENT,
+            over=lambda node: _over_limit(node, *self.limits[node], node in exits),
+            rounds=config["recursion_limit"],
+            endless=lambda rounds: _endless(rounds, limit.span if limit is not None else span),
+            width=config["max_concurrency"],
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
-            feeds=feeds(built, edges, exits, keys, initial),
-        )
-
-    def graph_flow(self, given: dict[str, Any], walk: Walk, keys: Keys, config: Mapping[str, Any]) -> Flow:
-        initial: tuple[tuple[Name, Expr], ...] = given.get("variables") or ()
-        described: Name | None = given.get("description")
-        name = given.get("name") or Name("", self.begins)
-        return Flow(
-            name=name.text,
-            language="graph",
-            source=self.source,
-            body=Sequence(id="graph", word="graph", label=walk.label, span=name.span, steps=(walk,)),
-            start=starts(keys, lambda: _initial(initial)),
-            end=ends(keys),
-            description=described.text if described else "",
-            stores=ROOT,
-            span=name.span,
-            caps=_caps(config),
+            feeds=feeds(built, edges, exits, keys, {key.text for key, _ in given.get("variables") or ()}),
         )
 
     def state_names(self, document: Fields) -> None:
@@ -151,54 +137,52 @@ class _Loader:
 
     def declared(self, node: Fields | None) -> dict[str, Declared]:
         found = {}
-        for name, value in node.fields.items() if node else ():
-            span = node.keys[name].span if node else None
-            assert span is not None, "a key has a place"
+        for name, value in self.reader.entries(node):
+            assert name.span is not None, "a key has a place"
             if isinstance(value, Fields):
-                given = self.reader.fields(STATE_KEY, value, span)
+                given = self.reader.fields(STATE_KEY, value, name.span)
                 kind, reducer = given.get("type"), given.get("reducer")
             elif isinstance(value, Scalar) and isinstance(value.value, str):
                 kind, reducer = Name(value.text, value.span), None
             else:
                 hint = f"{name}: int, or {name}: {{type: list, reducer: add}}"
                 message = f"the type of a state key must be a name, got {shown(value)}"
-                self.reader.error("wrong-type", message, value.span, hint)
+                self.reader.error("graph.wrong-type", message, value.span, hint)
                 continue
-            found[name] = Declared(name, self.type(kind), self.reducer(reducer), span)
+            found[name.text] = Declared(name.text, self.type(kind), self.reducer(reducer), name.span)
         return found
 
     def type(self, kind: Name | None) -> str:
         if kind is not None and kind.text not in TYPES:
             hint = suggest(kind.text, TYPES, "types")
-            self.reader.warn("state-type", f"unknown type {kind.text!r}: any value is allowed", kind.span, hint)
+            self.reader.warn("graph.state-type", f"unknown type {kind.text!r}: any value is allowed", kind.span, hint)
         return kind.text if kind is not None and kind.text in TYPES else "any"
 
     def reducer(self, name: Name | None) -> str | None:
         if name is not None and name.text not in REDUCERS:
             hint = suggest(name.text, REDUCERS, "reducers")
-            self.reader.error("reducer-name", f"unknown reducer {name.text!r}", name.span, hint)
+            self.reader.error("graph.reducer-name", f"unknown reducer {name.text!r}", name.span, hint)
         return name.text if name is not None else None
 
     def nodes(self, given: dict[str, Any], tools: Tools, limits: Mapping[str, Any]) -> dict[str, Built]:
         defaults = self.section(DEFAULTS, given.get("defaults"))
         written: Fields | None = given.get("nodes")
         if written is not None and not written.fields:
-            self.reader.error("missing-key", "nodes is empty", written.span, "nodes: {first: {type: passthrough}}")
+            hint = "nodes: {first: {type: passthrough}}"
+            self.reader.error("graph.missing-key", "nodes is empty", written.span, hint)
         found: dict[str, Built] = {}
-        for name, value in written.fields.items() if written else ():
-            span = written.keys[name].span if written else None
-            assert span is not None, "a key has a place"
-            if not name.strip() or name in ("START", "END"):
-                message = f"a node cannot be named {name!r}" if name.strip() else "the name of a node is blank"
-                self.reader.error("node-name", message, span, "START and END are the beginning and the end of a graph")
+        self.named: list[str] = []
+        for name, value in self.reader.entries(written):
+            assert name.span is not None, "a key has a place"
+            if not name.text.strip() or name.text in ("START", "END"):
+                hint = "START and END are the beginning and the end of a graph"
+                self.reader.error("graph.node-name", f"a node cannot be named {name.text!r}", name.span, hint)
                 continue
-            self.spans[name] = span
-            built = build(self.reader, value, Here(name, node_id(name), "", span, defaults, tools, limits))
+            self.named.append(name.text)
+            here = Here(name.text, node_id(name.text), "", name.span, defaults, tools, limits)
+            built = build(self.reader, value, here)
             if built is not None:
-                found[name] = built
-            item = value.fields.get("as") if isinstance(value, Fields) else None
-            if isinstance(item, Scalar):
-                self.items[name] = item.text
+                found[name.text] = built
         self.check_models(written, given.get("defaults"))
         return found
 
@@ -209,30 +193,28 @@ class _Loader:
                 if isinstance(held, Fields) and name in held.keys:
                     message = f"{name!r} is not used: the agent that answers has its own model"
                     hint = "identity: NAME selects a registered agent; agf.model_agent registers one for a model"
-                    self.reader.warn("model-ignored", message, held.keys[name].span, hint)
+                    self.reader.warn("graph.model-ignored", message, held.keys[name].span, hint)
 
     def check_start(self, given: dict[str, Any], edges: tuple[Edge, ...]) -> None:
         node = given.get("edges")
         if isinstance(node, Items) and not any(edge.source == "START" for edge in edges) and not self.reader.faults:
-            hint = f"add {{from: START, to: {next(iter(self.spans), 'first')}}}"
-            self.reader.error("no-start", "no edge begins at START", node.span, hint)
+            hint = f"add {{from: START, to: {next(iter(self.named), 'first')}}}"
+            self.reader.error("graph.no-start", "no edge begins at START", node.span, hint)
 
-    def check_targets(self, given: dict[str, Any], built: Mapping[str, Built]) -> None:
+    def check_targets(self, built: Mapping[str, Built]) -> None:
         """The nodes that limits, exits and routes name."""
-        limits: dict[str, tuple[Span, int]] = given.get("loop_limits") or {}
-        exits: dict[str, Name] = given.get("loop_exits") or {}
-        named = [Name(name, span) for name, (span, _) in limits.items()]
-        named += [place for place in exits.values() if place.text != "END"]
-        named += [Name(name, place.span) for name, place in exits.items() if name not in self.spans]
+        named = [Name(name, span) for name, (span, _) in self.limits.items()]
+        named += [place for place in self.exits.values() if place.text != "END"]
+        named += [Name(name, place.span) for name, place in self.exits.items() if name not in self.named]
         named += [place for each in built.values() for place in each.routes]
         for place in dict.fromkeys(named):
-            if place.text not in self.spans:
-                hint = suggest(place.text, self.spans, "nodes")
-                self.reader.error("unknown-node", f"there is no node {place.text!r}", place.span, hint)
-        for name, place in exits.items():
-            if name in self.spans and name not in limits:
+            if place.text not in self.named:
+                hint = suggest(place.text, self.named, "nodes")
+                self.reader.error("graph.unknown-node", f"there is no node {place.text!r}", place.span, hint)
+        for name, place in self.exits.items():
+            if name in self.named and name not in self.limits:
                 message = f"{name!r} has an exit but no limit, so the exit is never used"
-                self.reader.warn("exit-unused", message, place.span, f"loop_limits: {{{name}: 10}}")
+                self.reader.warn("graph.exit-unused", message, place.span, f"loop_limits: {{{name}: 10}}")
 
 
 def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> dict[str, Declared]:
@@ -245,10 +227,6 @@ def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> 
             elif key.declares and key.name not in found:
                 found[key.name] = Declared(key.name, key.type, None, key.span)
     return found
-
-
-def _initial(values: tuple[tuple[Name, Expr], ...]) -> dict[str, Value]:
-    return {name.text: expr.evaluate({"state": {}}) for name, expr in values}
 
 
 def _over_limit(node: str, span: Span, count: int, has_exit: bool) -> Diagnostic:

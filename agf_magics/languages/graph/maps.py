@@ -148,7 +148,7 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
         Written(collect.text, collect.span, type="list", reducer="sorted_add"),
         Written(failures.text, failures.span, type="list", reducer="add"),
     )
-    return Built(step, lambda state, value: value, keys)
+    return Built(step, lambda state, value: value, keys, item=name.text)
 
 
 def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
@@ -205,7 +205,7 @@ def _over(reader: Reader, node: Node, name: str) -> Computed | None:
     ):
         place = node.locate(start, start + len(text))
         hint = "compute the list in a passthrough node, into a key of its own"
-        reader.error("over-expression", "over takes one path, without arithmetic or brackets", place, hint)
+        reader.error("graph.over-expression", "over takes one path, without arithmetic or brackets", place, hint)
         return None
     span = node.locate(start, start + len(text))
 

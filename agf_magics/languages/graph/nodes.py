@@ -52,6 +52,8 @@ class Built(NamedTuple):
     """The nodes that a router names."""
     answers: Mapping[str, str] = MappingProxyType({})
     """Of a router: the answers that lead to each node."""
+    item: str = ""
+    """Of a map: the name of its item."""
 
 
 class Here(NamedTuple):
@@ -103,7 +105,7 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
         return _on_error(given, here, Built(step, write, (key,)))
     args = command.call(values)
     known = [variable.text for variable, _ in values or ()]
-    _check_slots(reader, "command-variable", args.slots, None if values is None else known)
+    _check_slots(reader, "graph.command-variable", args.slots, None if values is None else known)
     step = Invoke(**common(here, given, name.text), kind="tool", name=Name("shell", name.span), args=args)
     return _on_error(given, here, Built(step, write_output(write, command), (key,), collects=here.inside))
 
@@ -111,12 +113,12 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
 def build_python(reader: Reader, given: Given, here: Here) -> Built | None:
     name: Name | None = given.get("tool") or given.get("function")
     if name is None:
-        reader.error("missing-key", "python needs 'tool'", here.span, "tool: score")
+        reader.error("graph.missing-key", "python needs 'tool'", here.span, "tool: score")
         return None
     here.tools.used.add(name.text)
     if name.text in here.tools.commands:
         hint = f"write type: tool to run the command {name.text!r}"
-        reader.error("tool-kind", f"{name.text!r} is a command, and python calls a function", name.span, hint)
+        reader.error("graph.tool-kind", f"{name.text!r} is a command, and python calls a function", name.span, hint)
         return None
     write, key = _state_key(given, here, write_object)
     step = Invoke(
@@ -137,7 +139,7 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
     given = {**here.defaults, **given}
     values: Values | None = given.get("variables")
     known = None if values is None else [name.text for name, _ in values]
-    _check_slots(reader, "prompt-variable", prompt.slots, known)
+    _check_slots(reader, "graph.prompt-variable", prompt.slots, known)
     identity: Name | None = given.get("identity")
     tools: tuple[Name, ...] | None = given.get("tools")
     own = here.tools.spans.keys() & {tool.text for tool in tools or ()}
@@ -160,7 +162,7 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
 def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
     routes: dict[str, Name] = given["routes"]
     if not routes:
-        reader.error("missing-key", "routes is empty", here.span, "routes: {good: publish, bad: revise}")
+        reader.error("graph.missing-key", "routes is empty", here.span, "routes: {good: publish, bad: revise}")
         return None
     built = build_session(reader, given, here)
     if built is None:
@@ -192,7 +194,7 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
     into, out = given.get("input_mapping"), given.get("output_mapping")
     if not direct and not into and not out:
         hint = "write input_mapping: {own: other} and output_mapping: {own: other}, or mode: direct"
-        reader.warn("subgraph-mapping", f"no key is passed to {name.text!r} or back", name.span, hint)
+        reader.warn("graph.subgraph-mapping", f"no key is passed to {name.text!r} or back", name.span, hint)
     everything = direct or into == "auto"
     is_file = "/" in name.text or name.text.endswith((".yaml", ".yml", ".json"))
     step = Invoke(

@@ -81,13 +81,13 @@ def read_prompt(reader: Reader, node: Node) -> Prompt | None:
         reader.wrong_type(node, Key("prompt", PROMPT, ""))
         return None
     if not node.text.strip():
-        reader.error("empty-prompt", "the prompt is empty", node.span, 'prompt: "Summarize {text}"')
+        reader.error("graph.empty-prompt", "the prompt is empty", node.span, 'prompt: "Summarize {text}"')
         return None
     if _FILE.fullmatch(node.text):
         return _from_file(reader, node)
     if _FILE_WITHOUT_ENDING.fullmatch(node.text):
         hint = f"a prompt file is named with its ending: {node.text}.yaml"
-        reader.warn("prompt-word", f"{shorten(node.text)!r} is sent as the prompt itself", node.span, hint)
+        reader.warn("graph.prompt-word", f"{shorten(node.text)!r} is sent as the prompt itself", node.span, hint)
     return read_text(reader, node)
 
 
@@ -122,7 +122,7 @@ def split_slots(source: str, text: Text) -> tuple[str | Slot, ...]:
 def _from_fields(reader: Reader, node: Fields) -> Prompt | None:
     for name in node.fields.keys() - {"system", "user"}:
         hint = "a prompt has user and system; the schema of the answer is a key of the node"
-        reader.warn("prompt-key", f"{name!r} is not used in a prompt", node.keys[name].span, hint)
+        reader.warn("graph.prompt-key", f"{name!r} is not used in a prompt", node.keys[name].span, hint)
     parts: list[str | Slot] = []
     for name in ("system", "user"):
         text = node.fields.get(name)
@@ -132,7 +132,7 @@ def _from_fields(reader: Reader, node: Fields) -> Prompt | None:
         elif text is not None or name == "user":
             span = text.span if text is not None else node.span
             hint = 'prompt: {user: "Summarize {text}"}'
-            reader.error("prompt-shape", f"a prompt needs {name!r}, and it must be a text", span, hint)
+            reader.error("graph.prompt-shape", f"a prompt needs {name!r}, and it must be a text", span, hint)
             return None
     return Prompt(tuple(parts), node.span)
 
@@ -143,14 +143,14 @@ def _from_file(reader: Reader, node: Scalar) -> Prompt | None:
         path = (own / node.text).resolve()
         if not path.is_relative_to(folder if own.is_relative_to(folder) else own):
             message, hint = f"{shorten(node.text)!r} is outside the folder", "move the prompt file next to the graph"
-            reader.error("prompt-file", message, node.span, hint)
+            reader.error("graph.prompt-file", message, node.span, hint)
             return None
         if path.stat().st_size > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST:,} bytes")
         source = Source(node.text, path.read_bytes().decode("utf-8"))
     except UNUSABLE as error:
         hint = "the path is relative to the folder of the graph; a text that is not a path is the prompt itself"
-        reader.error("prompt-file", f"cannot read {shorten(node.text)!r}: {why(error)}", node.span, hint)
+        reader.error("graph.prompt-file", f"cannot read {shorten(node.text)!r}: {why(error)}", node.span, hint)
         return None
     if path.suffix in (".txt", ".md"):
         return read_text(reader, source.span())._replace(span=node.span)
@@ -163,5 +163,5 @@ def _from_file(reader: Reader, node: Scalar) -> Prompt | None:
     if len(read) == 1 and isinstance(read[0], Fields):
         prompt = _from_fields(reader, read[0])
         return prompt._replace(span=node.span) if prompt else None
-    reader.error("prompt-shape", f"{node.text!r} must hold a mapping with user and system", node.span)
+    reader.error("graph.prompt-shape", f"{node.text!r} must hold a mapping with user and system", node.span)
     return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...flow.frame import Expr
+from ...flow.steps import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, meant, suggest
 from ...text.nodes import shorten
@@ -56,16 +57,16 @@ class Reader:
         self.declared: frozenset[str] | None = None
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
 
-    def error(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
+    def error(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
         self.faults += 1
-        self.problems.error(f"graph.{what}", message, span, hint)
+        self.problems.error(code, message, span, hint)
 
     def refused(self, error: DefinitionError) -> None:
         self.faults += 1
         self.problems.extend(error.diagnostics)
 
-    def warn(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
-        self.problems.warn(f"graph.{what}", message, span, hint)
+    def warn(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
+        self.problems.warn(code, message, span, hint)
 
     def fields(self, kind: Kind, node: Fields, span: Span) -> dict[str, Any]:
         """Each key of ``node``, read as the table says; unknown and missing keys are errors."""
@@ -75,15 +76,15 @@ class Reader:
         for name in unknown:
             slip = next((own for own in SLIPS.get(name, ()) if own in kind.keys), None)
             hint = f"write {slip}:" if slip else suggest(name, kind.keys, f"keys of {kind.name}")
-            self.error("unknown-key", f"unknown key {name!r} in {kind.name}", node.keys[name].span, hint)
+            self.error("graph.unknown-key", f"unknown key {name!r} in {kind.name}", node.keys[name].span, hint)
         for name, key in kind.keys.items():
             value = node.fields.get(name)
             if value is None:
                 if key.required and name not in slips:
-                    self.error("missing-key", f"{kind.name} needs {name!r}", span, example(key))
+                    self.error("graph.missing-key", f"{kind.name} needs {name!r}", span, example(key))
             elif isinstance(value, Scalar) and value.value is None and key.takes.says != "any value":
                 place = value.span if value.text else node.keys[name].span
-                self.error("wrong-type", f"{name!r} is empty: it must be {key.takes.says}", place, example(key))
+                self.error("graph.wrong-type", f"{name!r} is empty: it must be {key.takes.says}", place, example(key))
             else:
                 given[name] = key.takes.read(self, value, key)
         return given
@@ -92,13 +93,18 @@ class Reader:
         message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
         if braces := _unquoted_braces(node):
             hint = f'put quotes around the braces: {key.name}: "{braces}"'
-        self.error("wrong-type", message, node.span, hint or example(key))
+        self.error("graph.wrong-type", message, node.span, hint or example(key))
 
     def mapping(self, node: Node, key: Key) -> Fields | None:
         if isinstance(node, Fields):
             return node
         self.wrong_type(node, key)
         return None
+
+    def entries(self, node: Fields | None) -> Iterator[tuple[Name, Node]]:
+        """The keys and values of a mapping."""
+        if node is not None:
+            yield from ((Name(name, key.span), node.fields[name]) for name, key in node.keys.items())
 
     def template(self, node: Scalar) -> Expression | Constant:
         """A text with its placeholders; after an error a Constant."""
@@ -119,25 +125,25 @@ class Reader:
             for bare in (one for one in atoms(parsed.right) if isinstance(one, Bare)):
                 name, place = bare.text, node.locate(bare.start, bare.end)
                 hint = f"write state.{name}" if name.split(".")[0] in self.known else f"quote it: '{shorten(name)}'"
-                self.warn("unquoted-text", f"{shorten(name)!r} is text here, not a key", place, hint)
+                self.warn("graph.unquoted-text", f"{shorten(name)!r} is text here, not a key", place, hint)
         return Expression(node, parsed, ROOT)
 
     def unfilled(self, node: Scalar, found: Unfilled) -> None:
         place, text = node.locate(found.start, found.end), node.text[found.start : found.end]
         if found.why == "doubled":
-            single = f"{{{text.strip('{} ')}}}"
-            self.warn("literal-braces", f"{shorten(text)} stays text: its braces are doubled", place, f"write {single}")
+            message, hint = f"{shorten(text)} stays text: its braces are doubled", f"write {{{text.strip('{} ')}}}"
+            self.warn("graph.literal-braces", message, place, hint)
         elif found.why == "open":
-            self.warn("text-arithmetic", "this '{' is not closed, so it stays text", place, "close it with }")
+            self.warn("graph.text-arithmetic", "this '{' is not closed, so it stays text", place, "close it with }")
         else:
             hint = "compute it into a key of its own first, then write {state.key} here"
-            self.warn("text-arithmetic", "this stays text: inside a text only a path is replaced", place, hint)
+            self.warn("graph.text-arithmetic", "this stays text: inside a text only a path is replaced", place, hint)
 
     def check_text(self, text: Text, part: str, begin: int = 0, prompt: bool = False) -> None:
         """Warn about text that looks like an expression (decision P21). ``part`` begins at ``begin`` of ``text``."""
 
-        def warn(what: str, message: str, found: re.Match[str], group: int, hint: str) -> None:
-            self.warn(what, message, text.locate(begin + found.start(group), begin + found.end(group)), hint)
+        def warn(code: str, message: str, found: re.Match[str], group: int, hint: str) -> None:
+            self.warn(code, message, text.locate(begin + found.start(group), begin + found.end(group)), hint)
 
         for found in _BRACES.finditer(part):
             word, computed = _WORD.match(found[1]), _STATE_INSIDE.search(found[1])
@@ -145,10 +151,12 @@ class Reader:
                 name = _COMPUTED.match(found[1])
                 if computed or (name and (name[1] == "state." or name[2] in self.known)):
                     hint = "compute it into a key in a node before this one, then write {key} here"
-                    warn("literal-braces", f"{shorten(found[0])} stays text: nothing is computed here", found, 0, hint)
+                    message = f"{shorten(found[0])} stays text: nothing is computed here"
+                    warn("graph.literal-braces", message, found, 0, hint)
             elif computed or (word and word[0] in self.known):
                 hint = AT_FIRST if computed else f"write {{state.{found[1]}}}"
-                warn("literal-braces", f"{shorten(found[0])} stays text: it does not begin with state.", found, 0, hint)
+                message = f"{shorten(found[0])} stays text: it does not begin with state."
+                warn("graph.literal-braces", message, found, 0, hint)
         bare = _BRACES.sub(lambda found: " " * len(found[0]), part)
         for found in _BARE_PATH.finditer(bare):
             whole = part.strip() if begin == 0 and len(part) == len(text.text) else ""
@@ -158,7 +166,7 @@ class Reader:
                 hint = f'write "{expression}"'
             else:
                 hint = f"write {{{found[1]}}}"
-            warn("literal-path", f"{shorten(found[0])!r} is text here: it has no braces", found, 0, hint)
+            warn("graph.literal-path", f"{shorten(found[0])!r} is text here: it has no braces", found, 0, hint)
 
     def check_jinja(self, text: Text, source: str) -> str:
         """Warn about Jinja2 in a prompt, once; the text with blanks in its place."""
@@ -169,7 +177,7 @@ class Reader:
             hint = "compute the text in a node before this one, and write {key}"
             if found[1] is not None and found[0].strip("{}- ") == found[1]:
                 hint = f"write {{{found[1]}}}"
-            self.warn("jinja", message, text.locate(found.start(), found.end()), hint)
+            self.warn("graph.jinja", message, text.locate(found.start(), found.end()), hint)
             break
         return _JINJA.sub(lambda found: " " * len(found[0]), source)
 
@@ -182,12 +190,12 @@ class Reader:
                 else:
                     message = f"{shorten(text)} stays text: texts inside a list or a mapping are not filled"
                     hint = "compute it into a key of its own first; a text that is a value of its own is filled"
-                self.warn("literal-braces", message, place, hint)
+                self.warn("graph.literal-braces", message, place, hint)
             return Constant(node.span, plain(node))
         name = node.text.split(".")[0]
         if not node.style and name in (self.declared or ()) and _NAMES.fullmatch(node.text):
             hint = f'write "{{state.{node.text}}}" for the value of the key; quote it if it is text'
-            self.warn("literal-path", f"{node.text!r} is text here, not the key", node.span, hint)
+            self.warn("graph.literal-path", f"{node.text!r} is text here, not the key", node.span, hint)
         return self.template(node)
 
 

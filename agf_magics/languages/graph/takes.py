@@ -40,7 +40,7 @@ class Takes(NamedTuple):
 def _name(reader: Reader, node: Node, key: Key) -> Name | None:
     name = _text(reader, node, key)
     if name is not None and not name.text.strip():
-        reader.error("blank-name", f"{key.name!r} is blank", node.span, example(key))
+        reader.error("graph.blank-name", f"{key.name!r} is blank", node.span, example(key))
         return None
     return name
 
@@ -58,7 +58,8 @@ def _of(*types: type, least: float | None = None) -> Read:
             reader.wrong_type(node, key)
             return None
         if least is not None and not node.value >= least:
-            reader.error("count", f"{key.name!r} must be {key.takes.says}, got {node.text}", node.span, example(key))
+            message = f"{key.name!r} must be {key.takes.says}, got {node.text}"
+            reader.error("graph.count", message, node.span, example(key))
             return None
         return node.value
 
@@ -149,10 +150,10 @@ def _command(reader: Reader, node: Node, key: Key) -> Any:
     try:
         words = shlex.split(text.text)
     except ValueError as error:
-        reader.error("command", f"cannot split the command: {str(error).lower()}", node.span, example(key))
+        reader.error("graph.command", f"cannot split the command: {str(error).lower()}", node.span, example(key))
         return None
     if not words:
-        reader.error("command", "the command is empty", node.span, example(key))
+        reader.error("graph.command", "the command is empty", node.span, example(key))
     return tuple(words) or None
 
 

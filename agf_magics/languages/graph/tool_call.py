@@ -18,13 +18,13 @@ from .value import Expression
 def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
     name, tools = _tool_name(given), here.tools
     if name is None:
-        reader.error("missing-key", "tool_call needs 'tool'", here.span, 'tool: "{state.tool}"')
+        reader.error("graph.missing-key", "tool_call needs 'tool'", here.span, 'tool: "{state.tool}"')
         return None
     fixed = name.value if isinstance(name, Constant) else None
     tools.used.update(tools.spans if fixed is None else (fixed,))
     if fixed in tools.commands:
         message, hint = f"tool_call cannot call the command {fixed!r}", "write type: tool to run a command"
-        reader.warn("tool-call-command", f"{message}: its result will say 'Unknown tool'", name.span, hint)
+        reader.warn("graph.tool-call-command", f"{message}: its result will say 'Unknown tool'", name.span, hint)
     args = given.get("args") or ()
     key: Name | None = given.get("state_key")
     result = key.text if key else "result"

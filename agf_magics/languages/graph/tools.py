@@ -90,24 +90,24 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
     if node is None:
         return Tools()
     functions, files, commands = list[Name](), dict[str, Name](), dict[str, ShellTool]()
-    for name, value in node.fields.items():
-        span = node.keys[name].span
+    for (name, span), value in reader.entries(node):
+        assert span is not None, "a key has a place"
         if not isinstance(value, Fields):
             hint = f"{name}: {{type: python, path: tools.py, function: {name}}}"
-            reader.error("wrong-type", f"a tool must be a mapping, got {shown(value)}", value.span, hint)
+            reader.error("graph.wrong-type", f"a tool must be a mapping, got {shown(value)}", value.span, hint)
             continue
         given = reader.fields(TOOL, value, span)
         if given.get("command") is not None:
             commands[name] = _read_command(name, given, value.fields["command"])
             if "path" in given or "module" in given or given.get("type") == "python":
                 hint = "a tool is a command or a function: keep one of them"
-                reader.error("tool-kind", f"{name!r} has a command and a function", span, hint)
+                reader.error("graph.tool-kind", f"{name!r} has a command and a function", span, hint)
             continue
         if given.get("type") == "shell":
-            reader.error("missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"')
+            reader.error("graph.missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"')
         if "timeout" in given:
             hint = "write the timeout in the node that calls it, or in Python: @tool(timeout=30)"
-            reader.error("tool-kind", "a function has no 'timeout' here", span, hint)
+            reader.error("graph.tool-kind", "a function has no 'timeout' here", span, hint)
         functions.append(Name(name, span))
         if (file := _file(name, given)) is not None:
             files[name] = file
