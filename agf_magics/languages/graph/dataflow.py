@@ -46,11 +46,13 @@ def feeds(
     after = {name: [edge.target for edge in leaving] for name, leaving in outgoing(edges).items()}
     for name, target in exits.items():
         after.setdefault(name, []).append(target)
+    # A key with a reducer begins with an empty value.
+    begun = {*initial, *(key for each in writes.values() for key in each if key in keys.reducers)}
     found: dict[tuple[str | None, str, str], None] = {}
     room = MOST_VISITS
     sources = [(START, key) for key in dict.fromkeys(key for each in reads.values() for key in each)]
     for source, key in (*sources, *((name, key) for name, each in writes.items() for key in each)):
-        if source == START and key in initial:
+        if source == START and key in begun:
             continue
         seen, queue = set[str](), deque(after.get(source, ()))
         while queue and room > 0:
