@@ -318,7 +318,7 @@ GRAPH_KINDS: Mapping[str, graph_words.Kind] = {
 def graph(name: str) -> str:
     """The keys of a graph's node, of an edge, of the graph itself."""
     rows = [
-        (f"`{key.name}`", "yes" if key.required else "no", _code(graph_words.TAKES[key.takes]), _code(key.doc))
+        (f"`{key.name}`", "yes" if key.required else "no", _code(key.takes.says), _code(key.doc))
         for key in GRAPH_KINDS[name].keys.values()
     ]
     return _table(("key", "required", "type", "meaning"), rows)

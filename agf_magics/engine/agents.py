@@ -3,7 +3,7 @@ schema."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ..catalog import Agent, Tool, reply
@@ -17,7 +17,7 @@ from ..text.diagnostics import StepError
 from . import dry_run as dry
 from .boundary import copied
 from .external import call_external, with_place
-from .linked import Linked, schema_of
+from .linked import Linked, named_tools, schema_of
 from .questions import permitted
 from .runner import Index, Runner, Scope, more
 
@@ -51,11 +51,13 @@ def _agent_called(
 ) -> Value | Pending[Value]:
     linked = scope.linked
     schema = linked.schemas[step.gives.text] if step.gives else None
-    named = [name.text for name in step.tools] if step.tools is not None else None
+    named = named_tools(step, linked, scope.grant)
     grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
     wanted = json_schema(schema, linked.schemas) if schema else None
     kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
-    tools = tools_for(linked, grant) if "tools" in agent.takes.parameters else None
+    tools = (
+        tools_for({**linked.tools, **linked.own.get(step.id, {})}, grant) if "tools" in agent.takes.parameters else None
+    )
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
         value = call_external(run, agent, "agent", step, arguments, scope, grant, index)
@@ -77,7 +79,7 @@ async def _answering(rest: Awaitable[Value], step: Invoke, schema: Schema | None
     return more((value, kept, None)) if step.keeps else value
 
 
-def tools_for(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
+def tools_for(tools: Mapping[str, Tool], grant: Grant) -> dict[str, Callable[..., Any]]:
     """The tools an agent function may use, each checking its arguments as a step's call would."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
@@ -88,4 +90,4 @@ def tools_for(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
         call.__doc__ = tool.description
         return call
 
-    return {name: offer(tool) for name, tool in linked.tools.items() if grant.allows(name)}
+    return {name: offer(tool) for name, tool in tools.items() if grant.allows(name)}

@@ -157,7 +157,7 @@ def _callable(run: Runner, step: Invoke, alias: str, callee: Callee, scope: Scop
         if step.spawns:
             run.budget.spawn(step.span)
         grant = scope.grant.narrow(callee.tools, identity=callee.name)
-        tools = tools_for(scope.linked, grant) if "tools" in callee.takes.parameters else None
+        tools = tools_for(scope.linked.tools, grant) if "tools" in callee.takes.parameters else None
         arguments = callee.arguments(input=isolate(input), alone="input", tools=tools, identity=callee.name)
         return granting(grant, callee.function, arguments)
 

@@ -18,7 +18,7 @@ from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from . import dry_run as dry
 from .boundary import must_conform
-from .linked import Linked
+from .linked import Linked, named_tools
 from .questions import permitted
 from .runner import Index, Runner, Scope, ShapeResult, clock
 
@@ -40,7 +40,7 @@ async def call_flow(run: Runner, step: Invoke, linked: Linked, frame: Frame, sco
             if step.instead.result in instead:
                 return instead[step.instead.result]
             given = {**given, **instead}
-    named = [name.text for name in step.tools] if step.tools is not None else None
+    named = named_tools(step, scope.linked, scope.grant)
     meters = (*scope.meters, *metered(linked.flow, scope.calls + 1))
     grant = scope.grant.narrow(named, linked.uses)
     if linked.agent is not None:  # the identity is the agent's; it only ever narrows (decision A12)
