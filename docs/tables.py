@@ -342,7 +342,7 @@ def _argument(action: argparse.Action) -> tuple[str, str]:
 def plan_keys(which: str) -> str:
     keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which]
     required = {"document": ("calls",), "call": ("_tool",)}[which]
-    rows = ((f"`{key.name}`", "yes" if key.name in required else "no", key.takes, key.doc) for key in keys.values())
+    rows = ((f"`{name}`", "yes" if name in required else "no", key.takes, key.doc) for name, key in keys.items())
     return _table(("key", "required", "takes", "what it does"), rows)
 
 

@@ -203,7 +203,7 @@ def test_a_log_that_grows_leaves_what_it_was() -> None:
 @pytest.mark.parametrize(
     "text",
     ["†", "†.a", "†a.", "†a..b", "† a", "†1", "†a[", "†a[]", "†a[-1]", "†a[\"x]", "†a.b[x]", "†a.b.[0]", "a",
-     "$state.a"],
+     "$1.a", "$", "$state.", "$ state"],
 )  # fmt: skip
 def test_a_malformed_reference_is_refused(text: str) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
