@@ -17,6 +17,7 @@ from .log import Log
 from .messages import Entry, said
 from .needs import Dependencies, Dependency, Turn, Verdict, dependencies_of, exists, verdict
 from .order import Arrivals, Order
+from .reading import suggest_field
 from .reference import Expression, Reference, as_written, references
 
 
@@ -101,7 +102,7 @@ class PlanScheduler:
         for one in turn.call.expressions:
             found = verdict(one, look)
             if found == "never":
-                return self.skip(number, self.why(number, one, look))
+                return self.skip(number, self.why(number, one, look, log))
             if found == "wait":
                 answer = "wait"
         return answer
@@ -118,7 +119,7 @@ class PlanScheduler:
         self.outcomes[number] = outcome
         return Skip(outcome.why)
 
-    def why(self, number: int, expression: Expression, look: Callable[[Reference], Verdict]) -> TurnOutcome:
+    def why(self, number: int, expression: Expression, look: Callable[[Reference], Verdict], log: Log) -> TurnOutcome:
         """Why an expression has no value: no call writes it, a writer failed, or another branch was taken."""
         text = as_written(expression)
         missing = [ref for ref in references(expression) if look(ref) == "never"]
@@ -127,7 +128,11 @@ class PlanScheduler:
         writers = [writer for need in needs for writer in (*need.awaited, *need.others)]
         if not writers:
             message = f"unresolved reference: no message and no call writes {text}"
-            hint = f"let an earlier call write it, give it in {sign}input or state:, or add a default: {text} || 10"
+            near = suggest_field(missing[0], log, self.turns[number].instance) if missing else None
+            hint = (
+                near
+                or f"let an earlier call write it, give it in {sign}input or state:, or add a default: {text} || 10"
+            )
             return TurnOutcome("blocked", message, Diagnostic("plan.unresolved-reference", message, span, hint))
         outcomes = [self.outcomes[writer] for writer in writers if writer in self.outcomes]
         if any(outcome.status != "branch_not_taken" for outcome in outcomes):

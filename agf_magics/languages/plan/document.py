@@ -19,6 +19,8 @@ from .templates import KINDS, Reader, Suspect, is_nothing
 from .words import INSTANCE, PLAN
 
 _CIRCLED = [*range(0x2460, 0x2474), *range(0x3251, 0x3260), *range(0x32B1, 0x32C0)]
+_NOT_CALLS = frozenset({"steps", "nodes", "tasks", "plan"})
+"""Keys of other languages for the calls of a plan."""
 _WRITTEN = re.compile(rf"[†$]({KIND.pattern})")
 
 
@@ -52,7 +54,7 @@ class DocumentReader(Reader):
             self.error("document-shape", "a plan must be a list of calls, not one call", slip.span, hint)
             return Document(self.sign)
         for name in node.fields.keys() - PLAN.keys():
-            near = suggest(name, PLAN, "the keys of a plan")
+            near = "did you mean calls?" if name in _NOT_CALLS else suggest(name, PLAN, "the keys of a plan")
             self.error("unknown-key", f"unknown key {name!r} of a plan", node.keys[name].span, near)
         fields = {name: value for name, value in node.fields.items() if not is_nothing(value)}
         messages = self.messages(fields)
@@ -194,7 +196,8 @@ class DocumentReader(Reader):
 
     def calls(self, node: Fields) -> tuple[Call, ...]:
         listed = node.fields.get("calls")
-        if listed is None and "calls" in meant(node.fields.keys() - PLAN.keys(), PLAN):
+        unknown = node.fields.keys() - PLAN.keys()
+        if listed is None and ("calls" in meant(unknown, PLAN) or unknown & _NOT_CALLS):
             return ()  # reported as an unknown key
         if listed is None:
             span = next(iter(node.keys.values())).span if node.keys else node.span

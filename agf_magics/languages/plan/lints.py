@@ -85,17 +85,21 @@ def _suspects(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
     for suspect in document.suspects:
         name = (suspect.kind, suspect.first)
         exists_now = name in known or exists(Reference(suspect.kind, (suspect.first,)), needs.log, None)
+        exists_now = exists_now or (suspect.marked and suspect.kind == "input")  # no text has the fields of the input
         if exists_now and suspect.text not in reported:
             reported.add(suspect.text)
             yield _literal(suspect)
 
 
 def _literal(suspect: Suspect) -> Diagnostic:
-    if suspect.whole:
+    if suspect.form == "whole":
         message = f"{suspect.text.strip()!r} is passed as text: a reference begins with † or $"
         return Diagnostic("plan.no-dagger", message, suspect.span, f"write {suspect.reference}", "warning")
     message = f"{suspect.span.text!r} in this text is not replaced"
     hint = f"a reference must be the whole value: pass {suspect.reference} as an argument of its own"
+    if suspect.form == "computed":
+        message = f"{suspect.text.strip()!r} is passed as text: a plan does not compute"
+        hint = f"let a tool compute it, with {suspect.reference} as an argument"
     return Diagnostic("plan.literal-reference", message, suspect.span, hint, "warning")
 
 

@@ -44,13 +44,21 @@ def not_found(expression: Expression, log: Log, instance: str | None = None) -> 
     """The finding that an expression has no value."""
     first = next(references(expression))
     hint = suggest(first.kind, log.kinds, "kinds in this context") if first.kind not in log.kinds else None
-    if hint is None and first.path:
-        with suppress(StepError):
-            value = log.read(Reference(first.kind), instance)
-            fields = value if type(value) is dict else ()
-            hint = suggest(first.path[0], fields, f"the fields of {first.sign}{first.kind}")
+    if not len(log):
+        hint = "the context has no messages"
+    elif hint is None:
+        hint = suggest_field(first, log, instance)
     who = f" for instance {instance}" if instance is not None else ""
     return Diagnostic("plan.not-found", f"nothing found for {as_written(expression)}{who}", first.span, hint)
+
+
+def suggest_field(reference: Reference, log: Log, instance: str | None = None) -> str | None:
+    """A hint with the fields of the kind that ``reference`` reads."""
+    with suppress(StepError):
+        value = log.read(Reference(reference.kind), instance)
+        if reference.path and type(value) is dict:
+            return suggest(reference.path[0], value, f"the fields of {reference.sign}{reference.kind}")
+    return None
 
 
 def as_log(messages: Any) -> Log:

@@ -123,7 +123,10 @@ def parse(text: Text) -> Expression:
     if parser.at < len(parser.text):
         if parser.text[parser.at] == ")":
             parser.refuse("unexpected ')': no '(' is open")
-        parser.refuse("expected an operator here", "join references with || (the first that exists) or && (all)")
+        parser.refuse(
+            "expected an operator here",
+            "join references with || (the first that exists) or && (all); a plan does not compute",
+        )
     return parsed
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ...flow.steps import Name
 from ...flow.values import Value
@@ -25,7 +25,8 @@ _PATH = re.compile(r"(?<![\w.'\"†$-])([A-Za-z_][A-Za-z0-9_-]*)\.([^\s.|&()\[\]
 _BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
 _BRACES = re.compile(r"\s*\$?\{\{?\s*([^{}]*?)\s*\}\}?\s*")
 _PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$])({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)")
-_COMPUTES = re.compile(rf"\s*({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]+)\S*\s+(?:[-+*/%<>]|[=!<>]=)\s")
+_COMPUTES = re.compile(rf"\s*({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]+)(\S*)\s+(?:[-+*/%<>]|[=!<>]=)\s")
+_PUNCTUATION = ".,;:!?"
 
 
 class Suspect(NamedTuple):
@@ -36,8 +37,10 @@ class Suspect(NamedTuple):
     kind: str
     first: str
     """The first part of its path."""
-    whole: bool
-    """Whether the text is nothing else."""
+    form: Literal["whole", "part", "computed"]
+    """Whether the text is nothing else, contains other text, or is an arithmetic expression."""
+    marked: bool
+    """Whether it has braces or a sign: ``{{input.word}}``, where ``input.word`` may be the name of a file."""
     text: str
     span: Span
 
@@ -133,14 +136,14 @@ def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspe
         reference = _PATH.sub(rf"{re.escape(sign)}\g<0>".replace("\\$", "$"), inner)
         with suppress(DefinitionError):
             parse(Source("", reference).span())
-            yield Suspect(reference, found[1], found[2], True, text, node.span)
+            yield Suspect(reference, found[1], found[2], "whole", braces is not None, text, node.span)
             return
     for part in (*_PART.finditer(text), *_COMPUTES.finditer(text)):
         if part[1] in kinds:
-            path = (part[2] + (part[3] if part.re is _PART else "")).rstrip(".,;:!?")
-            reference = f"{sign}{part[1]}.{path}"
-            first = part[2].rstrip(".,;:!?")
-            yield Suspect(reference, part[1], first, False, text, node.locate(part.start(), part.end()))
+            path, first = (part[2] + part[3]).rstrip(_PUNCTUATION), part[2].rstrip(_PUNCTUATION)
+            span = node.locate(part.start(), part.end(3))
+            form: Literal["part", "computed"] = "part" if part.re is _PART else "computed"
+            yield Suspect(f"{sign}{part[1]}.{path}", part[1], first, form, form == "part", text, span)
 
 
 def _hint(hint: str | None, text: str) -> str | None:
