@@ -21,6 +21,7 @@ from .words import INSTANCE, PLAN
 _CIRCLED = [*range(0x2460, 0x2474), *range(0x3251, 0x3260), *range(0x32B1, 0x32C0)]
 _NOT_CALLS = frozenset({"steps", "nodes", "tasks", "plan"})
 """Keys of other languages for the calls of a plan."""
+_FUNCTION = re.compile(r"([A-Za-z_]\w*)\(")
 _WRITTEN = re.compile(rf"[†$]({KIND.pattern})")
 
 
@@ -214,6 +215,8 @@ class DocumentReader(Reader):
         if isinstance(node, Fields):
             return read_call(self, index, node)
         hint = f"for example {{_tool: fetch, url: {self.sign}input.url}}"
+        if isinstance(node, Scalar) and (function := _FUNCTION.match(node.text)):
+            hint = f"write {{_tool: {function[1]}, ARGUMENT: VALUE}}"
         self.error("bad-call", f"a call must be a mapping, not {shown(node)}", node.span, hint)
         return None
 

@@ -282,6 +282,8 @@ class _Parser:
             if value - value == 0:
                 return Literal(value, span)
         hint = "a reference begins with † or $" + (f": {self.sign}{word[0]}" if KIND.match(word[0]) else "")
+        if self.begins:  # a default after a reference
+            hint = f'quote a text: "{word[0]}"; {hint}'
         self.refuse_reference(f"{word[0][:40]!r} is not a reference", at, word.end(), hint)
 
     def unquoted(self, quoted: str, span: Span) -> str:

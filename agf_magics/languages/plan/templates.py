@@ -24,7 +24,7 @@ _LONGEST = 200
 _PATH = re.compile(r"(?<![\w.'\"†$-])([A-Za-z_][A-Za-z0-9_-]*)\.([^\s.|&()\[\]'\"†{}]+)")
 _BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
 _BRACES = re.compile(r"\s*\$?\{\{?\s*([^{}]*?)\s*\}\}?\s*")
-_PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$])({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)")
+_PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$])({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)(?:\s*+\}}{{1,2}})?+")
 _COMPUTES = re.compile(rf"\s*({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]+)(\S*)\s+(?:[-+*/%<>]|[=!<>]=)\s")
 _PUNCTUATION = ".,;:!?"
 
@@ -141,14 +141,14 @@ def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspe
     for part in (*_PART.finditer(text), *_COMPUTES.finditer(text)):
         if part[1] in kinds:
             path, first = (part[2] + part[3]).rstrip(_PUNCTUATION), part[2].rstrip(_PUNCTUATION)
-            span = node.locate(part.start(), part.end(3))
             form: Literal["part", "computed"] = "part" if part.re is _PART else "computed"
+            span = node.locate(part.start(), part.end() if form == "part" else part.end(3))
             yield Suspect(f"{sign}{part[1]}.{path}", part[1], first, form, form == "part", text, span)
 
 
 def _hint(hint: str | None, text: str) -> str | None:
     """A hint, and for a sentence how to write text that begins with a sign."""
-    if not re.search(r"\s", text.strip()) or re.search("[|&]", text):
+    if not re.search(r"\s", text.strip()) or re.search(r"[|&]|^\s*[†$]\S+\s+[-+*/%<>=!]", text):
         return hint
     start = text.strip()[:20]
     return hints(hint, f"double the sign of a text that begins with one: {start[:1]}{start}…")
