@@ -182,7 +182,10 @@ def _there(flow: Flow | None, name: str, source: Source) -> Flow:
     """A definition's flow, called ``name`` where it does not say; a DefinitionError where it declares schemas alone."""
     if flow is not None:
         # Without a name of its own it has no context of that name either: two such texts share nothing.
-        return flow if flow.name else replace(flow, name=name, context=flow.context or None)
+        if flow.name:
+            return flow
+        own = flow.extension
+        return replace(flow, name=name, extension=own and own.with_context(own.context or None))
     hint = "one document with pipeline: and steps:"
     raise DefinitionError(Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint))
 

@@ -226,9 +226,10 @@ def find(flow: Flow | str | Path, registry: Registry) -> Flow:
 
 def _context(flow: Flow, registry: Registry, dry: bool) -> Context | None:
     """The named context of a plan; a dry run adds to one of its own that begins alike."""
-    if flow.context is None or not (flow.context or flow.name):
+    name = flow.extension.context if flow.extension is not None else None
+    if name is None or not (name or flow.name):
         return None
-    context = registry.contexts.named(flow.context or flow.name)
+    context = registry.contexts.named(name or flow.name)
     return Context(context.name, context.log) if dry else context
 
 
