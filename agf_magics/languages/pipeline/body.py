@@ -17,7 +17,7 @@ from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .r1 import R1, parse
 from .r1.nodes import Node as R1Node
-from .r1.nodes import Path, children
+from .r1.nodes import Path, nested
 from .scope import Scope
 from .template import parse_template
 from .values import Constant
@@ -131,9 +131,9 @@ class Reader:
 
     def literal(self, node: Node) -> Constant:
         """A value as it is written."""
-        for nested in _expressions(node):
+        for inner in _expressions(node):
             hint = "only a whole argument can be an !expr; build the value there: !expr \"[ctx.a, 'b']\""
-            self.wrong("nested-expr", "!expr inside a list or mapping", nested.span, hint)
+            self.wrong("nested-expr", "!expr inside a list or mapping", inner.span, hint)
         return Constant(node.span, plain(node))
 
 
@@ -223,13 +223,8 @@ def _expressions(node: Node) -> Iterator[Scalar]:
 
 
 def _unseen(node: R1Node) -> Iterator[Path]:
-    """Every path of an expression whose first name is hidden where it stands."""
-    if isinstance(node, Path):
-        if node.hidden is not None:
-            yield node
-        return
-    for child in children(node):
-        yield from _unseen(child)
+    """Every path of an expression whose first name is hidden there."""
+    return (path for path in nested(node) if isinstance(path, Path) and path.hidden is not None)
 
 
 def _example(key: Key) -> str:

@@ -16,7 +16,7 @@ from ...flow.values import equal
 from ...text.diagnostics import Diagnostic, suggest
 from ...text.source import Span
 from .r1 import R1
-from .r1.nodes import And, Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Minus, Node, Not, Or, Path
+from .r1.nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Operation, Path
 from .template import Template
 from .values import Arguments, Command, Constant, Named
 
@@ -111,16 +111,20 @@ class _Inference:
             self.wrong(f"'-' needs a number, not {shape}", node.at, 1, certain)
         return NUMBER
 
-    def choice(self, node: And | Or, certain: bool) -> Shape | None:
+    def choice(self, node: Logic, certain: bool) -> Shape | None:
         split = self.split(node, certain)
         return either((*split.yes, *split.no))
 
     def split(self, node: Node, certain: bool) -> Split:
-        if isinstance(node, (And, Or)):
-            left, right = self.split(node.left, certain), self.split(node.right, False)
-            if isinstance(node, And):
-                return Split(right.yes, (*left.no, *right.no)) if left.yes else Split((), left.no)
-            return Split((*left.yes, *right.yes), right.no) if left.no else Split(left.yes, ())
+        if isinstance(node, Logic):
+            yes, no = self.split(node.parts[0], certain)
+            for part in node.parts[1:]:
+                right = self.split(part, False)
+                if node.op == "and":
+                    yes, no = (right.yes, (*right.no, *no)) if yes else ((), no)
+                else:
+                    yes, no = ((*yes, *right.yes), right.no) if no else (yes, ())
+            return Split(yes, no)
         shape = self.shape(node, certain)
         if shape is None:
             return Split((None,), (None,))
@@ -143,7 +147,12 @@ class _Inference:
         return BOOL
 
     def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
-        left, right = self.shape(node.left, certain), self.shape(node.right, certain)
+        left = self.shape(node.first, certain)
+        for operation in node.rest:
+            left = self.operation(operation, left, self.shape(operation.operand, certain), certain)
+        return left
+
+    def operation(self, node: Operation, left: Shape | None, right: Shape | None, certain: bool) -> Shape | None:
         works = [
             kind
             for kind in KINDS[node.op]
@@ -229,8 +238,7 @@ SHAPES: Mapping[type, Callable[[_Inference, Any, bool], Shape | None]] = {
     Fields: _Inference.fields,
     Not: _Inference.inverted,
     Minus: _Inference.minus,
-    And: _Inference.choice,
-    Or: _Inference.choice,
+    Logic: _Inference.choice,
     Compare: _Inference.compare,
     Arithmetic: _Inference.arithmetic,
     Each: _Inference.each,

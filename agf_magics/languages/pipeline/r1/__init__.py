@@ -86,9 +86,7 @@ class R1:
         """What it reads from its frame, in the order of the text, by the resolved path."""
         if self._reads is None:
             locate = self._text.locate
-            self._reads = tuple(
-                Ref(read.path, locate(read.at, read.end), read.certain) for read in nodes.reads(self.node)
-            )
+            self._reads = tuple(Ref(path, locate(at, end), sure) for path, at, end, sure in nodes.reads(self.node))
         return self._reads
 
     def __repr__(self) -> str:
