@@ -1,8 +1,7 @@
-"""What a call is given: arguments, commands, capabilities, and what ``pass`` hands to another pipeline."""
+"""Readers of what a call gets: arguments, commands, capabilities, and ``pass`` for another pipeline."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,19 +11,21 @@ from ...flow.steps import Name
 from ...text.diagnostics import suggest
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
+from . import lookalikes
 from .body import Here, Read, Reader, is_null
+from .r1.nodes import literal
 from .values import Arguments, Command, Constant, Named
-from .words import EXAMPLES, TARGET, Key
+from .words import TARGET, Key
 
-_PATH = re.compile(r"(?:(?=\w+\.)|\{ *)([A-Za-z_]\w*)(?:\.\w+)*(?: *\})?")
-"""``ctx.doc``, ``{item}``: as a word, ``item`` may well be a text."""
+SHELL = "shell"
+"""The tool of a shell step, and the kind of the step."""
 
 
 class Target(NamedTuple):
-    """What stands under a label of a match, read."""
+    """The value of a label of a match."""
 
     span: Span
-    """What an error about all of it points at: its label."""
+    """The place of an error about all of it: its label."""
     pipeline: Name
     args: Arguments
 
@@ -33,24 +34,22 @@ def _arguments(reader: Reader, node: Node, key: Key, here: Here) -> Arguments | 
     if not isinstance(node, Fields):
         reader.mistyped(node, key)
         return None
+    # shell: {command: …} is sugar for tool: {name: shell, args: {command: …}}
+    tool = here.given.get("name")
+    is_command = "command" if tool is not None and tool.text == SHELL else None
     given = []
     for name, value in node.fields.items():
-        tagged = isinstance(value, Scalar) and value.is_expr
-        if isinstance(value, Scalar) and not tagged:
-            _doubted(reader, value, here)
-        expr: Expr | None = reader.r1(value, here.scope) if tagged else reader.literal(value)  # type: ignore[arg-type]
+        argument = Key(name, "arguments", "")
+        expr: Expr | None
+        if name == is_command:
+            expr = _command(reader, value, Key(name, "command", ""), here)
+        elif isinstance(value, Scalar) and value.is_expr:
+            expr = reader.r1(value, here.scope)
+        else:
+            expr = reader.literal(value, argument, here.scope)
         if expr is not None:
             given.append((name, node.keys[name].span, expr))
     return Arguments(tuple(given))
-
-
-def _doubted(reader: Reader, value: Scalar, here: Here) -> None:
-    """A text that reads like a path is most likely meant to be one: only ``!expr`` makes it so."""
-    path = _PATH.fullmatch(value.text)
-    if path and path[1] in here.scope.names.roots:
-        message = f"this is the text {value.text!r}, not what it names"
-        hint = f"write: !expr {value.text.strip('{} ')}"
-        reader.problems.warn("pipeline.literal-path", message, value.span, hint)
 
 
 def _command(reader: Reader, node: Node, key: Key, here: Here) -> Expr | None:
@@ -78,26 +77,36 @@ def _command(reader: Reader, node: Node, key: Key, here: Here) -> Expr | None:
         return None
     if not words:
         reader.wrong("command", "the command is empty", node.span)
+    _check_words(reader, words, node, key, here)
     return Constant(node.span, words)
+
+
+def _check_words(reader: Reader, words: list[str], node: Node, key: Key, here: Here) -> None:
+    """Warn of words of a command that look like expressions (decision P21)."""
+    found = [lookalikes.lookalike(word, here.scope) if type(word) is str else None for word in words]
+    first = next((index for index, one in enumerate(found) if one is not None), None)
+    if first is not None:
+        parts = ", ".join(one.expression if one else literal(word) for word, one in zip(words, found, strict=True))
+        message = f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
+        hint = f"write: {key.name}: {lookalikes.tagged(f'[{parts}]')}"
+        reader.problems.warn(lookalikes.CODE, message, node.span, hint)
 
 
 def _tools(reader: Reader, node: Node, key: Key, here: Here) -> tuple[Name, ...] | None:
     if not isinstance(node, Fields):
         reader.mistyped(node, key)
         return None
-    listed = node.fields.get("tools")
     others = [name for name in node.fields if name != "tools"]
     for name in others:
         hint = suggest(name, ["tools"]) or f"{key.name} limits the tools and nothing else"
         reader.wrong("unknown-key", f"{key.name!r} has no key {name!r}", node.keys[name].span, hint)
-    if listed is None and not others:
-        reader.wrong("missing-key", f"{key.name!r} needs 'tools'", node.span, f"{key.name}: {EXAMPLES['tools']}")
-    elif listed is None:
-        pass
-    elif not isinstance(listed, Items):
-        reader.wrong("wrong-type", f"'tools' takes a list of names, not {shown(listed)}", listed.span)
-    else:
+    listed = node.fields.get("tools")
+    if isinstance(listed, Items):
         return _names(reader, listed, Key("tools", "name", ""))
+    if listed is not None:
+        reader.wrong("wrong-type", f"'tools' takes a list of names, not {shown(listed)}", listed.span)
+    elif not others:
+        reader.wrong("missing-key", f"{key.name!r} needs 'tools'", node.span, key.example)
     return None
 
 
@@ -105,9 +114,8 @@ def _pass(reader: Reader, node: Node, key: Key, here: Here) -> Arguments | None:
     if isinstance(node, Fields):  # P4: the newer form
         given = []
         for name, value in node.fields.items():
-            expr = None
-            if reader.is_text(value, Key(name, "expression", "")) and isinstance(value, Scalar):
-                expr = reader.r1(value, here.scope)
+            text = reader.text(value, Key(name, "expression", ""))
+            expr = reader.r1(text, here.scope) if text else None
             if expr is not None:
                 given.append((name, node.keys[name].span, expr))
         return Arguments(tuple(given))
@@ -122,10 +130,10 @@ def _listed(reader: Reader, name: Name, here: Here) -> Named:
     """A name in the list form of ``pass``: it is looked up as in an expression."""
     span = name.span or here.span
     if name.text in here.scope.names.hidden:
-        reader.hidden(name.text, span, here.scope)
+        reader.hidden_name(name.text, span, here.scope)
     elif "." in name.text and name.text not in here.scope.stores:
         last = name.text.rpartition(".")[2]
-        hint = f"a field is passed with the mapping form: {{{last}: {name.text}}}"
+        hint = f"pass a field with the mapping form: {{{last}: {name.text}}}"
         reader.wrong("pass", f"'pass' lists names, and {name.text!r} is a path", span, hint)
     return Named(span, here.scope.path(name.text))
 

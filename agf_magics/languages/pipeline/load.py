@@ -1,7 +1,7 @@
 """Text to flow: the documents of one pipeline definition.
 
-Everything that the text alone decides is an error here (decision A5), all of it told at once: a step that is wrong does
-not hide the next one. What the registry or the input decides is linking's business.
+Everything that the text alone decides is an error here (decision A5). All errors are reported: one in a step does not
+hide one in the next step. The linker checks what the registry or the input decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BOUNDS = Bounds()
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
-    """The pipeline and the schemas that ``source`` defines; what is wrong goes to ``problems``."""
+    """The pipeline and the schemas in ``source``; errors and warnings go to ``problems``."""
     before = len(problems.errors)
     nodes = documents(source, problems, bounds)
     loading = _Loading(source, problems)
@@ -36,7 +36,8 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
     if len(problems.errors) > before:
         flow = None
     elif not nodes:
-        problems.error("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), "begin: pipeline: NAME")
+        hint = "begin with pipeline: NAME"
+        problems.error("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint)
     return Definition(flow, loading.schemas)
 
 
@@ -60,11 +61,12 @@ class _Loading:
             self.pipelines.append(node)
         else:
             first = next(iter(node.keys.values()), None)
-            hint = (first and suggest(first.text, DOCUMENTS)) or "it begins with pipeline: NAME or schema: NAME"
-            wrong("document-kind", "neither a pipeline nor a schema", first.span if first else node.span, hint)
+            hint = (first and suggest(first.text, DOCUMENTS)) or "begin with pipeline: NAME or schema: NAME"
+            message = "a document must have the key 'pipeline' or 'schema'"
+            wrong("document-kind", message, first.span if first else node.span, hint)
 
     def flow(self) -> Flow | None:
-        """The one pipeline; every other one is told."""
+        """The one pipeline; every other one is an error."""
         for other in self.pipelines[1:]:
             hint = "define the other one in a cell or file of its own; a call step runs it"
             self.steps.reader.wrong("two-pipelines", "one pipeline: per cell", other.keys["pipeline"].span, hint)
@@ -94,7 +96,8 @@ class _Loading:
         """The keys of a pipeline document."""
         for name in PLANNED:  # P9
             if name in node.keys:
-                self.steps.reader.wrong("not-supported", f"{name!r} is not yet supported", node.keys[name].span)
+                hint = "delete it; an expression reads the input as ctx.NAME" if name == "input" else "delete it"
+                self.steps.reader.wrong("not-supported", f"{name!r} is not yet supported", node.keys[name].span, hint)
         fields = {name: value for name, value in node.fields.items() if name not in PLANNED}
         known = Fields(fields, {name: node.keys[name] for name in fields}, node.span)
         steps = fields.get("steps")

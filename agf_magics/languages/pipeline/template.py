@@ -1,8 +1,7 @@
-"""Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays what it is (decision P3).
+"""Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays text (decision P3).
 
-A brace is replaced if it holds a path whose first name is known. What the run's input will hold is not known when a
-template is loaded, so a name that is not known then is looked for among the stores when the prompt is made. It is
-warned about, because a misspelt name looks just the same.
+A brace is replaced if it holds a path whose first name is known. The loader does not know the input, so a name that it
+does not know is looked up among the stores when the prompt is made. It is warned about, because it may be misspelt.
 """
 
 from __future__ import annotations
@@ -22,7 +21,10 @@ from .r1 import R1, Names
 from .r1.nodes import COMBINATORS, KEYWORDS
 
 LONGEST_WRITTEN = 1_000_000
-"""Characters of a value that is written into a prompt as JSON."""
+"""The maximum length of the JSON of a value in a prompt, in characters."""
+
+UNKNOWN_NAME = "pipeline.template-name"
+"""The code of a warning about the name under its caret, which is void if the input has that name."""
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _B, _NAME = r"[ \t\r\n]*+", "[A-Za-z_][A-Za-z0-9_]*+"
@@ -43,7 +45,7 @@ class Template:
         self.evaluate = self._fill
 
     def reads(self) -> tuple[Ref, ...]:
-        """In the order of the text; a name that was not known is read if it is there."""
+        """In the order of the text; a name that the loader did not know is not certain."""
         return tuple(
             ref if part.known else ref._replace(certain=False)
             for part in self.parts
@@ -62,7 +64,7 @@ class _Hole(NamedTuple):
     written: str
     known: bool
     store: tuple[str, ...]
-    """Where its first name is, if it is a store."""
+    """The path of its first name, if that is a store."""
 
     def fill(self, frame: Frame) -> str:
         if not self.known and not _holds(frame, self.store):
@@ -70,14 +72,13 @@ class _Hole(NamedTuple):
         try:
             value = self.path.evaluate(frame)
         except StepError as error:
-            wrong = error.diagnostic
-            hint = f"{wrong.hint} (in a transform before: braces hold a path, no expression)"
-            raise StepError(replace(wrong, hint=hint)) from None
+            hint = f"{error.diagnostic.hint} (in a transform before: braces hold only a path)"
+            raise StepError(replace(error.diagnostic, hint=hint)) from None
         return value if type(value) is str else _shown(value, self.path)
 
 
 class _Inside(NamedTuple):
-    """The part of a text between two braces, as a Text of its own."""
+    """The part of a text between two braces, as a Text."""
 
     outer: Text
     start: int
@@ -88,7 +89,7 @@ class _Inside(NamedTuple):
 
 
 def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Template:
-    """The template that ``text`` is; ``known``: the stores written so far. Whatever it holds, it is a template."""
+    """The template of ``text``. ``known``: the stores that steps write. Every text is a template."""
     source, parts, warnings, end = text.text, list[str | _Hole](), list[Diagnostic](), 0
     choices: list[str] = []
     for found in _BRACES.finditer(source):
@@ -107,8 +108,8 @@ def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Tem
                 warnings.append(_unknown(first, inner.locate(0, len(first)), choices))
         elif _is_known(first, names, known) or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())
-            hint = "compute it in a transform and name its output here"
-            message = f"{found[0]} stays as it is: braces hold a path, no expression"
+            hint = "compute it in a transform before, name its output, and write {NAME} here"
+            message = f"{found[0]} stays text: braces hold a path"
             warnings.append(Diagnostic("pipeline.template-expression", message, place, hint, "warning"))
     parts.append(source[end:])
     return Template(text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings))
@@ -121,8 +122,8 @@ def _is_known(name: str, names: Names, stores: Collection[str]) -> bool:
 def _unknown(name: str, place: Span, known: Iterable[str]) -> Diagnostic:
     near = suggest(name, known)
     hint = f"{near or 'if the input has it,'} {'if the input has it, ' if near else ''}write {{ctx.{name}}}"
-    message = f"{{{name}}} is replaced only if there is a store {name!r} when the step runs"
-    return Diagnostic("pipeline.template-name", message, place, hint, "warning")
+    message = f"{{{name}}} stays text unless the input has {name!r}: no step writes it"
+    return Diagnostic(UNKNOWN_NAME, message, place, hint, "warning")
 
 
 def _holds(frame: Frame, path: tuple[str, ...]) -> bool:
@@ -142,7 +143,7 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_opa
 
 
 def _shown(value: Any, path: R1) -> str:
-    """Compact JSON, piece by piece: a small value whose parts are shared can be large when it is written out."""
+    """Compact JSON, piece by piece: a small value with shared parts can have a large JSON."""
     pieces, room = list[str](), LONGEST_WRITTEN
     try:
         for piece in _JSON.iterencode(value):
@@ -154,8 +155,8 @@ def _shown(value: Any, path: R1) -> str:
         else:
             return "".join(pieces)
     except TypeError as error:
-        problem = f"{path.text!r} holds {error}, which has no text form"
+        problem = f"{path.text!r} has {error} in it, which has no text form"
     except (ValueError, RecursionError):  # a number too long to write, or nested too deep
-        problem = f"{path.text!r} is too large to be written out"
+        problem = f"{path.text!r} is too large to be written as text"
     hint = "turn it into text in a tool first"
     raise StepError(Diagnostic("pipeline.template-value", problem, path.span, hint))

@@ -86,7 +86,7 @@ _FUNCTIONS = {
 """Functions of other languages; what to write here."""
 
 _ELEMENT = ("count", "sum", "length", "size", "len")
-_HOLE = re.compile(r"\{\{? *([^{}]*[^{} ]) *\}?\}")
+_HOLE = re.compile(r"\{\{?([^{}]*)\}\}?")
 
 
 class Finding(NamedTuple):
@@ -131,7 +131,7 @@ def concatenation(text: str) -> str:
     "'Hello ' + ctx.name + '!'"
     """
     parts = _HOLE.split(text)
-    return " + ".join(part if index % 2 else literal(part) for index, part in enumerate(parts) if part)
+    return " + ".join(part.strip() if index % 2 else literal(part) for index, part in enumerate(parts) if part)
 
 
 def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> Finding:
@@ -143,8 +143,7 @@ def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) ->
     before = tokens[index - 1] if index else (0, "", 0)
     glued = before[1] + text if before[2] + len(before[1]) == at else ""
     if glued in ("**", "//"):
-        hint = _OPERATORS.get(glued) or _power(tokens, index)
-        return Finding("r1.operator", f"there is no {glued!r}", hint, before[2], at + 1)
+        return Finding("r1.operator", f"there is no {glued!r}", _power(tokens, index, glued), before[2], at + 1)
     if before[1] in ("f", "F", "r", "b") and len(glued) > 2 and text[0] in "'\"":
         return Finding("r1.syntax", "there are no f-strings", f"write: {concatenation(text[1:-1])}", before[2],
                        at + len(text))  # fmt: skip
@@ -189,7 +188,9 @@ def _unexpected(tokens: Sequence[Token], index: int, source: str) -> tuple[str, 
     return None
 
 
-def _power(tokens: Sequence[Token], index: int) -> str:
+def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
+    if operator in _OPERATORS:
+        return _OPERATORS[operator]
     base, exponent = tokens[index - 2][1], tokens[index + 1][1]
     return f"write: {base} * {base}" if exponent == "2" and base[-1].isalnum() else f"there are no powers; {_TOOL}"
 
