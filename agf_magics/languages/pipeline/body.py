@@ -58,6 +58,8 @@ class Reader:
         self.problems = problems
         self.readers = readers
         self.faults = 0
+        self.is_broken = bool(problems.errors)
+        """Whether the YAML has errors: then a text may be the rest of something else."""
 
     def wrong(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
         self.faults += 1
@@ -167,7 +169,7 @@ class Reader:
             if part.is_expr:
                 hint = "only a whole argument can be an !expr; build the value there: !expr \"[ctx.a, 'b']\""
                 self.wrong("nested-expr", "!expr inside a list or mapping", part.span, hint)
-            elif type(part.value) is str and (found := lookalikes.lookalike(part.text, scope)):
+            elif type(part.value) is str and not self.is_broken and (found := lookalikes.lookalike(part.text, scope)):
                 relation = "is" if part is node else "has"
                 message = f"{key.name!r} {relation} the text {shorten(part.text)!r}: {found.reason}"
                 self.problems.warn(lookalikes.CODE, message, part.span, _tag_hint(part, node, key, found.expression))

@@ -102,9 +102,9 @@ class Arguments:
         return tuple(ref for _, _, expr in self.given for ref in expr.reads())
 
     def written_out(self, name: str) -> bool:
-        """Whether the argument of that name is a literal that is not empty."""
-        own = (expr for given, _, expr in self.given if given == name)
-        return any(isinstance(expr, Constant) and expr.value not in (None, "") for expr in own)
+        """Whether the argument of that name reads nothing and is not empty."""
+        own = (expr for given, _, expr in self.given if given == name and not expr.reads())
+        return any(not isinstance(expr, Constant) or expr.value not in (None, "") for expr in own)
 
 
 _PIPE = (Ref(("pipe",)),)
