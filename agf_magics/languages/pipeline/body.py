@@ -248,10 +248,11 @@ def _on_error(reader: Reader, node: Node, key: Key, here: Here) -> Policy | None
     if retry := _RETRY.fullmatch(text):
         return Policy("abort", int(retry[1]))
     known = _ON_ERROR_ELSEWHERE.get(text)
-    hint = f"write: {known}" if known else suggest(text, (*_ON_ERROR, "retry(1)"))
+    times = re.search("[1-9][0-9]*", text) if text.startswith("retry") else None
+    hint = f"write: {known or f'retry({times[0]})'}" if known or times else suggest(text, (*_ON_ERROR, "retry(1)"))
     if isinstance(node, Fields) and "retry" in node.fields:
-        times = node.fields["retry"]
-        hint = f"as one text: retry({times.text if isinstance(times, Scalar) else 'N'})"
+        count = node.fields["retry"]
+        hint = f"as one text: retry({count.text if isinstance(count, Scalar) else 'N'})"
     elif isinstance(node, Items) or "," in text:
         hint = "choose one; after its last attempt retry(N) aborts"
     reader.wrong("on-error", f"'on_error' takes {key.says}, not {shown(node)}", node.span, hint)
