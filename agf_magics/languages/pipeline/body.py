@@ -42,7 +42,7 @@ _ON_ERROR_ELSEWHERE = {
 """Other words for the policies."""
 
 
-class Here(NamedTuple):
+class ReadContext(NamedTuple):
     """A mapping that is being read: its place, and the values of its keys so far."""
 
     id: str
@@ -57,31 +57,31 @@ class Reader:
     def __init__(self, problems: Diagnostics, readers: Mapping[str, Read]) -> None:
         self.problems = problems
         self.readers = readers
-        self.faults = 0
+        self.error_count = 0
         self.is_broken = bool(problems.errors)
         """Whether the YAML has errors: then a text may be the rest of something else."""
 
-    def wrong(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
-        self.faults += 1
+    def error(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
+        self.error_count += 1
         self.problems.error(f"pipeline.{what}", message, span, hint)
 
     def add(self, diagnostic: Diagnostic) -> None:
-        self.faults += diagnostic.severity == "error"
+        self.error_count += diagnostic.severity == "error"
         self.problems.add(diagnostic)
 
-    def fields(self, kind: Kind, node: Fields, here: Here) -> dict[str, Any]:
+    def fields(self, kind: Kind, node: Fields, context: ReadContext) -> dict[str, Any]:
         """Every key of ``node``, read as the table says; unknown and missing keys are reported."""
         fields, readers = node.fields, self.readers
         slips = set[str]() if fields.keys() <= kind.keys.keys() else self.unknown(kind, node)
         for name, key in kind.keys.items():
             if name not in fields:
                 if key.required and name not in slips:
-                    self.wrong("missing-key", f"{kind.name} needs {name!r}", here.span, key.example)
+                    self.error("missing-key", f"{kind.name} needs {name!r}", context.span, key.example)
             elif not is_null(value := fields[name]):
-                here.given[name] = readers[key.takes](self, value, key, here)
+                context.given[name] = readers[key.takes](self, value, key, context)
             elif not key.null or key.required or (key.name in LIST_SOURCES and is_nothing(value)):
                 self.empty(value, node.keys[name], key)
-        return here.given
+        return context.given
 
     def unknown(self, kind: Kind, node: Fields) -> set[str]:
         """Report every key that ``kind`` does not have; return the keys that they seem to be meant for."""
@@ -97,19 +97,19 @@ class Reader:
                 hint = "put the step into a pipeline of its own, and write here {pipeline: NAME}"
             elif others:
                 hint = f"{name!r} is a key of {', '.join(others)}; {hint}"
-            self.wrong("unknown-key", message, node.keys[name].span, hint)
+            self.error("unknown-key", message, node.keys[name].span, hint)
         return slips
 
     def empty(self, node: Node, written: Scalar, key: Key) -> None:
         """Report the key ``written``, whose value is null or nothing."""
         span = node.span if isinstance(node, Scalar) and node.text else written.span
-        self.wrong("wrong-type", f"{key.name!r} is empty: it takes {key.says}", span, key.example)
+        self.error("wrong-type", f"{key.name!r} is empty: it takes {key.says}", span, key.example)
 
     def mistyped(self, node: Node, key: Key) -> None:
         """Report that ``node`` is not of the type that its key takes."""
         if isinstance(node, Scalar) and node.is_expr:
             hint = "it is an expression already" if key.takes == "expression" else f"it takes {key.says}"
-            self.wrong("misplaced-expr", f"!expr does not belong in {key.name!r}", node.span, hint)
+            self.error("misplaced-expr", f"!expr does not belong in {key.name!r}", node.span, hint)
             return
         hint = key.example
         if isinstance(node, Scalar) and key.takes in _QUOTED:
@@ -120,7 +120,7 @@ class Reader:
             hint = f"write: over: {node.text}"
         elif isinstance(node, Scalar) and key.takes == "pass":
             hint = f"write: pass: [{node.text}]"
-        self.wrong("wrong-type", f"{key.name!r} takes {key.says}, not {shown(node)}", node.span, hint)
+        self.error("wrong-type", f"{key.name!r} takes {key.says}, not {shown(node)}", node.span, hint)
 
     def text(self, node: Node, key: Key) -> Scalar | None:
         """``node`` if it is a text; else the error is reported."""
@@ -135,7 +135,7 @@ class Reader:
         if text is None:
             return None
         if not text.text.strip():
-            self.wrong("blank-name", f"{key.name!r} is blank", text.span, "give it a name")
+            self.error("blank-name", f"{key.name!r} is blank", text.span, "give it a name")
         return Name(text.text, text.span)
 
     def r1(self, node: Scalar, scope: Scope) -> R1 | None:
@@ -143,7 +143,7 @@ class Reader:
         try:
             expr = parse(node, scope.names)
         except DefinitionError as error:
-            self.faults += 1
+            self.error_count += 1
             self.problems.extend(error.diagnostics)
             return None
         for finding in lookalikes.in_expression(expr.node, node, scope):
@@ -168,7 +168,7 @@ class Reader:
         for part in _scalars(node):
             if part.is_expr:
                 hint = "only a whole argument can be an !expr; build the value there: !expr \"[ctx.a, 'b']\""
-                self.wrong("nested-expr", "!expr inside a list or mapping", part.span, hint)
+                self.error("nested-expr", "!expr inside a list or mapping", part.span, hint)
             elif type(part.value) is str and not self.is_broken and (found := lookalikes.lookalike(part.text, scope)):
                 relation = "is" if part is node else "has"
                 message = f"{key.name!r} {relation} the text {shorten(part.text)!r}: {found.reason}"
@@ -176,7 +176,7 @@ class Reader:
         return Constant(node.span, plain(node))
 
 
-Read = Callable[[Reader, Node, Key, Here], Any]
+Read = Callable[[Reader, Node, Key, ReadContext], Any]
 """The reader of one kind of value."""
 
 
@@ -190,9 +190,9 @@ def _tag_hint(part: Scalar, node: Node, key: Key, expression: str) -> str:
     return f"write: {whole} (for the text itself: !expr \"'{text}'\")" if '"' not in text else f"write: {whole}"
 
 
-def _name(reader: Reader, node: Node, key: Key, here: Here) -> Name | None:
+def _name(reader: Reader, node: Node, key: Key, context: ReadContext) -> Name | None:
     name = reader.name(node, key)
-    found = lookalikes.lookalike(name.text, here.scope) if name and key.name == "output" else None
+    found = lookalikes.lookalike(name.text, context.scope) if name and key.name == "output" else None
     if name and found and (found.expression != name.text or "." in name.text):
         last = found.expression.rpartition(".")[2]
         message = f"'output' is a name: this creates a store called {name.text!r}"
@@ -200,18 +200,18 @@ def _name(reader: Reader, node: Node, key: Key, here: Here) -> Name | None:
     return name
 
 
-def _text(reader: Reader, node: Node, key: Key, here: Here) -> Name | None:
+def _text(reader: Reader, node: Node, key: Key, context: ReadContext) -> Name | None:
     text = reader.text(node, key)
     return Name(text.text, text.span) if text else None
 
 
-def _expression(reader: Reader, node: Node, key: Key, here: Here) -> R1 | None:
+def _expression(reader: Reader, node: Node, key: Key, context: ReadContext) -> R1 | None:
     text = reader.text(node, key)
-    return reader.r1(text, here.scope) if text else None
+    return reader.r1(text, context.scope) if text else None
 
 
-def _template(reader: Reader, node: Node, key: Key, here: Here) -> Template | None:
-    text, scope = reader.text(node, key), here.scope
+def _template(reader: Reader, node: Node, key: Key, context: ReadContext) -> Template | None:
+    text, scope = reader.text(node, key), context.scope
     if text is None:
         return None
     if not text.text.strip():
@@ -224,38 +224,39 @@ def _template(reader: Reader, node: Node, key: Key, here: Here) -> Template | No
     return template
 
 
-def _literals(reader: Reader, node: Node, key: Key, here: Here) -> Constant | None:
+def _literals(reader: Reader, node: Node, key: Key, context: ReadContext) -> Constant | None:
     if isinstance(node, Items):
-        return reader.literal(node, key, here.scope)
+        return reader.literal(node, key, context.scope)
     reader.mistyped(node, key)
     return None
 
 
-def _count(reader: Reader, node: Node, key: Key, here: Here) -> int | None:
+def _count(reader: Reader, node: Node, key: Key, context: ReadContext) -> int | None:
     if not isinstance(node, Scalar) or type(node.value) is not int:
         reader.mistyped(node, key)
     elif node.value < 1:
-        reader.wrong("count", f"{key.name!r} must be 1 or more, not {node.text}", node.span)
+        reader.error("count", f"{key.name!r} must be 1 or more, not {node.text}", node.span)
     else:
         return node.value
     return None
 
 
-def _on_error(reader: Reader, node: Node, key: Key, here: Here) -> Policy | None:
+def _on_error(reader: Reader, node: Node, key: Key, context: ReadContext) -> Policy | None:
     text = node.text if isinstance(node, Scalar) and not node.is_expr else ""
     if text in _ON_ERROR:
         return _ON_ERROR[text]
     if retry := _RETRY.fullmatch(text):
         return Policy("abort", int(retry[1]))
     known = _ON_ERROR_ELSEWHERE.get(text)
-    times = re.search("[1-9][0-9]*", text) if text.startswith("retry") else None
-    hint = f"write: {known or f'retry({times[0]})'}" if known or times else suggest(text, (*_ON_ERROR, "retry(1)"))
+    if not known and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
+        known = f"retry({times[0]})"
+    hint = f"write: {known}" if known else suggest(text, (*_ON_ERROR, "retry(1)"))
     if isinstance(node, Fields) and "retry" in node.fields:
         count = node.fields["retry"]
         hint = f"as one text: retry({count.text if isinstance(count, Scalar) else 'N'})"
     elif isinstance(node, Items) or "," in text:
         hint = "choose one; after its last attempt retry(N) aborts"
-    reader.wrong("on-error", f"'on_error' takes {key.says}, not {shown(node)}", node.span, hint)
+    reader.error("on-error", f"'on_error' takes {key.says}, not {shown(node)}", node.span, hint)
     return None
 
 

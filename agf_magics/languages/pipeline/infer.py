@@ -66,7 +66,7 @@ class _Inference:
         """``certain``: whether ``node`` is evaluated whenever the expression is."""
         return SHAPES[type(node)](self, node, certain)
 
-    def wrong(self, message: str, at: int, width: int, certain: bool, hint: str | None = None) -> None:
+    def error(self, message: str, at: int, width: int, certain: bool, hint: str | None = None) -> None:
         place = self.expr.locate(at, at + width)
         self.found.append(Diagnostic("r1.type", message, place, hint, "error" if certain else "warning"))
 
@@ -100,7 +100,7 @@ class _Inference:
     def minus(self, node: Minus, certain: bool) -> Shape | None:
         shape = self.shape(node.operand, certain)
         if shape is not None and "number" not in shape.kinds:
-            self.wrong(f"'-' needs a number, not {shape}", node.at, 1, certain)
+            self.error(f"'-' needs a number, not {shape}", node.at, 1, certain)
         return NUMBER
 
     def choice(self, node: Logic, certain: bool) -> Shape | None:
@@ -130,7 +130,7 @@ class _Inference:
         if node.op not in ("==", "!="):
             if not any(kind in left.kinds and kind in right.kinds for kind in ORDERED):
                 message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
-                self.wrong(message, node.at, len(node.op), certain)
+                self.error(message, node.at, len(node.op), certain)
         elif not _can_equal(left, right):
             words = [value for shape in (left, right) for value in shape.values or () if isinstance(value, str)]
             hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
@@ -154,7 +154,7 @@ class _Inference:
         if not works:
             given = f"{left or 'something'} and {right or 'something'}"
             needs = NEEDS["+"] if node.op == "+" else "two numbers"
-            self.wrong(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
+            self.error(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
         if len(works) != 1 or (left is None and right is None and node.op == "+"):
             return None
         if works == ["list"]:
@@ -166,7 +166,7 @@ class _Inference:
         if shape is None:
             return None
         if "list" not in shape.kinds:
-            self.wrong(f"{node.name} needs a list, not {shape}", node.at, len(node.name), certain)
+            self.error(f"{node.name} needs a list, not {shape}", node.at, len(node.name), certain)
         return shape.of
 
     def each(self, node: Each, certain: bool) -> Shape | None:
@@ -187,12 +187,12 @@ class _Inference:
         if element is not None and wanted and wanted not in element.kinds:
             # An empty list is fine, so this is never certain.
             needs = {"sum": "numbers", "join": "texts"}[node.name]
-            self.wrong(f"{node.name} needs a list of {needs}, not of {element}", node.at, len(node.name), False)
+            self.error(f"{node.name} needs a list of {needs}, not of {element}", node.at, len(node.name), False)
         if node.name != "join":
             return NUMBER
         separator = self.shape(node.args[1], certain)
         if separator is not None and "text" not in separator.kinds:
-            self.wrong(f"the separator of join is a text, not {separator}", node.at, 4, certain)
+            self.error(f"the separator of join is a text, not {separator}", node.at, 4, certain)
         return TEXT
 
     def get(self, node: Get, certain: bool) -> Shape | None:

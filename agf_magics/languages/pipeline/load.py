@@ -13,7 +13,7 @@ from ...flow.steps import Definition, Flow, Name, Sequence, Step
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, Fields, Items, Node, documents, shown
-from .body import Here
+from .body import ReadContext
 from .infer import infer
 from .schema_documents import read_schema
 from .scope import STORES, outermost
@@ -49,10 +49,10 @@ class _Loading:
         self.pipelines: list[Fields] = []
 
     def document(self, node: Node) -> None:
-        wrong = self.steps.reader.wrong
+        error = self.steps.reader.error
         if not isinstance(node, Fields):
             hint = "begin with pipeline: NAME or schema: NAME"
-            wrong("document-shape", f"a document is a mapping, not {shown(node)}", node.span, hint)
+            error("document-shape", f"a document is a mapping, not {shown(node)}", node.span, hint)
         elif "schema" in node.fields:
             schema = read_schema(node, self.problems, self.schemas)
             if schema is not None:
@@ -63,17 +63,17 @@ class _Loading:
             first = next(iter(node.keys.values()), None)
             hint = (first and suggest(first.text, DOCUMENTS)) or "begin with pipeline: NAME or schema: NAME"
             message = "a document must have the key 'pipeline' or 'schema'"
-            wrong("document-kind", message, first.span if first else node.span, hint)
+            error("document-kind", message, first.span if first else node.span, hint)
 
     def flow(self) -> Flow | None:
         """The one pipeline; every other one is an error."""
         for other in self.pipelines[1:]:
             hint = "define the other one in a cell or file of its own; a call step runs it"
-            self.steps.reader.wrong("two-pipelines", "one pipeline: per cell", other.keys["pipeline"].span, hint)
+            self.steps.reader.error("two-pipelines", "one pipeline: per cell", other.keys["pipeline"].span, hint)
         if not self.pipelines:
             return None
         given = self.read(self.pipelines[0])
-        if self.steps.reader.faults:
+        if self.steps.reader.error_count:
             return None
         name: Name = given["pipeline"]
         description: Name | None = given.get("description")
@@ -97,10 +97,11 @@ class _Loading:
         for name in PLANNED:  # P9
             if name in node.keys:
                 hint = "delete it; an expression reads the input as ctx.NAME" if name == "input" else "delete it"
-                self.steps.reader.wrong("not-supported", f"{name!r} is not yet supported", node.keys[name].span, hint)
+                self.steps.reader.error("not-supported", f"{name!r} is not yet supported", node.keys[name].span, hint)
         fields = {name: value for name, value in node.fields.items() if name not in PLANNED}
         known = Fields(fields, {name: node.keys[name] for name in fields}, node.span)
         steps = fields.get("steps")
         stores = [written(step) for step in steps.items] if isinstance(steps, Items) else []
         scope = outermost(frozenset().union(*stores))
-        return self.steps.reader.fields(DOCUMENTS["pipeline"], known, Here("", known.keys["pipeline"].span, scope, {}))
+        context = ReadContext("", known.keys["pipeline"].span, scope, {})
+        return self.steps.reader.fields(DOCUMENTS["pipeline"], known, context)

@@ -85,7 +85,7 @@ def tagged(expression: str) -> str:
 
 
 def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
-    """What is suspicious in a parsed expression, and what can only be a mistake."""
+    """Warnings about texts in a parsed expression, and errors that can only be mistakes."""
     for part in nested(node):
         match part:
             case Path(at=at, parts=(name, *_), read=(str(), *_)) if spelling(name) and not scope.knows(name):

@@ -49,13 +49,13 @@ def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]
             hint = suggest(name, keys, "the keys of a schema document")
             if name not in _KEYS.values() and isinstance(node.fields[name], Fields):
                 hint = f"indent a field below fields:; {hint}"
-            reading.wrong("unknown-key", f"a schema document has no key {name!r}", extra.span, hint)
+            reading.error("unknown-key", f"a schema document has no key {name!r}", extra.span, hint)
     title = reading.name(node.fields["schema"], key, "a schema is named by a text")
     fields: dict[str, Field] = {}
     if "fields" in node.fields:
         fields = reading.fields(node.fields["fields"], node.keys["fields"])
     else:
-        reading.wrong("missing-key", "a schema needs 'fields'", key.span, HINTS["fields"])
+        reading.error("missing-key", "a schema needs 'fields'", key.span, HINTS["fields"])
     if title is None:
         return None
     if known and title.text in known:
@@ -70,31 +70,31 @@ def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]
 class _Reading:
     def __init__(self, problems: Diagnostics) -> None:
         self.problems = problems
-        self.faults = 0
+        self.error_count = 0
 
-    def wrong(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
-        self.faults += 1
+    def error(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        self.error_count += 1
         self.problems.error(f"schema.{code}", message, span, hint)
 
     def name(self, node: Node, key: Scalar, what: str) -> Scalar | None:
         """The text that names a schema."""
         if not _is_text(node):
             quoted = f'quote it: "{node.text}"' if isinstance(node, Scalar) and node.text and not node.is_expr else None
-            self.wrong("name", f"{what}, not {shown(node)}", _place(node, key), quoted)
+            self.error("name", f"{what}, not {shown(node)}", _place(node, key), quoted)
             return None
         assert isinstance(node, Scalar)
         if not node.text.strip():
-            self.wrong("name", f"{what}, not a blank one", node.span)
+            self.error("name", f"{what}, not a blank one", node.span)
             return None
         return node
 
     def fields(self, node: Node, key: Scalar) -> dict[str, Field]:
         if not isinstance(node, Fields) or not node.fields:
-            self.wrong("fields", f"'fields' takes {TAKES['fields'].says}, not {shown(node)}", _place(node, key))
+            self.error("fields", f"'fields' takes {TAKES['fields'].says}, not {shown(node)}", _place(node, key))
             return {}
         for name in node.fields:
             if not name.strip():
-                self.wrong("field-name", "a field's name is blank", node.keys[name].span)
+                self.error("field-name", "a field's name is blank", node.keys[name].span)
         read = {name: self.field(value, node.keys[name]) for name, value in node.fields.items()}
         return {name: one for name, one in read.items() if one is not None}
 
@@ -104,14 +104,14 @@ class _Reading:
         if not isinstance(node, Fields):
             near = _TYPES.get(node.text, node.text) if isinstance(node, Scalar) else ""
             hint = f"{key.text}: {{type: {near if near in FIELD_KEYS else 'string'}}}"
-            self.wrong("type-shape", f"{what} is a mapping, not {shown(node)}", _place(node, key), hint)
+            self.error("type-shape", f"{what} is a mapping, not {shown(node)}", _place(node, key), hint)
             return None
         kind = self.kind(node, key, what)
         if kind is None:
             return None
         if element and kind == "list":
             hint = "put an object between them: {type: object, fields: {row: {type: list, of: ...}}}"
-            self.wrong("list-of-lists", "a list's elements cannot be lists", node.fields["type"].span, hint)
+            self.error("list-of-lists", "a list's elements cannot be lists", node.fields["type"].span, hint)
             return None
         allowed = ["type", *FIELD_KEYS[kind], *([] if element else ["required"])]
         for name, own in node.keys.items():
@@ -119,11 +119,11 @@ class _Reading:
                 hint = suggest(name, allowed, f"the keys of {_a(kind)}") or ""
                 hint = f"{_KEYS[name]} is its name here" if _KEYS.get(name) in allowed else hint
                 hint = "the elements of a list are always required" if name == "required" else hint
-                self.wrong("unknown-key", f"{_a(kind)} has no key {name!r}", own.span, hint)
+                self.error("unknown-key", f"{_a(kind)} has no key {name!r}", own.span, hint)
         place = node.fields["type"].span
         for name, needs in FIELD_KEYS[kind].items():
             if needs == "must" and name not in node.fields and not any(_KEYS.get(own) == name for own in node.fields):
-                self.wrong("missing-key", f"{_a(kind)} needs {name!r}", place, HINTS[name])
+                self.error("missing-key", f"{_a(kind)} needs {name!r}", place, HINTS[name])
         return self.built(kind, node, place)
 
     def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
@@ -131,31 +131,32 @@ class _Reading:
         if named is None:
             slip = next((own for name, own in node.keys.items() if suggest(name, ["type"])), None)
             hint = f"{'did you mean ' if slip else ''}type: one of {_CHOICES}{'?' if slip else ''}"
-            self.wrong("missing-type", f"{what} is missing", (slip or key).span, hint)
+            self.error("missing-type", f"{what} is missing", (slip or key).span, hint)
             return None
         place = _place(named, node.keys["type"])
         if not _is_text(named):
-            self.wrong("unknown-type", f"a type is one of {_CHOICES}, not {shown(named)}", place)
+            self.error("unknown-type", f"a type is one of {_CHOICES}, not {shown(named)}", place)
             return None
         assert isinstance(named, Scalar)
         for kind in FIELD_KEYS:
             if kind == named.text:
                 return kind
-        here = _TYPES.get(named.text.lower())
-        hint = f"{here} is its name here; types are {_CHOICES}" if here else suggest(named.text, FIELD_KEYS, "types")
-        self.wrong("unknown-type", f"unknown type {named.text!r}", place, hint)
+        known = _TYPES.get(named.text.lower())
+        near = f"{known} is its name here; types are {_CHOICES}" if known else suggest(named.text, FIELD_KEYS, "types")
+        self.error("unknown-type", f"unknown type {named.text!r}", place, near)
         return None
 
     def built(self, kind: FieldKind, node: Fields, place: Span) -> Field | None:
         """The field, once its keys are those of its type; None if one of them has an error."""
-        before = self.faults
+        before = self.error_count
         required = self.required(node)
         own = [name for name in FIELD_KEYS[kind] if name in node.fields]
         given: dict[str, Any] = {name: READ[name](self, node.fields[name], node.keys[name]) for name in own}
         least, most = given.get("minimum"), given.get("maximum")
         if least is not None and most is not None and least > most:
-            self.wrong("bound", f"'minimum' {least} is above 'maximum' {most}", node.fields["minimum"].span)
-        if self.faults > before or any(needs == "must" and name not in own for name, needs in FIELD_KEYS[kind].items()):
+            self.error("bound", f"'minimum' {least} is above 'maximum' {most}", node.fields["minimum"].span)
+        needed = {name for name, needs in FIELD_KEYS[kind].items() if needs == "must"}
+        if self.error_count > before or not needed <= set(own):
             return None
         place = node.fields["schema"].span if kind == "ref" else place
         return Field(kind=kind, required=required, span=place, **given)
@@ -168,25 +169,25 @@ class _Reading:
             return given.value
         hint = "write in each required field: required: true" if isinstance(given, Items) else None
         message = f"'required' takes true or false, not {shown(given)}"
-        self.wrong("required", message, _place(given, node.keys["required"]), hint)
+        self.error("required", message, _place(given, node.keys["required"]), hint)
         return False
 
     def bound(self, node: Node, key: Scalar) -> Any:
         if isinstance(node, Scalar) and type(node.value) in (int, float):
             return node.value
-        self.wrong("bound", f"{key.text!r} takes a number, not {shown(node)}", _place(node, key))
+        self.error("bound", f"{key.text!r} takes a number, not {shown(node)}", _place(node, key))
         return None
 
     def values(self, node: Node, key: Scalar) -> tuple[Any, ...]:
         if not isinstance(node, Items) or not node.items:
             message = f"'values' takes a list of one or more values, not {shown(node)}"
-            self.wrong("values", message, _place(node, key), HINTS["values"])
+            self.error("values", message, _place(node, key), HINTS["values"])
             return ()
         found: list[Any] = []
         for item in node.items:
             if not isinstance(item, Scalar) or item.is_expr:
                 message = f"a value of an enum is text, a number, true, false or null, not {shown(item)}"
-                self.wrong("values", message, item.span)
+                self.error("values", message, item.span)
             elif any(same(item.value, other) for other in found):
                 self.problems.warn("schema.duplicate-value", f"{shown(item)} is listed twice", item.span)
             else:

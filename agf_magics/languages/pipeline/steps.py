@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...flow.frame import Expr
-from ...flow.frame import Target as Keeps
+from ...flow.frame import Target as ResultTarget
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, Step, part
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
-from .body import VALUES, Here, Policy, Read, Reader
+from .body import VALUES, Policy, Read, ReadContext, Reader
 from .calls import CALLS, SHELL, Target
 from .scope import Scope
 from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Constant, Named, Store, labels
@@ -30,20 +30,13 @@ IN_COLLECT = "collect runs once, over all results: pipe is their list, for insta
 IN_BRANCH = "a branch does not see another one; collect sees them all"
 
 _ELSEWHERE = {
-    "python": "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}",
-    "code": "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}",
-    "if": "match runs a pipeline by a value; in an expression write: condition and 'yes' or 'no'",
-    "switch": "write: match",
-    "for": "write: for_each",
-    "loop": "write: for_each",
-    "while": "write: for_each or fold",
+    **dict.fromkeys(("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"),
+    **dict.fromkeys(("if", "switch"), "match runs a pipeline by a value; in an expression write: condition and a or b"),
+    **dict.fromkeys(("for", "loop", "while"), "write: for_each, or fold"),
+    **dict.fromkeys(("llm", "prompt"), "write: agent: {prompt: …}"),
+    **dict.fromkeys(("bash", "command"), "write: shell: {command: …}"),
+    **dict.fromkeys(("set", "value"), "write: transform: {value: …, output: …}"),
     "reduce": "write: fold",
-    "llm": "write: agent",
-    "prompt": "write: agent: {prompt: …}",
-    "bash": "write: shell: {command: …}",
-    "command": "write: shell: {command: …}",
-    "set": "write: transform: {value: …, output: …}",
-    "value": "write: transform: {value: …}",
     "pipeline": "write: call: {pipeline: …}",
 }
 """Step kinds of other languages; what to write here."""
@@ -55,7 +48,7 @@ class At(NamedTuple):
     id: str
     word: str
     span: Span
-    target: Keeps | None
+    target: ResultTarget | None
 
 
 class Steps:
@@ -65,29 +58,29 @@ class Steps:
         nested: Mapping[str, Read] = {"steps": self.listed, "step": self.nested, "branches": self.branches}
         self.reader = Reader(problems, {**VALUES, **CALLS, **nested})
 
-    def listed(self, reader: Reader, node: Node, key: Key, here: Here) -> tuple[Step, ...]:
+    def listed(self, reader: Reader, node: Node, key: Key, context: ReadContext) -> tuple[Step, ...]:
         if not isinstance(node, Items) or not node.items:
             reader.mistyped(node, key)
             return ()
-        steps = [self.step(item, f"steps[{index}]", here.scope) for index, item in enumerate(node.items)]
+        steps = [self.step(item, f"steps[{index}]", context.scope) for index, item in enumerate(node.items)]
         return tuple(step for step in steps if step is not None)
 
-    def nested(self, reader: Reader, node: Node, key: Key, here: Here) -> Step | None:
+    def nested(self, reader: Reader, node: Node, key: Key, context: ReadContext) -> Step | None:
         loops = "acc" in key.binds  # the stores of a fold's step are visible in its next iteration
-        branches = here.given.get("branches") or () if key.name == "collect" else ()
+        branches = context.given.get("branches") or () if key.name == "collect" else ()
         unseen = {"item": IN_COLLECT} if key.name == "collect" and not branches else {}
-        scope = here.scope.inside(key.binds, branches, written(node) if loops else frozenset(), unseen)
-        return self.step(node, f"{here.id}.{key.name}", scope)
+        scope = context.scope.inside(key.binds, branches, written(node) if loops else frozenset(), unseen)
+        return self.step(node, f"{context.id}.{key.name}", scope)
 
-    def branches(self, reader: Reader, node: Node, key: Key, here: Here) -> dict[str, Step] | None:
+    def branches(self, reader: Reader, node: Node, key: Key, context: ReadContext) -> dict[str, Step] | None:
         if not isinstance(node, Fields) or not node.fields:
             reader.mistyped(node, key)
             return None
-        steps, scope = {}, here.scope.inside((), unseen=dict.fromkeys(node.fields, IN_BRANCH))
+        steps, scope = {}, context.scope.inside((), unseen=dict.fromkeys(node.fields, IN_BRANCH))
         for name, value in node.fields.items():
             if not name.strip():
-                reader.wrong("blank-name", "a branch has a blank name", node.keys[name].span, "give it a name")
-            step = self.step(value, f"{here.id}.branches{part(name)}", scope)
+                reader.error("blank-name", "a branch has a blank name", node.keys[name].span, "give it a name")
+            step = self.step(value, f"{context.id}.branches{part(name)}", scope)
             if step is not None:
                 steps[name] = step
         return steps
@@ -98,21 +91,20 @@ class Steps:
         if found is None:
             return None
         key, body = found
-        reader, before = self.reader, self.reader.faults
-        here = Here(id, key.span, scope, {})
-        given = reader.fields(STEPS[key.text], body, here)
+        reader, before = self.reader, self.reader.error_count
+        given = reader.fields(STEPS[key.text], body, ReadContext(id, key.span, scope, {}))
         if {"over", "items"} <= body.fields.keys() & STEPS[key.text].keys.keys():
             hint = "over takes an expression, items a literal list: keep one"
-            reader.wrong("over-and-items", "over and items exclude each other", body.keys["items"].span, hint)
-        if reader.faults > before:
+            reader.error("over-and-items", "over and items exclude each other", body.keys["items"].span, hint)
+        if reader.error_count > before:
             return None
         return BUILD[key.text](At(id, key.text, key.span, _target(given, scope)), given, body)
 
     def _kind(self, node: Node) -> tuple[Scalar, Fields] | None:
-        wrong = self.reader.wrong
+        error = self.reader.error
         if not isinstance(node, Fields):
             hint = "a step is one kind with its keys: transform: {value: ...}"
-            wrong("step-shape", f"a step is a mapping with one key, its kind, not {shown(node)}", node.span, hint)
+            error("step-shape", f"a step is a mapping with one key, its kind, not {shown(node)}", node.span, hint)
             return None
         if len(node.fields) != 1:
             self._not_one(node)
@@ -122,7 +114,7 @@ class Steps:
             tool = f"a tool is called with tool: {{name: {key.text}, args: {{…}}}}"
             near = suggest(key.text, STEPS)
             hint = _ELSEWHERE.get(key.text) or f"{near or f'{tool};'} step kinds are {', '.join(STEPS)}"
-            wrong("step-kind", f"no step kind {key.text!r}", key.span, hint)
+            error("step-kind", f"no step kind {key.text!r}", key.span, hint)
             return None
         body = node.fields[key.text]
         if not isinstance(body, Fields):
@@ -133,23 +125,23 @@ class Steps:
             if first.required and isinstance(body, Scalar) and body.text:
                 text = f'"{body.text}"' if first.takes in ("expression", "template") else body.text
                 hint = f"write: {key.text}: {{{first.name}: {text}}}"
-            wrong("wrong-type", f"{key.text} takes a mapping, not {shown(body)}", span, hint)
+            error("wrong-type", f"{key.text} takes a mapping, not {shown(body)}", span, hint)
             return None
         return key, body
 
     def _not_one(self, node: Fields) -> None:
         known = [key for key in node.keys.values() if key.text in STEPS]
-        wrong = self.reader.wrong
+        error = self.reader.error
         if len(known) > 1:
-            wrong("step-shape", "several kinds in one step", known[1].span, "begin each step with a dash")
+            error("step-shape", "several kinds in one step", known[1].span, "begin each step with a dash")
         elif known:
             (kind,) = known
             extra = next(key for key in node.keys.values() if key is not kind)
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
-            wrong("step-shape", f"{extra.text!r} must be inside {kind.text!r}", extra.span, hint)
+            error("step-shape", f"{extra.text!r} must be inside {kind.text!r}", extra.span, hint)
         else:
             kinds = suggest(next(iter(node.fields), ""), STEPS, "step kinds")
-            wrong("step-shape", "a step is a mapping with one key, its kind", node.span, kinds)
+            error("step-shape", "a step is a mapping with one key, its kind", node.span, kinds)
 
 
 def written(node: Node) -> frozenset[str]:
@@ -161,7 +153,7 @@ def written(node: Node) -> frozenset[str]:
     return frozenset()
 
 
-def _target(given: Given, scope: Scope) -> Keeps | None:
+def _target(given: Given, scope: Scope) -> ResultTarget | None:
     output: Name | None = given.get("output")
     if output is not None:
         return Store(output.text, output.span, scope.top)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 from ...flow.frame import Frame, Ref
@@ -31,30 +31,21 @@ _B, _NAME = r"[ \t\r\n]*+", "[A-Za-z_][A-Za-z0-9_]*+"
 _PATH = re.compile(rf"{_B}(({_NAME})(?:{_B}\.{_B}{_NAME})*){_B}")
 
 
+@dataclass(slots=True, eq=False)
 class Template:
     """A prompt. An Expr that gives text."""
 
-    __slots__ = ("evaluate", "parts", "span", "warnings")
+    span: Span
+    parts: tuple[str | _Hole, ...]
+    warnings: tuple[Diagnostic, ...]
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, parts: tuple[str | _Hole, ...], warnings: tuple[Diagnostic, ...]) -> None:
-        self.span = span
-        self.parts = parts
-        self.warnings = warnings
-        self.evaluate = self._fill
+    def evaluate(self, frame: Frame) -> str:
+        return "".join([part if isinstance(part, str) else part.fill(frame) for part in self.parts])
 
     def reads(self) -> tuple[Ref, ...]:
         """In the order of the text; a name that the loader did not know is not certain."""
-        return tuple(
-            ref if part.known else ref._replace(certain=False)
-            for part in self.parts
-            if isinstance(part, _Hole)
-            for ref in part.path.reads()
-        )
-
-    def _fill(self, frame: Frame) -> str:
-        return "".join([part if isinstance(part, str) else part.fill(frame) for part in self.parts])
+        holes = (part for part in self.parts if isinstance(part, _Hole))
+        return tuple(ref if hole.known else ref._replace(certain=False) for hole in holes for ref in hole.path.reads())
 
 
 class _Hole(NamedTuple):
@@ -103,9 +94,12 @@ def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Tem
             hole = _Hole(r1.parse(inner, names), found[0], sure, (*(names.stores or ()), first))
             parts += [source[end : found.start()], hole]
             end = found.end()
-            if not hole.known:
+            if not sure:
                 choices = choices or [*sorted(names.roots), *sorted(names.hidden), *known]
-                warnings.append(_unknown(first, inner.locate(0, len(first)), choices))
+                near, given = suggest(first, choices), f"if the input has it, write {{ctx.{first}}}"
+                message = f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
+                place, hint = inner.locate(0, len(first)), f"{near} {given}" if near else given
+                warnings.append(Diagnostic(UNKNOWN_NAME, message, place, hint, "warning"))
         elif _is_known(first, names, known) or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())
             hint = "compute it in a transform before, name its output, and write {NAME} here"
@@ -117,13 +111,6 @@ def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Tem
 
 def _is_known(name: str, names: Names, stores: Collection[str]) -> bool:
     return name in names.roots or name in names.hidden or name in stores
-
-
-def _unknown(name: str, place: Span, known: Iterable[str]) -> Diagnostic:
-    near = suggest(name, known)
-    hint = f"{near or 'if the input has it,'} {'if the input has it, ' if near else ''}write {{ctx.{name}}}"
-    message = f"{{{name}}} stays text unless the input has {name!r}: no step writes it"
-    return Diagnostic(UNKNOWN_NAME, message, place, hint, "warning")
 
 
 def _holds(frame: Frame, path: tuple[str, ...]) -> bool:

@@ -6,7 +6,6 @@ The frame of a pipeline is ``{"ctx": stores, "pipe": value}``, with ``item`` and
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,35 +16,28 @@ from ...text.source import Span
 from .scope import STORES
 
 
+@dataclass(slots=True, eq=False)
 class Constant:
     """A literal. The engine copies it at the boundary to user code."""
 
-    __slots__ = ("evaluate", "span", "value")
+    span: Span
+    value: Value
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, value: Value) -> None:
-        self.span = span
-        self.value = value
-        self.evaluate = lambda frame: value
+    def evaluate(self, frame: Frame) -> Value:
+        return self.value
 
     def reads(self) -> tuple[Ref, ...]:
         return ()
 
 
+@dataclass(slots=True, eq=False)
 class Named:
     """A value by its place in the frame: the incoming pipe, or a name listed in ``pass``."""
 
-    __slots__ = ("evaluate", "path", "span")
+    span: Span
+    path: tuple[str, ...]
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, path: tuple[str, ...]) -> None:
-        self.span = span
-        self.path = path
-        self.evaluate = self._find
-
-    def _find(self, frame: Frame) -> Value:
+    def evaluate(self, frame: Frame) -> Value:
         value: Value = frame
         for name in self.path:
             if type(value) is not dict or name not in value:
@@ -59,19 +51,14 @@ class Named:
         return (Ref(self.path, self.span),)
 
 
+@dataclass(slots=True, eq=False)
 class Command:
-    """A shell step's expression: it must give what P8 allows."""
+    """A shell step's expression: its value must be what P8 allows."""
 
-    __slots__ = ("evaluate", "expr", "span")
+    span: Span
+    expr: Expr
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, expr: Expr) -> None:
-        self.expr = expr
-        self.span = expr.span
-        self.evaluate = self._words
-
-    def _words(self, frame: Frame) -> Value:
+    def evaluate(self, frame: Frame) -> Value:
         value = self.expr.evaluate(frame)
         if type(value) is list and value and all(type(word) is str for word in value):
             return value

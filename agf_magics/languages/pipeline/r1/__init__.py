@@ -17,7 +17,7 @@ from . import nodes
 from .codegen import compile_expression
 from .nodes import NO_NAMES, Names, Node, show
 from .parse import parse as parse_nodes
-from .walk import ALLOWANCE, Wrong
+from .walk import ALLOWANCE, Failure
 from .walk import walk as walk_tree
 
 __all__ = ["R1", "Names", "parse", "show"]
@@ -57,7 +57,7 @@ class R1:
                 return self.walk(frame)
             try:
                 return walk_tree(self.node, {**frame, ALLOWANCE: allowance} if self._loops else frame)
-            except (Wrong, RecursionError) as error:
+            except (Failure, RecursionError) as error:
                 failure = self._failure(error)
             if allowance[0] >= 0:
                 raise failure
@@ -72,12 +72,12 @@ class R1:
         """The value by the walk."""
         try:
             return walk_tree(self.node, frame if type(frame) is dict else {})  # only an object has names
-        except (Wrong, RecursionError) as error:
+        except (Failure, RecursionError) as error:
             failure = self._failure(error)
         raise failure
 
-    def _failure(self, error: Wrong | RecursionError) -> StepError:
-        if isinstance(error, Wrong):
+    def _failure(self, error: Failure | RecursionError) -> StepError:
+        if isinstance(error, Failure):
             return StepError(Diagnostic(error.code, error.message, self._locate(error), error.hint))
         return StepError(Diagnostic("r1.too-deep", "the stack is too full to evaluate this", self.span))
 
@@ -95,10 +95,10 @@ class R1:
     def __repr__(self) -> str:
         return f"R1({self.text!r})"
 
-    def _locate(self, wrong: Wrong) -> Span:
-        start, width = wrong.at, wrong.width
-        if wrong.part >= 0:
-            name = list(_NAME.finditer(self.text, start, start + width))[wrong.part]
+    def _locate(self, failure: Failure) -> Span:
+        start, width = failure.at, failure.width
+        if failure.part >= 0:
+            name = list(_NAME.finditer(self.text, start, start + width))[failure.part]
             start, width = name.start(), len(name[0])
         return self.locate(start, start + width)
 

@@ -38,7 +38,7 @@ ORDER: Mapping[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-class Wrong(Exception):
+class Failure(Exception):
     """Why there is no value. The place is an offset and a width in the expression.
 
     ``part``: which name of the path at this place; only the text knows where it is.
@@ -49,12 +49,8 @@ class Wrong(Exception):
 
 
 def walk(node: Node, env: Env) -> Value:
-    """The value of ``node``; raises Wrong."""
+    """The value of ``node``; raises Failure."""
     return _WALK[type(node)](node, env)
-
-
-def _lit(node: Lit, env: Env) -> Value:
-    return node.value
 
 
 def _path(node: Path, env: Env) -> Value:
@@ -66,22 +62,10 @@ def _path(node: Path, env: Env) -> Value:
     return value
 
 
-def _items(node: Items, env: Env) -> Value:
-    return [walk(item, env) for item in node.items]
-
-
-def _fields(node: Fields, env: Env) -> Value:
-    return {key: walk(value, env) for key, value in node.fields}
-
-
-def _not(node: Not, env: Env) -> Value:
-    return not is_true(walk(node.operand, env))
-
-
 def _minus(node: Minus, env: Env) -> Value:
     value = walk(node.operand, env)
     if type(value) not in NUMBERS:
-        raise Wrong("r1.type", f"'-' needs a number, not {type_name(value)}", node.at, 1)
+        raise Failure("r1.type", f"'-' needs a number, not {type_name(value)}", node.at, 1)
     return -value
 
 
@@ -99,7 +83,7 @@ def _compare(node: Compare, env: Env) -> Value:
     if op == "==" or op == "!=":
         return _same(left, right, node, env) is (op == "==")
     if not ((type(left) in NUMBERS and type(right) in NUMBERS) or type(left) is type(right) is str):
-        raise Wrong("r1.type", f"{op!r} needs two numbers or two texts, not {_both(left, right)}", node.at, len(op),
+        raise Failure("r1.type", f"{op!r} needs two numbers or two texts, not {_both(left, right)}", node.at, len(op),
                     _about(left, right))  # fmt: skip
     return ORDER[op](left, right)
 
@@ -120,14 +104,14 @@ def _operation(node: Operation, before: Node | None, left: Value, right: Value, 
     if type(left) in NUMBERS and type(right) in NUMBERS:
         value = _number(at, op, left, right)
         if op == "*" and type(value) is int and not (-LARGEST < value < LARGEST or _has_literal(before, operand)):
-            raise Wrong("r1.too-large", "the result has more than 1,000 digits", at, 1)
+            raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
         return value
     if op == "+" and type(left) is type(right) and type(left) in (str, list):
         if ACCOUNT in env or not _has_literal(before, operand):
             _charge(len(left) + len(right), at, 1, env)
         return left + right
     needs = "two numbers, two texts or two lists" if op == "+" else "two numbers"
-    raise Wrong("r1.type", f"{op!r} needs {needs}, not {_both(left, right)}", at, 1, _about(left, right))
+    raise Failure("r1.type", f"{op!r} needs {needs}, not {_both(left, right)}", at, 1, _about(left, right))
 
 
 def _has_literal(*operands: Node | None) -> bool:
@@ -138,13 +122,13 @@ def _has_literal(*operands: Node | None) -> bool:
 def _number(at: int, op: str, left: Any, right: Any) -> Value:
     if op == "/":
         if right == 0:
-            raise Wrong("r1.division-by-zero", "division by zero", at, 1, "check it first: n != 0 and x / n or 0")
+            raise Failure("r1.division-by-zero", "division by zero", at, 1, "check it first: n != 0 and x / n or 0")
         if type(left) is type(right) is int and left % right == 0:  # 6 / 3 is the whole number 2; large ones are exact
             return left // right
     try:
         return ARITHMETIC[op](left, right)
     except OverflowError:
-        raise Wrong("r1.too-large", "the numbers are larger than a float can be", at, 1) from None
+        raise Failure("r1.too-large", "the numbers are larger than a float can be", at, 1) from None
 
 
 def _each(node: Each, env: Env) -> Value:
@@ -183,19 +167,19 @@ def _sum(node: Call, base: list[Value], env: Env) -> Value:
     _charge(len(base), node.at, 3, env)
     for index, value in enumerate(base):
         if type(value) not in NUMBERS:
-            raise Wrong("r1.type", f"sum needs a list of numbers; element {index} is {type_name(value)}", node.at, 3)
+            raise Failure("r1.type", f"sum needs a list of numbers; element {index} is {type_name(value)}", node.at, 3)
     try:
         return sum(base)
     except OverflowError:
-        raise Wrong("r1.too-large", "the numbers are larger than a float can be", node.at, 3) from None
+        raise Failure("r1.too-large", "the numbers are larger than a float can be", node.at, 3) from None
 
 
 def _join(node: Call, base: list[Value], separator: Value, env: Env) -> Value:
     if type(separator) is not str:
-        raise Wrong("r1.type", f"the separator of join is a text, not {type_name(separator)}", node.at, 4)
+        raise Failure("r1.type", f"the separator of join is a text, not {type_name(separator)}", node.at, 4)
     for index, value in enumerate(base):
         if type(value) is not str:
-            raise Wrong("r1.type", f"join needs a list of texts; element {index} is {type_name(value)}", node.at, 4)
+            raise Failure("r1.type", f"join needs a list of texts; element {index} is {type_name(value)}", node.at, 4)
     _charge(sum(map(len, base)) + len(separator) * len(base), node.at, 4, env)
     return separator.join(base)
 
@@ -211,9 +195,19 @@ def _get(node: Get, env: Env) -> Value:
 
 
 _WALK: dict[type, Callable[[Any, Env], Value]] = {
-    Lit: _lit, Path: _path, Items: _items, Fields: _fields, Not: _not, Minus: _minus, Logic: _logic,
-    Compare: _compare, Arithmetic: _arithmetic, Each: _each, Call: _call, Get: _get,
-}  # fmt: skip
+    Lit: lambda node, env: node.value,
+    Path: _path,
+    Items: lambda node, env: [walk(item, env) for item in node.items],
+    Fields: lambda node, env: {key: walk(value, env) for key, value in node.fields},
+    Not: lambda node, env: not is_true(walk(node.operand, env)),
+    Minus: _minus,
+    Logic: _logic,
+    Compare: _compare,
+    Arithmetic: _arithmetic,
+    Each: _each,
+    Call: _call,
+    Get: _get,
+}
 
 
 def same(a: Value, b: Value, room: int) -> bool | None:
@@ -258,7 +252,7 @@ def _same(left: Value, right: Value, node: Compare, env: Env) -> bool:
 def _charge(size: int, at: int, width: int, env: Env) -> None:
     """Refuse a result that is too large; inside lambdas charge a long one."""
     if size > LONGEST:
-        raise Wrong("r1.too-large", f"the result would have {size:,} parts; {LONGEST:,} are allowed", at, width)
+        raise Failure("r1.too-large", f"the result would have {size:,} parts; {LONGEST:,} are allowed", at, width)
     if size > SHORT and ACCOUNT in env:
         _spend(size, at, width, env)
 
@@ -270,17 +264,17 @@ def _spend(work: int, at: int, width: int, env: Env) -> None:
         raise too_much(at, width)
 
 
-def too_much(at: int, width: int) -> Wrong:
+def too_much(at: int, width: int) -> Failure:
     """The error for an empty account."""
     message = f"an expression may do {MOST_WORK:,} evaluations, and this one needs more"
-    return Wrong("r1.too-large", message, at, width, "filter the lists first, or compute it in a tool")
+    return Failure("r1.too-large", message, at, width, "filter the lists first, or compute it in a tool")
 
 
 def _list(value: Value, node: Each | Call) -> list[Value]:
     if type(value) is not list:
         message = f"{node.name} needs a list, not {type_name(value)}"
         hint = None if type(value) in ATOMS or type(value) is dict else "let the tool return a list: return list(…)"
-        raise Wrong("r1.type", message, node.at, len(node.name), hint)
+        raise Failure("r1.type", message, node.at, len(node.name), hint)
     return value
 
 
@@ -305,7 +299,7 @@ def _unreadable(node: Path, env: Env) -> NoReturn:
         value, index = value[node.read[index]], index + 1
     part = max(0, index - (len(node.read) - len(node.parts)))  # of the path as written
     code, message, hint = (_missing if type(value) is dict else _not_an_object)(node.parts, part, value, env)
-    raise Wrong(code, message, node.at, node.end - node.at, node.hidden if part == 0 and node.hidden else hint, part)
+    raise Failure(code, message, node.at, node.end - node.at, node.hidden if part == 0 and node.hidden else hint, part)
 
 
 def _missing(parts: tuple[str, ...], part: int, value: Any, env: Env) -> tuple[str, str, str | None]:
