@@ -242,6 +242,9 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
         frame = settle(context)
     except TooDeep as error:
         raise DefinitionError(Diagnostic("run.input", f"the context cannot be used: {error}")) from None
+    if not isinstance(frame, dict):
+        message = f"the context of an expression must be a mapping, not {type_name(frame)}"
+        raise DefinitionError(Diagnostic("run.input", message))
     return parsed.evaluate(frame)
 
 

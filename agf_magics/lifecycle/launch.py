@@ -10,7 +10,7 @@ from pathlib import Path
 from ..catalog import Context, Registry, default
 from ..definitions.define import all_findings, for_input, load
 from ..definitions.define import linked as link_with_files
-from ..engine.external import describe_exception
+from ..engine.failures import describe_exception
 from ..engine.gate import gate, kernel_bound
 from ..engine.runner import clock
 from ..flow.frame import FlowInput

@@ -290,6 +290,8 @@ class PipelineMagics(Magics):
         run = watching.follow(begin, seen, hz) if behind else watching.watch(begin, seen, hz).result()
         if behind:
             self.followed.append((run, seen))
+        if asked.quiet and asked.out and not behind and run.progress.losses:
+            print(told(run.progress.losses))
         return None if asked.out else run
 
     def show_again(self, run: launch.Run) -> bool:
