@@ -49,8 +49,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _keys(kind: words.Kind) -> str:
     rows = [
-        (f"`{key.name}`", "yes" if key.required else "no", _code(key.says), _meaning(key))
-        for key in kind.keys.values()
+        (f"`{key.name}`", "yes" if key.required else "no", _code(key.says), _meaning(key)) for key in kind.keys.values()
     ]
     return _table(("key", "required", "type", "meaning"), rows)
 

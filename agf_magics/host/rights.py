@@ -1,8 +1,8 @@
 """The rights of code: what it may use, and whether it runs inside a run.
 
 Two context variables hold them; coroutines, tasks and callbacks inherit them. A thread does not (before Python 3.14):
-so after the first run, `threading.Thread.start` and `ThreadPoolExecutor.submit` pass on the rights of the caller (decision
-D2). Code outside of a run is not affected.
+so after the first run, `threading.Thread.start` and `ThreadPoolExecutor.submit` pass on the rights of the caller
+(decision D2). Code outside of a run is not affected.
 """
 
 from __future__ import annotations

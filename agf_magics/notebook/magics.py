@@ -65,6 +65,7 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
 
     return wrap
 
+
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
 
@@ -230,7 +231,13 @@ class PipelineMagics(Magics):
         return self.run(flow, asked)
 
     def _define(
-        self, source: Source | Path, said: ParsedLine, *, language: str | None, name: str | None, origin: str | None,
+        self,
+        source: Source | Path,
+        said: ParsedLine,
+        *,
+        language: str | None,
+        name: str | None,
+        origin: str | None,
         given: Collection[str] = (),
     ) -> Flow | None:
         """``language``: None is what the text itself says. ``given``: the names of the input of a run that follows."""
