@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, overload
 
+from ..flow.declared import DerivedTool
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, suggest
 from .arguments import Arguments, InvalidArguments, invalid_names
@@ -139,6 +141,22 @@ def tool(
         return function
 
     return register if function is None else register(function)
+
+
+def derive(spec: DerivedTool, base: Tool) -> Tool:
+    """The tool that a definition makes from the registered tool ``base``."""
+
+    def call(**given: Value) -> Value:
+        return spec.result(base.function(**base.check(dict(spec.arguments(given)))))
+
+    async def call_async(**given: Value) -> Value:
+        return spec.result(await base.function(**base.check(dict(spec.arguments(given)))))
+
+    function: Any = call_async if base.is_async else call
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in spec.parameters]
+    function.__signature__ = inspect.Signature(parameters)
+    function.__name__, function.__doc__ = spec.name, spec.description
+    return _make(function, spec.name, base.where, base.timeout, base.reuse, ())
 
 
 def _make(

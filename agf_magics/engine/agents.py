@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..catalog import Agent, Tool, reply
@@ -16,7 +16,7 @@ from . import dry_run as dry
 from .boundary import copy_value
 from .external import call_external
 from .failures import with_place
-from .linked import Linked, schema_of
+from .linked import named_tools, schema_of
 from .questions import permitted
 from .runner import CallSite, ShapeResult
 
@@ -45,11 +45,12 @@ async def _call_permitted(site: CallSite[Invoke], agent: Agent, given: dict[str,
 def _call(site: CallSite[Invoke], agent: Agent, given: dict[str, Value]) -> Value | Pending[Value]:
     step, linked = site.step, site.scope.linked
     schema = linked.schemas[step.gives.text] if step.gives else None
-    named = [name.text for name in step.tools] if step.tools is not None else None
+    named = named_tools(step, linked, site.scope.grant)
     grant = site.scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
     wanted = json_schema(schema, linked.schemas) if schema else None
     unchanged = isolate(given.get("input")) if step.keeps else None  # user code may change its input
-    tools = tools_for(linked, grant) if "tools" in agent.takes.parameters else None
+    own = {**linked.tools, **linked.own.get(step.id, {})}
+    tools = tools_for(own, grant) if "tools" in agent.takes.parameters else None
 
     def check(value: Value) -> Value:
         try:
@@ -67,7 +68,7 @@ def _call(site: CallSite[Invoke], agent: Agent, given: dict[str, Value]) -> Valu
     return then(call_external(site, agent, "agent", arguments, grant), check)
 
 
-def tools_for(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
+def tools_for(tools: Mapping[str, Tool], grant: Grant) -> dict[str, Callable[..., Any]]:
     """The tools that an agent function may use; each checks its arguments as the call of a step does."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
@@ -78,4 +79,4 @@ def tools_for(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
         call.__doc__ = tool.description
         return call
 
-    return {name: offer(tool) for name, tool in linked.tools.items() if grant.allows(name)}
+    return {name: offer(tool) for name, tool in tools.items() if grant.allows(name)}

@@ -8,7 +8,6 @@ only linked. Tools need no check, because the run has the grant of the invoker.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ..catalog import Agent, Policy, Tool, Transform
 from ..flow.schemas import Schema
@@ -19,14 +18,11 @@ from .linked import Built, Choice, Linked
 DELEGATES = frozenset({"delegate_to_agent"})
 """Tools that give work to agents outside the run. A registered flow may call them; a generated one may not."""
 
-ERRORS = frozenset({"flow.unknown-capability"})
-"""Warnings of the linker that are errors here, because no later cell will register the name."""
-
 
 def gate(flow: Flow, found: Diagnostics, invoker: str) -> Diagnostics:
     """Everything that prevents an inline run of ``flow``; ``found``: the findings of the linker."""
     findings = Diagnostics()
-    findings.extend(replace(d, severity="error") if d.code in ERRORS else d for d in found)
+    findings.extend(found)
     for step in every(flow.body):
         if isinstance(step, Invoke):
             findings.extend(_check_schemas(step, flow, findings))

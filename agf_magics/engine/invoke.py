@@ -165,7 +165,7 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
         if step.spawns:
             site.run.budget.spawn(step.span)
         grant = scope.grant.narrow(callee.tools, identity=callee.name)
-        tools = tools_for(scope.linked, grant) if "tools" in callee.takes.parameters else None
+        tools = tools_for(scope.linked.tools, grant) if "tools" in callee.takes.parameters else None
         arguments = callee.arguments(input=isolate(input), alone="input", tools=tools, identity=callee.name)
         return granting(grant, callee.function, arguments)
 

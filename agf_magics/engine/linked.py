@@ -10,6 +10,7 @@ from ..catalog import Agent, ModelAgent, Policy, Tool, Transform
 from ..flow.schemas import Schema
 from ..flow.steps import Flow, Invoke
 from ..flow.values import Value
+from ..host.limits import Grant
 from .sessions import ModelBinding
 
 
@@ -44,6 +45,8 @@ class Linked:
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """Those of the flow's own documents, then those of the registry (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
+    own: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
+    """The tools that the definition itself provides for an agent, by the id of the step."""
     uses: frozenset[str] | None = None
     """The tools that the flow and everything below it may use; None: those of its invoker."""
     agent: ModelAgent | None = None
@@ -52,6 +55,15 @@ class Linked:
 
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
+
+
+def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
+    """The tools that an agent step names; one that the definition makes only if its base is allowed. None: all."""
+    if step.tools is None:
+        return None
+    own = linked.own.get(step.id, {})
+    bases = {one.name: one.base for one in step.derived if one.name in own}
+    return [name.text for name in step.tools if name.text not in bases or grant.allows(bases[name.text])]
 
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:

@@ -16,7 +16,7 @@ from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from . import dry_run as dry
 from .boundary import check_result
-from .linked import Linked
+from .linked import Linked, named_tools
 from .questions import permitted
 from .runner import CallSite, Scope, ShapeResult, clock
 
@@ -54,8 +54,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
 def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
     """The scope of the steps of the called flow."""
     step, scope = site.step, site.scope
-    named = [name.text for name in step.tools] if step.tools is not None else None
-    grant = scope.grant.narrow(named, linked.uses)
+    grant = scope.grant.narrow(named_tools(step, scope.linked, scope.grant), linked.uses)
     if linked.agent is not None:  # the agent's identity, which narrows the grant further (decision A12)
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
     return scope._replace(

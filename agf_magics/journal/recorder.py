@@ -62,7 +62,7 @@ class Journal:
         self.run_id = run_id
         self.most = most
         """Bytes of one value, at most."""
-        self.digests = CallDigest()
+        self.digests = CallDigest(most)
         self.reuse: Reuse | None = None
         """The results of another run to reuse."""
         self.earlier = earlier

@@ -53,7 +53,7 @@ class Text(NamedTuple):
     made: bool
     """Whether a vendor's builder made it: it has no text of its own."""
     chosen: tuple[str, ...] = ()
-    """In which of its ways it ran: see `Flow.ways`."""
+    """The options in effect: see `Extension`."""
     latent: tuple[str, ...] = ()
 
 
@@ -226,8 +226,8 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "file": flow.file,
         "calls": calls,
         "made": flow.body.id == "built",
-        "chosen": flow.chosen,
-        **({"latent": flow.latent} if flow.latent else {}),
+        "chosen": flow.extension.options if flow.extension is not None else (),
+        **({"latent": flow.extension.latent} if flow.extension is not None and flow.extension.latent else {}),
     }
 
 

@@ -271,10 +271,12 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
     definition = loaded(text.source, text.language, problems, text.latent)
     flow = definition.flow
     if flow is not None:
-        for way in text.chosen:
-            if way not in flow.ways:
-                raise refused("journal.unreadable", f"this run cannot be read: a {text.language} has no way {way!r}")
-            flow = flow.ways[way](flow)
+        for option in text.chosen:
+            changed = flow.extension.with_option(flow, option) if flow.extension is not None else None
+            if changed is None:
+                message = f"this run cannot be read: a {text.language} has no option {option!r}"
+                raise refused("journal.unreadable", message)
+            flow = changed
         flow, found = check(replace(flow, name=text.name))
         problems.extend(found)
     problems.refuse()
