@@ -49,8 +49,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _keys(kind: words.Kind) -> str:
     rows = [
-        (f"`{key.name}`", "yes" if key.required else "no", _code(words.TAKES[key.takes]), _meaning(key))
-        for key in kind.keys.values()
+        (f"`{key.name}`", "yes" if key.required else "no", _code(key.says), _meaning(key)) for key in kind.keys.values()
     ]
     return _table(("key", "required", "type", "meaning"), rows)
 
@@ -318,7 +317,7 @@ GRAPH_KINDS: Mapping[str, graph_words.Kind] = {
 def graph(name: str) -> str:
     """The keys of a graph's node, of an edge, of the graph itself."""
     rows = [
-        (f"`{key.name}`", "yes" if key.required else "no", _code(graph_words.TAKES[key.takes]), _code(key.doc))
+        (f"`{key.name}`", "yes" if key.required else "no", _code(key.takes.says), _code(key.doc))
         for key in GRAPH_KINDS[name].keys.values()
     ]
     return _table(("key", "required", "type", "meaning"), rows)
