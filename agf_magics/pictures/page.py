@@ -115,7 +115,13 @@ def error_text(error: BaseException) -> str:
 
 
 def diagnostics_html(diagnostics: Iterable[Diagnostic]) -> str:
-    return "".join(_told(one.severity, plain(str(one), 6_000)) for one in diagnostics)
+    return "".join(_with_help(_told(one.severity, plain(str(one), 6_000)), one.code) for one in diagnostics)
+
+
+def _with_help(page: str, code: str) -> str:
+    """The code of a finding names the magic that explains it (decision D9)."""
+    shown = f"[{html(code)}]"
+    return page.replace(shown, f'<span title="%explain {html(code)}">{shown}</span>', 1)
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:
