@@ -85,10 +85,7 @@ def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
 
 
 def _values(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ...]:
-    fields = reader.mapping(node, key)
-    if fields is None:
-        return ()
-    return tuple((Name(name, fields.keys[name].span), reader.value(value)) for name, value in fields.fields.items())
+    return tuple((name, reader.value(value)) for name, value in reader.entries(reader.mapping(node, key)))
 
 
 def _arguments(reader: Reader, node: Node, key: Key) -> Any:
@@ -117,29 +114,26 @@ def _share(reader: Reader, node: Node, key: Key) -> int | float | None:
     return None
 
 
+def _pairs(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Name], ...]:
+    read = [
+        (name, _name(reader, value, Key(name.text, NAME, "")))
+        for name, value in reader.entries(reader.mapping(node, key))
+    ]
+    return tuple((name, value) for name, value in read if value is not None)
+
+
 def _name_map(reader: Reader, node: Node, key: Key) -> dict[str, Name]:
-    fields, found = reader.mapping(node, key), {}
-    for name, value in fields.fields.items() if fields else ():
-        read = _name(reader, value, Key(name, NAME, ""))
-        if read is not None:
-            found[name] = read
-    return found
+    return {name.text: value for name, value in _pairs(reader, node, key)}
 
 
 def _mapping(reader: Reader, node: Node, key: Key) -> Any:
-    if isinstance(node, Scalar) and node.text in ("auto", "*"):
-        return "auto"
-    named = _name_map(reader, node, key)
-    return tuple((Name(own, node.keys[own].span), other) for own, other in named.items() if isinstance(node, Fields))
+    return "auto" if isinstance(node, Scalar) and node.text in ("auto", "*") else _pairs(reader, node, key)
 
 
-def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span, int]]:
-    fields, found = reader.mapping(node, key), {}
-    for name, value in fields.fields.items() if fields else ():
-        count = COUNT.read(reader, value, Key(name, COUNT, ""))
-        if count is not None and fields:
-            found[name] = fields.keys[name].span, count
-    return found
+def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None, int]]:
+    entries = reader.entries(reader.mapping(node, key))
+    read = [(name, COUNT.read(reader, value, Key(name.text, COUNT, ""))) for name, value in entries]
+    return {name.text: (name.span, count) for name, count in read if count is not None}
 
 
 def _command(reader: Reader, node: Node, key: Key) -> Any:
