@@ -56,7 +56,7 @@ def _agent_called(
     wanted = json_schema(schema, linked.schemas) if schema else None
     kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
     tools = (
-        tools_for({**linked.tools, **linked.own.get(step.id, {})}, grant) if "tools" in agent.takes.parameters else None
+        tools_for(linked.tools_of(step), grant) if "tools" in agent.takes.parameters else None
     )
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)

@@ -91,7 +91,7 @@ async def _kept(
         if kept.error is not None:
             raise error_from(kept.error, (scope.linked.flow.source,))
         return value_of(kept)
-    call = journal.start_call(step, callee, at, scope.tries, given, scope.linked.tools, grant)
+    call = journal.start_call(step, callee, at, scope.tries, given, scope.linked.tools_of(step), grant)
     taken = journal.reuse.take(call.digest) if journal.reuse is not None else None
     if journal.reuse is not None and taken is not None:
         run.emit(ev.StepReplayed(at, clock(), journal.reuse.run_id))

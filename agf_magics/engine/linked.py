@@ -56,6 +56,11 @@ class Linked:
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
     """What `schema_of` has found."""
 
+    def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
+        """The registered tools, and those that the definition brings for ``step``."""
+        own = self.own.get(step.id)
+        return {**self.tools, **own} if own else self.tools
+
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
 """What a name may mean."""
