@@ -28,7 +28,6 @@ MOST_STEPS = 100_000
 MOST_CALLS = 50
 """Flows open inside each other."""
 
-
 Files = Callable[[Name, Flow], "Flow | Tool"]
 """What a file holds that a flow names, relative to the flow's own. Raises DefinitionError."""
 
@@ -46,8 +45,7 @@ class _Linker:
         self.files = files
         self.linking: list[Flow] = []
         """The flows that are open, the innermost last."""
-        self.done: dict[str, Linked] = {}
-        self.own: dict[int, dict[str, Tool]] = {}  # by the identity of the step
+        self.done, self.own = dict[str, Linked](), dict[int, dict[str, Tool]]()  # `own` by the identity of the step
         self.size: dict[str, tuple[int, int]] = {}
         """How many steps a flow comes to with all it calls, and how many flows open inside each other."""
 
