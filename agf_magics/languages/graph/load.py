@@ -22,8 +22,9 @@ from .lint import Graph, lint
 from .nodes import Built, Here, node_id
 from .reading import ROOT, Reader
 from .state import Declared, Joining, Keys, ends, starts
+from .takes import TYPES
 from .tools import Tools, read_tools
-from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY, TYPES, Kind
+from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY, Kind
 
 ROUNDS, CONCURRENT = 50, 8
 

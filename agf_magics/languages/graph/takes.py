@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...flow.frame import Expr
@@ -166,6 +166,13 @@ def _items(reader: Reader, node: Node, key: Key) -> Items | None:
     return None
 
 
+TYPES: Mapping[str, object] = {
+    "str": "", "string": "", "int": 0, "integer": 0, "float": 0.0, "bool": False, "boolean": False,
+    "list": [], "dict": {}, "any": None,
+}  # fmt: skip
+"""The types of a state key, each with the first value of a key with a reducer (any: none)."""
+
+
 def _by_name(values: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": values}
 
@@ -180,7 +187,7 @@ _S_NAMES: dict[str, Any] = {"type": "array", "items": _S_NAME}
 _S_COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 _S_PROMPT = {"type": "object", "properties": {"user": _S_TEXT, "system": _S_TEXT}, "required": ["user"]}
 _S_SHARE = [{"type": "integer", "minimum": 0}, {"type": "number", "minimum": 0, "maximum": 1}]
-_S_TYPE: dict[str, Any] = {"anyOf": [_S_TEXT, _ref("state_key")]}
+_S_TYPE: dict[str, Any] = {"anyOf": [{**_S_TEXT, "examples": list(TYPES)}, _ref("state_key")]}
 
 
 def _words(says: str, *words: str) -> Takes:
