@@ -61,7 +61,7 @@ async def _call_journaled(
         if record.error is not None:
             raise error_from(record.error, (site.scope.linked.flow.source,))
         return value_of(record)
-    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools, grant)
+    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
     reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
     if journal.reuse is not None and reused is not None:
         run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))

@@ -52,7 +52,7 @@ class _Linker:
 
     def flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
-        callees: dict[str, Callee] = {}
+        callees, own = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
         self.found.extend(flow.refuses)
         self.linking.append(flow)
         steps, open_inside = 0, 0
@@ -60,6 +60,7 @@ class _Linker:
             steps += 1
             if isinstance(step, Invoke):
                 callee = self.callee(step, (*around, key_of(flow)))
+                own |= {step.id: self.own[id(step)]} if id(step) in self.own else {}
                 if callee is not None:
                     callees[step.id] = callee
                 if isinstance(callee, Linked):
@@ -75,7 +76,6 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
-        own = {step.id: self.own[id(step)] for step in every(flow.body) if id(step) in self.own}
         return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
@@ -107,10 +107,8 @@ class _Linker:
         allowed = None if tools is None else tuple(name for name in tools if not self.launches(name))
         flow = session_flow(replace(agent, tools=allowed), step, outer, {**self.registry.schemas, **outer.schemas})
         registry, self.registry = self.registry, self.registry.with_tools(self.own.get(id(step), {}).values())
-        try:
-            return replace(self.flow(flow, around), agent=agent)
-        finally:
-            self.registry = registry
+        linked, self.registry = self.flow(flow, around), registry
+        return replace(linked, agent=agent)
 
     def launches(self, name: str) -> bool:
         """Whether a name is that of a launch, which is only for agents outside of runs (decision A13)."""
@@ -226,10 +224,10 @@ class _Linker:
                 self.found.error("flow.missing-argument", message, step.name.span, hint)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
-        own = self.own_tools(step)
-        self.own |= {id(step): own} if own else {}
+        if own := self.own_tools(step):
+            self.own[id(step)] = own
+        known = [*self.registry.tools, *own, *step.files]
         for tool in step.tools or ():
-            known = [*self.registry.tools, *own, *step.files]
             if tool.text not in known and not self.launches(tool.text):
                 hint = suggest(tool.text, known, "registered tools")
                 self.found.error("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)
@@ -257,15 +255,12 @@ class _Linker:
 
     def own_tools(self, step: Invoke) -> dict[str, Tool]:
         """The tools that the definition brings for an agent; a registered tool with that name is used instead."""
-        found = dict[str, Tool]()
-        for name in (name.text for name in step.tools or () if name.text not in self.registry.tools):
-            if name in step.files:
-                held = self.file(replace(step, file=step.files[name]), ())
-                found |= {name: replace(held, name=name)} if isinstance(held, Tool) else {}
-        for one in step.derived:
-            if one.name not in self.registry.tools and one.base in self.registry.tools:
-                found[one.name] = derive(one, self.registry.tools[one.base])
-        return found
+        tools = self.registry.tools
+        found = {one.name: derive(one, tools[one.base]) for one in step.derived if one.base in tools}
+        for name, file in step.files.items() if step.tools is not None else ():
+            held = self.file(replace(step, file=file), ()) if name not in tools else None
+            found |= {name: replace(held, name=name)} if isinstance(held, Tool) else {}
+        return {name: tool for name, tool in found.items() if name not in tools}
 
     def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
@@ -299,10 +294,8 @@ class _Linker:
             return None
         if name not in self.done:
             registry, self.registry = self.registry, self.base  # the tools of a session are not those of its callees
-            try:
-                self.done[name] = self.flow(flow, around)
-            finally:
-                self.registry = registry
+            self.done[name] = self.flow(flow, around)
+            self.registry = registry
         self.passed(step, flow)
         return self.done[name]
 

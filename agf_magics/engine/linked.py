@@ -53,6 +53,11 @@ class Linked:
     """The agent whose session this flow is."""
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
 
+    def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
+        """The registered tools, and those that the definition brings for ``step``."""
+        own = self.own.get(step.id)
+        return {**self.tools, **own} if own else self.tools
+
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
 
