@@ -346,9 +346,19 @@ def plan_keys(which: str) -> str:
     return _table(("key", "required", "takes", "what it does"), rows)
 
 
+METHODS = {
+    "set": "The result replaces the existing value.",
+    "merge": "Objects are merged deeply: the newer value wins, lists are replaced as a whole, null overwrites.",
+    "assign": "The fields of the result replace the fields of the same names.",
+    "push": "The result is appended to a list as one element.",
+    "concat": "A list is appended to a list, or a text to a text.",
+}
+"""By `_outputMethod`."""
+
+
 def plan_methods() -> str:
     return _table(("`_outputMethod`", "what becomes of the result"),
-                  ((f"`{name}`", told) for name, told in plan_words.METHOD_DOCS.items()))  # fmt: skip
+                  ((f"`{name}`", told) for name, told in METHODS.items()))  # fmt: skip
 
 
 TABLES: Mapping[str, Callable[..., str]] = {
