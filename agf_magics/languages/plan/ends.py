@@ -51,7 +51,7 @@ def error_message(
     else:
         assert found is not None, "an Error message has a reason"
         reason = {"code": found.code.partition(".")[2], "message": found.message}
-    return _message(call, instance, "error", {"call": call.kept(instance), "error": reason}, None, by_call=False)
+    return _message(call, instance, "error", {"call": call.authored_for(instance), "error": reason}, None, by_call=False)
 
 
 def fault(error: StepError) -> dict[str, Value]:
@@ -86,7 +86,7 @@ def _message(
         made["_instance"] = instance
     made["data"] = data
     if by_call:
-        made["_call"] = call.kept(instance)
+        made["_call"] = call.authored_for(instance)
     if method is not None:
         made["_outputMethod"] = method
     made["_date"] = _now()

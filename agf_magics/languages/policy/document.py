@@ -114,8 +114,8 @@ def _tagged(root: Fields) -> Iterator[Diagnostic]:
 
 def _described(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     node, key = _at(root, violation.path)
-    if violation.path[-1:] == ("output_from",) and isinstance(node, Fields) and (wrong := _selection(node)):
-        yield Diagnostic("policy.schema", wrong, key or node.span, "output_from: last, merge, first or an alias")
+    if violation.path[-1:] == ("output_from",) and isinstance(node, Fields) and (problem := _selection(node)):
+        yield Diagnostic("policy.schema", problem, key or node.span, "output_from: last, merge, first or an alias")
         return
     for leaf in leaves(violation):
         yield from _leaf(root, leaf)
@@ -137,14 +137,14 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     else:
         last = violation.path[-1] if violation.path else WHOLE
         what = repr(last) if isinstance(last, str) else place(violation.path)
-        wrong = said(violation)
+        problem = said(violation)
         if violation.keyword in ("type", "anyOf", "oneOf") and (types := _types(violation)):
             allowed = "a path" if "input_mapping" in violation.path[:-1] else kinds(types)
-            wrong = f"must be {allowed.replace('an object', 'a mapping')}, not {shown(node)}"
+            problem = f"must be {allowed.replace('an object', 'a mapping')}, not {shown(node)}"
         elif violation.keyword == "pattern":
-            wrong = f"must have {violation.rule['$comment']}, not {shown(node)}"
+            problem = f"must have {violation.rule['$comment']}, not {shown(node)}"
         span = node.span if node.span.text or not key else key
-        yield Diagnostic("policy.schema", f"{what} {wrong}", span, hint_for(violation, node))
+        yield Diagnostic("policy.schema", f"{what} {problem}", span, hint_for(violation, node))
 
 
 def _types(violation: Violation) -> list[str]:
