@@ -101,7 +101,7 @@ class _CallReader:
         return False
 
     def named(self, key: str) -> Name | None:
-        return self.reader.name(self.node.fields.get(key), f"bad-call {key!r} must be a name")
+        return self.reader.name(self.node.fields.get(key), "bad-call", f"{key!r} must be a name")
 
     def activity(self) -> str | None:
         value = self.node.fields.get("_activity")

@@ -63,14 +63,13 @@ class Reader:
     def error(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
         self.problems.error(f"plan.{what}", message, span, hint)
 
-    def name(self, node: Node | None, what: str, hint: str | None = None) -> Name | None:
-        """A text that is not blank. ``what``: the code and the message if it is another value, joined by a blank."""
+    def name(self, node: Node | None, code: str, message: str) -> Name | None:
+        """A text that is not blank; any other value is an error that begins with ``message``."""
         if node is None:
             return None
         if isinstance(node, Scalar) and type(node.value) is str and node.text.strip():
             return Name(node.text, node.span)
-        code, _, message = what.partition(" ")
-        self.error(code, f"{message}, not {shown(node)}", node.span, hint)
+        self.error(code, f"{message}, not {shown(node)}", node.span)
         return None
 
     def template(self, node: Node) -> Any:

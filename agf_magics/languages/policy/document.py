@@ -56,7 +56,8 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
     if root is None:
         return None
     whole = any(name in root.fields for name in _WHOLE)
-    problems.extend(_once((*_findings(root, _check(whole)), *_tagged(root)), found))
+    shape = (finding for violation in _check(whole)(plain(root)) for finding in _described(root, violation))
+    problems.extend(_once((*shape, *_tagged(root)), found))
     problems.extend(_once(_unknown(root, schema(), (), None), problems))
     _check_version(root, problems)
     _check_interface(root, problems)
@@ -98,11 +99,6 @@ def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Itera
     """The findings at places without an earlier finding: a mistake is reported once."""
     reported = {finding.span for finding in before}
     return (finding for finding in findings if finding.span not in reported)
-
-
-def _findings(root: Fields, check: Any) -> Iterator[Diagnostic]:
-    for violation in check(plain(root)):
-        yield from _described(root, violation)
 
 
 def _tagged(root: Fields) -> Iterator[Diagnostic]:
