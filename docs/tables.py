@@ -353,6 +353,16 @@ def plan_keys(which: str) -> str:
     return _table(("key", "required", "type", "meaning"), rows)
 
 
+METHODS = {
+    "set": "The result replaces the existing value.",
+    "merge": "Objects are merged deeply: the newer value wins, lists are replaced as a whole, null overwrites.",
+    "assign": "The fields of the result replace the fields of the same names.",
+    "push": "The result is appended to a list as one element.",
+    "concat": "A list is appended to a list, or a text to a text.",
+}
+"""By `_outputMethod`."""
+
+
 def plan_methods() -> str:
     return _table(("`_outputMethod`", "effect on the result"),
                   ((f"`{name}`", text) for name, text in plan_words.METHOD_DOCS.items()))  # fmt: skip
