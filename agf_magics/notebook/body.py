@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..languages.pipeline.words import Key, Kind, Words
-from .by_schema import keys_at, values_at
 from .cursor import ELEMENT, Cursor, Reading
 from .names import Context, Names, next_parts, offered
+from .schema_walk import keys_at, values_at
 
 
 class Choice(NamedTuple):

@@ -1,4 +1,4 @@
-"""What is registered, as one page: flows, tools, agents."""
+"""The registered flows, tools and agents as one page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..pictures.plain import counted, line
 from ..pictures.values import table_html, table_text
 from .output import Bundle
 
-AGENT_COLUMNS = ("name", "arguments", "description", "tools", "answers")
+_COLUMNS = ("name", "arguments", "description", "tools", "answers")
 
 
 def flows(registry: Registry) -> Bundle:
@@ -16,16 +16,19 @@ def flows(registry: Registry) -> Bundle:
     return {"text/html": flows_html(found), "text/plain": flows_text(found)}
 
 
-def tools(registry: Registry) -> Bundle:
-    """Tools, and agents where there are any."""
-    found = list(registry.tools.values())
-    html, text = tools_html(found), tools_text(found)
+def tools(registry: Registry, name: str | None = None) -> Bundle:
+    """Tools and agents; ``name``: only the tool and the agent of this name."""
+    found = [tool for tool in registry.tools.values() if name in (None, tool.name)]
     default = registry.default_agent
-    rows = tuple(_agent(agent, agent is default) for agent in registry.agents.values())
+    agents = [agent for agent in registry.agents.values() if name in (None, agent.name)]
+    rows = tuple(_agent(agent, agent is default) for agent in agents)
+    html, text = [], []
+    if found or not rows:
+        html, text = [tools_html(found)], [tools_text(found)]
     if rows:
-        html += table_html(AGENT_COLUMNS, rows, counted(len(rows), "agent"))
-        text = "\n".join([text, "", *table_text(AGENT_COLUMNS, rows)])
-    return {"text/html": html, "text/plain": text}
+        html.append(table_html(_COLUMNS, rows, counted(len(rows), "agent")))
+        text.append("\n".join(table_text(_COLUMNS, rows)))
+    return {"text/html": "".join(html), "text/plain": "\n\n".join(text)}
 
 
 def everything(registry: Registry) -> Bundle:
@@ -37,13 +40,13 @@ def everything(registry: Registry) -> Bundle:
 
 
 def _agent(agent: Agent | ModelAgent, is_default: bool) -> tuple[str, ...]:
-    may = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
-    answers = "whenever no identity is named" if is_default else "by its name"
+    tools = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
+    answers = "if no identity is named" if is_default else "by its name"
     return (
         line(agent.name, 60),
         line(_takes(agent), 100),
         line(agent.description, 100),
-        line(may, 80),
+        line(tools, 80),
         answers,
     )
 

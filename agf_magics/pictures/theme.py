@@ -63,22 +63,24 @@ class State(NamedTuple):
     """Of a word on a pastel fill: dark."""
     ring: float = 2.2
     """How thick the border of a box is: what runs or has run stands out."""
+    fill: str = "#e9e9e9"
+    """Behind the word on a page, which is then in `ink`."""
 
 
 STATES = {
     "pending": State("·", "pending", "#7d7d7d", "#666666", 1.1),
-    "running": State("▶", "running", "#2b7fd4", "#0b57a4"),
-    "ok": State("✓", "ok", "#27894f", "#17683a"),
-    "failed": State("✗", "failed", "#d64545", "#a31919"),
-    "error": State("✗", "failed", "#d64545", "#a31919"),
-    "cancelled": State("■", "cancelled", "#a56c00", "#7d5200"),
+    "running": State("▶", "running", "#2b7fd4", "#0b57a4", fill="#d6e6fb"),
+    "ok": State("✓", "ok", "#27894f", "#17683a", fill="#dcf0d6"),
+    "failed": State("✗", "failed", "#d64545", "#a31919", fill="#fbdcdc"),
+    "error": State("✗", "failed", "#d64545", "#a31919", fill="#fbdcdc"),
+    "cancelled": State("■", "cancelled", "#a56c00", "#7d5200", fill="#fdeec4"),
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
-    "kept": State("!", "failed but kept", "#a56c00", "#7d5200"),
-    "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4"),
-    "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200"),
-    "damaged": State("✗", "damaged", "#d64545", "#a31919"),
+    "kept": State("!", "failed but kept", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4", fill="#d6e6fb"),
+    "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "damaged": State("✗", "damaged", "#d64545", "#a31919", fill="#fbdcdc"),
     "taken": State("", "taken", "#27894f", "#17683a", 2.4),
-    "left": State("◌", "left running", "#a56c00", "#7d5200"),
+    "left": State("◌", "left running", "#a56c00", "#7d5200", fill="#fdeec4"),
 }
 
 LINE = "#7d7d7d"

@@ -79,7 +79,7 @@ def test_two_runs_are_compared_and_one_is_written_to_a_file(failed: Shell) -> No
 
 
 def test_runs_are_forgotten(failed: Shell) -> None:
-    assert "forgot 0 runs" in failed.good("%runs --prune").out
+    assert "deleted 0 runs" in failed.good("%runs --prune").out
     assert "deleted grading-" in failed.good("%runs --delete grading").out
     assert code(failed.run("%runs grading")) == "journal.unknown-run"
     assert code(failed.run("%resume")) == "journal.unknown-run"
@@ -133,7 +133,7 @@ def grade(name: str) -> str:
             kernel.drain()
         kernel.close()
         kernel = Kernel(tmp_path, {})
-        assert "1 run did not come to an end: grading-" in kernel.good("%load_ext agf_magics").printed
+        assert "1 run did not finish: grading-" in kernel.good("%load_ext agf_magics").printed
         kernel.good(tools)  # and not the definition
         kernel.good("%resume --out run")
         assert kernel.good("print(run.status, run.output)").printed == "ok ['pears', 'plums', 'figs']\n"
