@@ -157,7 +157,7 @@ def _runs(fragment: str, owner: str, before: list[str], known: Known) -> list[st
                 return name in before
         return True
 
-    return sorted(list(latest)[::-1], key=fits, reverse=True)[:MOST_RUNS]
+    return sorted(latest, key=fits)[: -MOST_RUNS - 1 : -1]
 
 
 def _data(path: str, frame: Mapping[str, Any]) -> Iterable[Choice]:

@@ -30,7 +30,8 @@ def inputs(parsed: ParsedLine, names: Mapping[str, Any]) -> dict[str, Any]:
     for word in parsed.words("--set"):
         key, equals, _ = word.text.partition("=")
         if not equals or not key.isidentifier():
-            hint = "write --set doc=text, --set doc=$variable or --set 'tags=[a, b]'"
+            name = word.text if word.text.isidentifier() else "name"
+            hint = f"write --set {name}=text, --set {name}=$variable or --set '{name}=[a, b]'"
             raise line_error("set", f"--set takes key=value, not {word.text!r}", word, hint)
         found[key] = value(word.part(len(key) + 1, len(word.text)), names)
     return found
@@ -77,7 +78,7 @@ def near_file(text: str) -> str:
 
 
 def value(word: Token, names: Mapping[str, Any]) -> Any:
-    """``$name`` is the object of that name; a text that begins with a bracket or a quote is YAML; any other is one scalar."""
+    """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is a scalar."""
     text = word.text
     if text.startswith("$") and text[1:2].isidentifier():
         return lookup(word.part(1, len(text)), names)
@@ -124,14 +125,14 @@ def new_name(word: Token) -> str:
 def seconds(word: Token) -> float:
     found = _number(word.text)
     if found is None or found == 0:
-        raise line_error("seconds", f"{word.text!r} is not a number of seconds above 0", word, "write 30 or 0.5")
+        raise line_error("seconds", f"{word.text!r} is not a number of seconds above 0", word, "write --timeout 30")
     return found
 
 
 def days(word: Token) -> float:
     found = _number(word.text)
     if found is None:
-        raise line_error("days", f"{word.text!r} is not a number of days", word, "write 30 or 0.5")
+        raise line_error("days", f"{word.text!r} is not a number of days", word, "write --prune 30")
     return found
 
 
@@ -147,7 +148,7 @@ def _number(text: str) -> float | None:
 def count(word: Token) -> int:
     """A whole number, 0 or more."""
     if not (word.text.isascii() and word.text.isdigit() and len(word.text) < 10):
-        raise line_error("count", f"{word.text!r} is not a whole number of at least 0", word, "write 0 or 12")
+        raise line_error("count", f"{word.text!r} is not a whole number of at least 0", word, "write a number like 12")
     return int(word.text)
 
 

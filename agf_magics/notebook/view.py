@@ -141,11 +141,9 @@ class Widget(Page):
 
     def _texts(self, run: Run, picture: str, body: str) -> list[str]:
         """The status, the picture if there is one, the steps."""
-        return [
-            header_html(run),
-            *([picture] if self._flow is not None else []),
-            f'<div style="line-height:1.4">{body}</div>',
-        ]
+        # As wide as the output: a widget would grow with its longest word.
+        fitted = '<div style="line-height:1.4;width:0;min-width:100%">{}</div>'
+        return [header_html(run), *(fitted.format(part) for part in [*([picture] if self._flow else []), body])]
 
     def _open(self, run: Run) -> None:
         import ipywidgets  # type: ignore[import-untyped]
@@ -154,21 +152,23 @@ class Widget(Page):
         picture, body = self.picture(run), self.body(run)
         layout, style = ipywidgets.Layout(), ipywidgets.HTML.style.klass()
         texts = self._texts(run, picture, body)
-        header, *parts = [ipywidgets.HTML(text, layout=layout, style=style) for text in texts]
-        models = [header, *parts, layout, style]
-        button = self._cancel_button(run, layout) if self._hears_clicks else None
-        if button is not None:
-            models += [button, button.style]
-        row = ipywidgets.Layout(flex_flow="row wrap", align_items="center", grid_gap="0 12px")
-        top = ipywidgets.HBox([header, *([button] if button is not None else [])], layout=row)
+        shrinking = ipywidgets.Layout(flex="0 1 auto", min_width="0")
+        header = ipywidgets.HTML(texts[0], layout=shrinking, style=style)
+        parts = [ipywidgets.HTML(text, layout=layout, style=style) for text in texts[1:]]
+        models = [header, *parts, layout, style, shrinking]
+        buttons = [self._cancel_button(run)] if self._hears_clicks else []
+        for button in buttons:
+            models += [button, button.style, button.layout]
+        top = ipywidgets.HBox([header, *buttons], layout=ipywidgets.Layout(align_items="center"))
         self._box = ipywidgets.VBox([top, *parts], layout=layout)
-        self._keep([self._box, top, row, *models])
+        self._keep([self._box, top, top.layout, *models])
         self.slot.put({**self._box._repr_mimebundle_(), **self.bundle(run, picture, body)})
 
     @staticmethod
-    def _cancel_button(run: Run, layout: Any) -> Any:
+    def _cancel_button(run: Run) -> Any:
         import ipywidgets
 
+        layout = ipywidgets.Layout(flex="0 0 auto", width="auto", margin="0 0 4px 16px")
         other = f"%runs --cancel {run.run_id}" if run.behind else "Kernel ▸ Interrupt (■)"
         tooltip = f"Cancel this run; {other} does the same"
         button = ipywidgets.Button(description="Cancel", icon="stop", tooltip=tooltip, layout=layout)

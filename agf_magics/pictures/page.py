@@ -32,7 +32,6 @@ CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
 
 _MARKS = {"error": "✗", "warning": "⚠", "note": "·"}
 _EDGES = {"error": "#d64545", "warning": "#a56c00", "note": "#7d7d7d"}
-_STATE_WIDTH, _TIME_WIDTH = "11em", "7em"
 
 
 def progress_html(progress: Progress, *, now: float) -> str:
@@ -70,13 +69,12 @@ def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
 
 
 def steps_html(progress: Progress, *, now: float) -> str:
-    """The tree as a table as wide as the output, of a bounded height."""
-    lines = _lines(progress, now)
-    columns = ("state", "time", "step", *(["elements"] if any(one.elements for one in lines) else []))
-    widths = {"state": f"width:{_STATE_WIDTH}", "time": f"width:{_TIME_WIDTH}", "elements": "width:36%"}
-    style = {name: f"{CELL};{DIM};font-weight:normal;{widths.get(name, 'padding-left:0')}" for name in columns}
-    head = "".join(f'<th scope="col" style="{style[name]}">{name}</th>' for name in columns)
-    rows = "".join(_line_html(one, "elements" in columns) for one in lines)
+    """The tree as a table, as wide as the output and of a bounded height. The first columns have a fixed width, so that
+    nothing moves while numbers grow."""
+    widths = {"state": "width:9em", "time": "width:6em", "step": "padding-left:0"}
+    style = f"{CELL};{DIM};font-weight:normal"
+    head = "".join(f'<th scope="col" style="{style};{width}">{name}</th>' for name, width in widths.items())
+    rows = "".join(map(_line_html, _lines(progress, now)))
     return bounded(
         '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;width:100%">'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -207,11 +205,11 @@ class _Line(NamedTuple):
 
 
 def _lines(progress: Progress, now: float) -> list[_Line]:
-    """The rows of the tree. In a long tree consecutive rows without news are one line: the steps that are pending, and
-    during the run those that are done."""
+    """The rows of the tree. In a long tree several steps in a row that are pending, or that went well in a run that did
+    not, are one line."""
     rows, counts = list(progress.rows.values()), tallies(progress)
     asking = {tuple(part for part in at if isinstance(part, str)) for at in progress.asked}
-    quiet = {"pending"} if progress.ended is not None else {"pending", "ok", "skipped"}
+    quiet = {"pending"} if progress.status == "ok" else {"pending", "ok", "skipped"}
     lines: list[_Line] = []
     for state, group in groupby(rows, lambda row: row.state):
         found = list(group)
@@ -243,19 +241,16 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
     return lines
 
 
-def _line_html(one: _Line, has_elements: bool) -> str:
+def _line_html(one: _Line) -> str:
     id = f' <code style="{DIM};font-size:85%;background-color:transparent">{html(one.id)}</code>' if one.id else ""
     bar = f'<progress value="{one.bar[0]}" max="{one.bar[1]}" style="width:90px"></progress> ' if one.bar else ""
-    parts = [
-        chip(one.state, one.words),
-        html(one.time),
-        f"{one.glyph} {html(one.word)} <strong>{html(one.label)}</strong>{id}",
-    ]
-    styles = [CELL, f"{CELL};white-space:nowrap", f"{CELL};padding-left:{1.3 * one.depth:.1f}em"]
-    if has_elements:
-        parts, styles = [*parts, bar + html(one.elements)], [*styles, CELL]
-    cells = (f'<td style="{style};{WRAP}">{part}</td>' for part, style in zip(parts, styles, strict=True))
-    return f"<tr>{''.join(cells)}</tr>"
+    elements = f"<div>{bar}{html(one.elements)}</div>" if one.elements else ""
+    step = f"{one.glyph} {html(one.word)} <strong>{html(one.label)}</strong>{id}{elements}"
+    return (
+        f'<tr><td style="{CELL};{WRAP}">{chip(one.state, one.words)}</td>'
+        f'<td style="{CELL};white-space:nowrap">{html(one.time)}</td>'
+        f'<td style="{CELL};padding-left:{1.3 * one.depth:.1f}em;{WRAP}">{step}</td></tr>'
+    )
 
 
 def _finding_html(severity: str, text: str) -> str:
