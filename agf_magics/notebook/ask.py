@@ -49,11 +49,15 @@ async def ask_with_widgets(question: Question) -> Value:
 
 
 class Form:
-    """The widgets of one question. Each has the question as its tooltip, which is its name for a screen reader."""
+    """The widgets of one question. Each has the question as its tooltip, and a field also as its label for a screen
+    reader, which has no width."""
 
     def __init__(self, question: Question, answer: asyncio.Future[Value]) -> None:
         self._answer, self._loop = answer, answer.get_loop()
         self._title = line(question.text, 200)
+        self._label: Any = {
+            "description": self._title, "tooltip": self._title, "style": {"description_width": "0px"}
+        }  # fmt: skip
         parts = self._buttons(question) if question.approval or 0 < len(question.choices) <= BUTTONS else None
         import ipywidgets  # type: ignore[import-untyped]
 
@@ -90,7 +94,7 @@ class Form:
 
         if question.choices:
             choices = [(line(one, 100), one) for one in question.choices]
-            field = ipywidgets.Dropdown(options=choices, tooltip=self._title)
+            field = ipywidgets.Dropdown(options=choices, **self._label)
         else:
             field = self._text("your answer", lambda: self._give(field.value))
         return [field, self._button("Answer", lambda: self._give(field.value), icon="check")]
@@ -113,7 +117,7 @@ class Form:
         """A text field in which the Enter key submits."""
         import ipywidgets
 
-        field = ipywidgets.Text(placeholder=placeholder, tooltip=self._title)
+        field = ipywidgets.Text(placeholder=placeholder, **self._label)
 
         def received(widget: Any, content: dict[str, Any], buffers: Any) -> None:
             if content.get("event") == "submit":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
@@ -124,7 +124,7 @@ class AgfMagics(Configurable):
         for name, value in config.get("AgfMagics", {}).items():
             if name not in known:
                 hint = suggest(name, sorted(known), "settings")
-                _refuse("unknown-setting", f"AgfMagics has no setting {name!r}", hint)
+                raise _bad_setting("unknown-setting", f"AgfMagics has no setting {name!r}", hint)
             try:
                 fits = isinstance(value, bool) <= isinstance(known[name], Bool)  # a bool is not a number
                 if value is not None or not known[name].allow_none:
@@ -132,7 +132,9 @@ class AgfMagics(Configurable):
             except TraitError:
                 fits = False
             if not fits:
-                _refuse("setting", f"AgfMagics.{name} must be {_takes(known[name])}, not {value!r}", known[name].help)
+                raise _bad_setting(
+                    "setting", f"AgfMagics.{name} must be {_takes(known[name])}, not {value!r}", known[name].help
+                )
 
     def _apply(self, _: object = None) -> None:
         settings.current.settings = settings.Settings(**{name: getattr(self, name) for name in SHARED})
@@ -151,5 +153,5 @@ def _takes(trait: Any) -> str:
     return ", ".join(["a whole number" if isinstance(trait, Int) else "a number", *bounds])
 
 
-def _refuse(what: str, message: str, hint: str | None) -> NoReturn:
-    raise BadSetting(Diagnostic(f"magic.{what}", message, hint=hint))
+def _bad_setting(what: str, message: str, hint: str | None) -> BadSetting:
+    return BadSetting(Diagnostic(f"magic.{what}", message, hint=hint))
