@@ -11,9 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.listing import flows_html, flows_text, tools_html, tools_text
-from agf_magics.pictures.page import error_html, error_text, progress_html, progress_text, warnings_html
+from agf_magics.pictures.page import (
+    error_html,
+    error_text,
+    progress_html,
+    progress_text,
+    steps_html,
+    steps_text,
+    warnings_html,
+)
 from agf_magics.pictures.run_page import run_html, run_text
 from agf_magics.progress import events as ev
 from agf_magics.secrets.masking import Secrets
@@ -171,6 +180,121 @@ def test_a_real_run_has_a_page() -> None:
     run = agf.run(agf.load("pipeline: p\nsteps: [{transform: {value: '1 + 1', output: two}}]"))
     assert "two: 2" in run_text(run)
     assert "✓ ok" in Sanitized(run_html(run)).text
+
+
+def test_a_run_that_can_be_continued_shows_its_id_and_the_line() -> None:
+    run = Run(error=MISSING)
+    run.how_to_continue = "%resume digest-3-a1b2c3"  # type: ignore[attr-defined]
+    page, text = Sanitized(run_html(run)).text, run_text(run)
+    for shown in ("digest-3-a1b2c3", "to continue: %resume digest-3-a1b2c3"):
+        assert shown in page
+        assert shown in text
+
+
+def many(count: int, end: str = "") -> Any:
+    """The progress of a pipeline of ``count`` steps that is at its middle, or has ended there."""
+    flow = load("pipeline: many\nsteps:\n" + "- transform: {value: 1 + 1}\n" * count)
+    said: list[ev.Event] = [ev.RunStarted("many", 0.0)]
+    for step in flow.body.steps[: count // 2]:
+        said += [ev.StepStarted((step.id,), 0.0), ev.StepFinished((step.id,), 1.0)]
+    middle = (flow.body.steps[count // 2].id,)
+    said.append(ev.StepStarted(middle, 1.0))
+    if end:
+        said += [ev.StepFailed(middle, 2.0, MISSING), ev.RunEnded(2.0, end, MISSING)]
+    return told(flow, said)
+
+
+@pytest.mark.parametrize("end", ["", "error"])
+def test_steps_that_are_done_or_pending_are_folded_in_a_long_tree(end: str) -> None:
+    progress = many(200, end)
+    rows = [squeezed(row) for row in steps_text(progress, now=1.5)]
+    assert rows[0] == " ✓ ok 100 steps"
+    assert rows[1].endswith("steps[100]")
+    assert rows[2] == " · pending 99 steps"
+    assert steps_html(progress, now=1.5).count("<tr>") == 4
+
+
+def test_a_short_tree_and_the_tree_of_a_run_that_went_well_are_complete() -> None:
+    assert len(steps_text(many(20), now=1.5)) == 20
+    done = [event for step in range(200) for event in _done(f"steps[{step}]")]
+    flow = load("pipeline: many\nsteps:\n" + "- transform: {value: 1 + 1}\n" * 200)
+    progress = told(flow, [ev.RunStarted("many", 0.0), *done, ev.RunEnded(2.0, "ok")])
+    assert len(steps_text(progress, now=2.0)) == 200
+    assert "max-height" in steps_html(progress, now=2.0)
+
+
+def _done(step: str) -> list[ev.Event]:
+    return [ev.StepStarted((step,), 0.0), ev.StepFinished((step,), 1.0)]
+
+
+def test_failed_elements_are_folded_where_the_run_went_well_and_some_succeeded() -> None:
+    error = StepError(Diagnostic("step.tool-failed", "no such page"))
+    halves = [*halfway(), ev.ElementDropped(("steps[1].do", 900), 1.0, error)]
+    assert "<details open><summary>✗ 4 elements" in progress_html(told(load(DIGEST), halves), now=2.0)
+    ended = told(load(DIGEST), [*halves, ev.RunEnded(2.0, "ok")])
+    assert "<details><summary>✗ 4 elements" in progress_html(ended, now=2.0)
+
+
+@pytest.mark.parametrize(("status", "shown"), [("error", False), ("waiting", True)])
+def test_a_question_closes_with_its_run_unless_the_run_waits_for_it(status: str, shown: bool) -> None:
+    at = ("steps[0]",)
+    asked: list[ev.Event] = [ev.RunStarted("digest", 0.0), ev.StepStarted(at, 0.0)]
+    asked.append(ev.QuestionAsked(at, 0.5, ev.Question("Go on?")))
+    running = told(load(DIGEST), asked)
+    assert "? waiting ⚙ tool fetch" in squeezed(progress_text(running, now=1.0))
+    assert "waits for an answer: Go on?" in progress_text(running, now=1.0)
+    ended = told(load(DIGEST), [*asked, ev.StepFailed(at, 1.0, MISSING), ev.RunEnded(1.0, status, MISSING)])
+    assert ("Go on?" in progress_html(ended, now=1.0)) == shown
+
+
+def test_an_error_is_in_a_fixed_font_and_its_long_lines_are_wrapped_at_words() -> None:
+    page = error_html(StepError(Diagnostic("a.b", "word " * 60, hint="hint " * 60)))
+    assert "font-family:monospace" in page
+    assert max(map(len, re.sub("<[^>]*>", "", page).split("\n"))) <= 78
+
+
+def luminance(color: str) -> float:
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(first: str, second: str) -> float:
+    """As WCAG 2 defines it.
+
+    >>> contrast("#000000", "#ffffff")
+    21.0
+    """
+    dark, light = sorted(map(luminance, (first, second)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+THEMES = {"light": ("#ffffff", "#212121"), "dark": ("#111111", "#e0e0e0")}
+"""The page and the text of JupyterLab; a text of 87 % black on white, and of 87 % white on black."""
+
+
+def mixed(front: str, back: str, share: float) -> str:
+    parts = [(int(front[i : i + 2], 16), int(back[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(one * share + other * (1 - share)):02x}" for one, other in parts)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
+    """A text has its own background, or the color of the page, perhaps faded."""
+    runs = [Run(), Run(error=MISSING)]
+    shown = [run_html(run) for run in runs] + [progress_html(told(load(DIGEST), halfway()), now=3.0)]
+    shown += [error_html(MISSING), flows_html([load(DIGEST)]), tools_html([Tool()])]
+    back, text = THEMES[theme]
+    for style in re.findall('style="([^"]*)"', "".join(shown)):
+        found = dict(part.split(":", 1) for part in style.split(";"))
+        if found.get("color", "inherit") != "inherit":
+            assert contrast(found["color"], found["background-color"]) >= 4.5, style
+        if "opacity" in found:
+            assert contrast(mixed(text, back, float(found["opacity"])), back) >= 4.5, style
+    for state in look.STATES.values():
+        assert contrast(state.ink, state.fill) >= 4.5, state
+    for kind in look.KINDS.values():
+        assert min(contrast(kind.ink, kind.fill), contrast(look.TEXT, kind.fill)) >= 4.5, kind
 
 
 VALUES = st.recursive(
