@@ -111,7 +111,7 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
 
 
 def _cancel_background_runs() -> None:
-    """Cancel background runs and fire-and-forget calls. What does not stop in time is left running."""
+    """Cancel background runs and fire-and-forget calls, and wait a little for their ends."""
     from ..host.loop import cancel_outliving
     from ..lifecycle.launch import live
 

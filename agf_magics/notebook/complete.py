@@ -19,7 +19,7 @@ from ..catalog import Registry
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
-from .body import Choice, Offer, by_schema, expression, offer
+from .body import Choice, Offer, complete_by_schema, complete_document, expression
 from .commands import COMMANDS
 from .history import STATUSES
 from .names import NAMES
@@ -71,16 +71,16 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     above = "\n".join([*lines[first + 1 : line], before])
     inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
     language = LANGUAGES.get(found[2]) or LANGUAGES["pipeline"]  # %%run_pipeline_inline
-    made = _in_body(language, above, body[len(above) :], inputs, known)
-    return made if before.endswith(made.fragment) else Offer("")  # no name has several lines
+    offer = _in_body(language, above, body[len(above) :], inputs, known)
+    return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
 
 
 def _in_body(language: Language, above: str, below: str, inputs: list[str], known: Known) -> Offer:
     if language.words is not None:
-        return offer(above, below, inputs, language.words, known.registry)
+        return complete_document(above, below, inputs, language.words, known.registry)
     if language.schema is None:
         return Offer("")
-    return by_schema(above, below, inputs, language.schema, NAMES[language.name], known.registry)
+    return complete_by_schema(above, below, inputs, language.schema, NAMES[language.name], known.registry)
 
 
 def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:

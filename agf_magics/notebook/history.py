@@ -48,7 +48,7 @@ class HistoryMagics(NotebookMagics):
         answer = parsed.word("--answer")
         if "--quiet" not in parsed and (warnings := warn_about_names(parsed, names)):
             print(told(warnings))
-        seen = view.choose_view(notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=None)
+        display = view.choose_view(notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=None)
 
         def start(enter: Callable[[], None]) -> launch.Run:
             def resumed() -> launch.Run:
@@ -63,10 +63,10 @@ class HistoryMagics(NotebookMagics):
                 )
 
             run = at(word, resumed) if word is not None else resumed()
-            notebook.adopt(run, seen, name)
+            notebook.adopt(run, display, name)
             return run
 
-        run = watching.watch(start, seen, notebook.settings.refresh_hz).result()
+        run = watching.watch(start, display, notebook.settings.refresh_hz).result()
         return None if name is not None else run
 
 
@@ -133,7 +133,7 @@ def kept_ids() -> list[tuple[str, str, str]]:
 
 
 def describe_on_load() -> str:
-    """Which runs can be resumed, and what is wrong with the journal; empty if there is nothing to say."""
+    """The runs that can be resumed and the damage of the journal; empty if there is neither."""
     found, damage = kept_runs.on_load()
     return "\n".join(filter(None, (_describe_interrupted(found), line(damage, 300))))
 

@@ -241,50 +241,50 @@ class PipelineMagics(NotebookMagics):
     ) -> launch.Run | None:
         """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the static gate."""
         drawn = flow if request.draw else None
-        seen = view.choose_view(self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background)
+        display = view.choose_view(self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background)
 
         def start(enter: Callable[[], None]) -> launch.Run:
             run = launch.begin(
                 flow, request.given, registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
                 behind=background, inline=inline, reuse=request.reuse,
             )  # fmt: skip
-            self.adopt(run, seen, request.out, is_last=not background)
+            self.adopt(run, display, request.out, is_last=not background)
             return run
 
         hz = self.settings.refresh_hz
         if background:
-            run = watching.follow(start, seen, hz)
-            self.followed.append((run, seen))
+            run = watching.follow(start, display, hz)
+            self.followed.append((run, display))
         else:
-            run = watching.watch(start, seen, hz).result()
+            run = watching.watch(start, display, hz).result()
         return None if request.out else run
 
-    def adopt(self, run: launch.Run, seen: view.View, out: str | None, is_last: bool = True) -> None:
+    def adopt(self, run: launch.Run, display: view.View, out: str | None, is_last: bool = True) -> None:
         """Note a run that was just started: it is the last run even if it is interrupted."""
         run.origin = self.cell
         if is_last:
             self.last = run
         if out:
             self.ipython.user_ns[out] = run
-        if seen.shows_page:
+        if display.shows_page:
             self.shown = run, self.number
 
     def show_again(self, run: launch.Run) -> bool:
         """Show a background run that still runs, live, in this cell too; False if it has ended."""
         if not run.behind or run.done:
             return False
-        seen = view.choose_view(self.settings, self.ipython, quiet=False, drawn=None, background=True, elsewhere=True)
-        watching.follow(lambda _: run, seen, self.settings.refresh_hz)
-        self.followed.append((run, seen))
+        display = view.choose_view(self.settings, self.ipython, quiet=False, drawn=None, background=True, elsewhere=True)
+        watching.follow(lambda _: run, display, self.settings.refresh_hz)
+        self.followed.append((run, display))
         return True
 
     def wait(self, run: launch.Run) -> None:
         """Wait for a background run until every cell shows its end. This cell sends the last page once more: nbclient
         updates the output of an ended cell only while another one runs."""
         watching.join_views(run.wait())
-        for followed, seen in self.followed:
-            if followed is run and seen.shows_page:
-                seen.close(run)
+        for followed, display in self.followed:
+            if followed is run and display.shows_page:
+                display.close(run)
 
     def flow(self, word: Token) -> Flow:
         flows = self.registry.flows

@@ -26,7 +26,7 @@ ESCAPES = os.sep != "\\"
 """Whether a backslash escapes the next character; on Windows it separates the parts of a path."""
 
 WIDE = 78
-"""Columns of a help text, as wide as an output beside the file browser."""
+"""Columns of a help text, which fit an output when the file browser is open."""
 
 
 class Option(NamedTuple):

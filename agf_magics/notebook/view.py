@@ -24,7 +24,7 @@ from .config import AgfMagics
 from .output import Bundle, OutputSlot, receive_while_busy, show
 
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
-"""Environment variables of a kernel with a front end. nbclient sets none and would keep a widget that nobody sees."""
+"""Environment variables of a kernel with a front end. nbclient sets none and would save an empty widget."""
 
 KEPT = 10
 """Runs whose widgets stay open. A reloaded page looks for their models and shows an error if there are none."""
@@ -118,7 +118,7 @@ class Widget(Page):
         super().__init__(config, flow, elsewhere)
         self._hears_clicks = hears_clicks
         self._box: Any = None
-        """The status beside the button, the picture, the steps."""
+        """The status with the button, the picture, the steps."""
 
     def draw(self, run: Run) -> None:
         if self._box is None:

@@ -27,7 +27,7 @@ MOST_OPEN = 24
 DIM = "opacity:0.75"
 """Of text that matters less; fainter text has too little contrast on white."""
 WIDE = 78
-"""Columns of a message: JupyterLab shows about 90 beside the file browser."""
+"""Columns of a message: JupyterLab shows about 90 when the file browser is open."""
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
 
 _MARKS = {"error": "✗", "warning": "⚠", "note": "·"}
@@ -259,7 +259,7 @@ def _finding_html(severity: str, text: str) -> str:
     )
     first, *rest = _wrapped(f"{severity}: {text}".split("\n"))
     head = f"<strong>{_MARKS[severity]} {severity}:</strong>{html(first.removeprefix(f'{severity}:'))}"
-    # The font for nbconvert, whose pages have none for <pre>: the carets stand under their words.
+    # nbconvert has a proportional font for <pre>, which moves the carets.
     inside = "\n".join([head, *map(html, rest)])
     return f'<pre style="{style};font-family:monospace">{inside}</pre>'
 

@@ -59,7 +59,7 @@ def run_text(run: RunLike) -> str:
 
 
 def header_html(run: RunLike) -> str:
-    """The line with the status; a live view puts its button beside it."""
+    """The line with the status; where a live view has its button."""
     return page.header_html(run.progress, run.run_id, now=_now(run))
 
 

@@ -270,7 +270,7 @@ def _key(name: str | None) -> str:
 SHORT = 24
 """A cell of at most so many characters stays on one line."""
 TALLEST = 420
-"""Pixels of a table or a tree; what is longer scrolls."""
+"""Pixels of a table or a tree; a taller one scrolls."""
 
 
 Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]

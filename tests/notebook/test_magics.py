@@ -285,6 +285,13 @@ def test_tools_lists_tools_and_agents(ready: Shell) -> None:
         assert part in page["text/html"]
 
 
+def test_tools_shows_one_tool_or_agent(ready: Shell) -> None:
+    page = ready.good("%tools measure").outputs[0]["text/plain"]
+    assert "word (text)" in page
+    assert "explode" not in page
+    assert code(ready.run("%tools mesure")) == "magic.unknown-tool"
+
+
 def test_draw_shows_or_saves_the_picture(ready: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "measure" in repr(ready.good("%draw longest").value)
     assert ready.good("%draw longest --save l.dot").out == "wrote l.dot\n"
