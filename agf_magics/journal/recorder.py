@@ -60,7 +60,7 @@ class Journal:
         self.run_id = run_id
         self.most = most
         """Bytes a value may take."""
-        self.digests = CallDigest()
+        self.digests = CallDigest(most)
         self.reuse: Reuse | None = None
         """What is taken over from another run; None: nothing."""
         self.earlier = earlier

@@ -23,7 +23,9 @@ from .records import Record
 class CallDigest:
     """The digests of a run's calls; what is called is looked into once."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
+        """Bytes of the arguments: a call with larger ones has no digest."""
         self._called: dict[int, tuple[object, str | None]] = {}
 
     def of(
@@ -49,7 +51,7 @@ class CallDigest:
                 if None in offered.values():
                     return None
                 shown["tools"] = offered
-            held = content(shown)
+            held = content(shown, self.most)
             if held is None:
                 return None
         else:
@@ -66,20 +68,20 @@ class CallDigest:
         known = self._called.get(id(callee))
         if known is not None:
             return known[1]
-        found = _called(callee)
+        found = _called(callee, self.most)
         if isinstance(callee, Tool | Agent | Transform | Policy):
             self._called[id(callee)] = callee, found
         return found
 
 
-def _called(callee: object) -> str | None:
+def _called(callee: object, most: int | None) -> str | None:
     match callee:
         case Tool(reuse=False):
             return None
         case Policy() if "agents" in callee.takes:
             return None
         case Tool() | Agent() | Transform() | Policy():
-            return fingerprint(callee.function)
+            return fingerprint(callee.function, most)
     found = getattr(callee, "fingerprint", None)
     return found if isinstance(found, str) else None
 

@@ -170,6 +170,8 @@ class _TooLarge(Exception):
 
 def _pickled(value: Value, most: int) -> EncodedValue:
     shown = encode(preview(value))
+    if _bytes_of_data(value) > most:  # known without looking at the elements
+        return EncodedValue("again", None, shown, f"it has more than {_bytes(most)}")
     why = ""
     for pickler in _picklers():
         file = _Bounded(most)
@@ -183,6 +185,19 @@ def _pickled(value: Value, most: int) -> EncodedValue:
         except BaseException as error:  # somebody's __reduce__, which may even want to leave
             why = why or f"{type(error).__name__}: {_said(error)}"
     return EncodedValue("again", None, shown, f"it cannot be pickled ({why})")
+
+
+def _bytes_of_data(value: Value) -> int:
+    """The bytes of an array or a table; 0 for everything else. Its library is loaded, or there would be no value."""
+    package = type(value).__module__.partition(".")[0]
+    if package not in ("numpy", "pandas"):
+        return 0
+    library: Any = sys.modules[package]
+    if package == "numpy":
+        return int(value.nbytes) if type(value) is library.ndarray else 0
+    if type(value) is library.DataFrame:
+        return sum(int(column.nbytes) for _, column in value.items())
+    return int(value.nbytes) if type(value) is library.Series else 0
 
 
 def _picklers() -> list[Any]:
