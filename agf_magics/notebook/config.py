@@ -33,6 +33,12 @@ class BadSetting(BaseException):
         return str(self.diagnostic)
 
 
+def _setting(kind: type[Any], default: Any, help: str, least: float | None = None) -> Any:
+    """A trait. A text may be None, a number must be at least ``least``."""
+    options = {"allow_none": True} if kind is Unicode else {"min": least} if least is not None else {}
+    return kind(default, help=help, **options).tag(config=True)
+
+
 class AgfMagics(Configurable):
     """Pipelines in the notebook."""
 
@@ -48,55 +54,45 @@ class AgfMagics(Configurable):
         ("short", "full"), "short", help="How errors are shown: in a few lines, or as Python tracebacks."
     ).tag(config=True)
 
-    max_pipeline_fan_out_depth = Int(
-        DEFAULTS.max_pipeline_fan_out_depth,
-        min=0,
-        help="How deep for_each scopes may nest; 0: no limit.",
-    ).tag(config=True)
-    max_pipeline_spawns = Int(
-        DEFAULTS.max_pipeline_spawns, min=0, help="Agent steps and model sessions a run may open; 0: no limit."
-    ).tag(config=True)
-    timeout = Float(DEFAULTS.timeout, min=0.0, help="Seconds a run may take; 0: no limit.").tag(config=True)
-    step_timeout = Float(
-        DEFAULTS.step_timeout,
-        min=0.0,
-        help="Seconds a call of a tool, an agent or a transform may take; 0: no limit.",
-    ).tag(config=True)
-    model = Unicode(
-        DEFAULTS.model,
-        allow_none=True,
-        help="The model that replaces the one in a definition: openai:gpt-4o; empty: no replacement.",
-    ).tag(config=True)
-    model_base_url = Unicode(
-        DEFAULTS.model_base_url,
-        allow_none=True,
-        help="The address of a server that speaks the OpenAI protocol, for models of openai or without a provider.",
-    ).tag(config=True)
-    model_timeout = Float(
-        DEFAULTS.model_timeout, min=0.0, help="Seconds a model may take for one reply; 0: no limit."
-    ).tag(config=True)
-    allow_shell = Bool(DEFAULTS.allow_shell, help="Whether shell steps may start processes.").tag(config=True)
-    allow_import = Bool(
-        DEFAULTS.allow_import, help="Whether a definition may name functions of Python files to import."
-    ).tag(config=True)
-    journal = Unicode(
-        DEFAULTS.journal,
-        allow_none=True,
-        help="The file of the journal, relative to the project's folder; None: no journal.",
-    ).tag(config=True)
-    journal_value = Int(
-        DEFAULTS.journal_value, min=0, help="The most bytes of a value in the journal; a larger value is not stored."
-    ).tag(config=True)
-    journal_days = Int(DEFAULTS.journal_days, min=0, help="Days after which an ended run is deleted; 0: never.").tag(
-        config=True
+    max_pipeline_fan_out_depth = _setting(
+        Int, DEFAULTS.max_pipeline_fan_out_depth, "How deep for_each scopes may nest; 0: no limit.", 0
     )
-    journal_size = Int(
-        DEFAULTS.journal_size, min=0, help="Bytes of the journal above which old runs are deleted; 0: no limit."
-    ).tag(config=True)
-    max_text = Int(DEFAULTS.max_text, min=1, help="Characters of a definition.").tag(config=True)
-    max_depth = Int(DEFAULTS.max_depth, min=1, help="How deep a definition may nest.").tag(config=True)
-    max_aliases = Int(DEFAULTS.max_aliases, min=0, help="YAML alias expansions of a definition.").tag(config=True)
-    max_nodes = Int(DEFAULTS.max_nodes, min=1, help="YAML nodes of a definition.").tag(config=True)
+    max_pipeline_spawns = _setting(
+        Int, DEFAULTS.max_pipeline_spawns, "Agent steps and model sessions a run may open; 0: no limit.", 0
+    )
+    timeout = _setting(Float, DEFAULTS.timeout, "Seconds a run may take; 0: no limit.", 0.0)
+    step_timeout = _setting(
+        Float, DEFAULTS.step_timeout, "Seconds a call of a tool, an agent or a transform may take; 0: no limit.", 0.0
+    )
+    model = _setting(
+        Unicode,
+        DEFAULTS.model,
+        "The model that replaces the one in a definition: openai:gpt-4o; empty: no replacement.",
+    )
+    model_base_url = _setting(
+        Unicode,
+        DEFAULTS.model_base_url,
+        "The address of a server with the OpenAI protocol, for models of openai or without a provider.",
+    )
+    model_timeout = _setting(Float, DEFAULTS.model_timeout, "Seconds a model may take for one reply; 0: no limit.", 0.0)
+    allow_shell = _setting(Bool, DEFAULTS.allow_shell, "Whether shell steps may start processes.")
+    allow_import = _setting(
+        Bool, DEFAULTS.allow_import, "Whether a definition may name functions of Python files to import."
+    )
+    journal = _setting(
+        Unicode, DEFAULTS.journal, "The file of the journal, relative to the project's folder; None: no journal."
+    )
+    journal_value = _setting(
+        Int, DEFAULTS.journal_value, "The most bytes of a value in the journal; a larger value is not stored.", 0
+    )
+    journal_days = _setting(Int, DEFAULTS.journal_days, "Days after which an ended run is deleted; 0: never.", 0)
+    journal_size = _setting(
+        Int, DEFAULTS.journal_size, "Bytes of the journal above which old runs are deleted; 0: no limit.", 0
+    )
+    max_text = _setting(Int, DEFAULTS.max_text, "Characters of a definition.", 1)
+    max_depth = _setting(Int, DEFAULTS.max_depth, "How deep a definition may nest.", 1)
+    max_aliases = _setting(Int, DEFAULTS.max_aliases, "YAML alias expansions of a definition.", 0)
+    max_nodes = _setting(Int, DEFAULTS.max_nodes, "YAML nodes of a definition.", 1)
 
     def __init__(self, shell: Any, folder: Path) -> None:
         """A value is that of IPython's configuration, otherwise that of `settings.read` for ``folder``."""

@@ -273,7 +273,9 @@ class PipelineMagics(NotebookMagics):
         """Show a background run that still runs, live, in this cell too; False if it has ended."""
         if not run.behind or run.done:
             return False
-        display = view.choose_view(self.settings, self.ipython, quiet=False, drawn=None, background=True, elsewhere=True)
+        display = view.choose_view(
+            self.settings, self.ipython, quiet=False, drawn=None, background=True, elsewhere=True
+        )
         watching.follow(lambda _: run, display, self.settings.refresh_hz)
         self.followed.append((run, display))
         return True

@@ -77,8 +77,7 @@ class Page:
     def draw(self, run: Run) -> None:
         self.slot.put(self.page(run))
 
-    def close(self, run: Run) -> None:
-        self.slot.put(self.page(run))
+    close = draw
 
     def page(self, run: Run) -> Bundle:
         return self.bundle(run, self.picture(run), self.body(run))

@@ -36,12 +36,8 @@ Mask = Callable[[Value], Value]
 
 class Words(NamedTuple):
     text: str
-
-
-class Block(NamedTuple):
-    """A text of several lines."""
-
-    text: str
+    is_block: bool = False
+    """Whether it has several lines."""
 
 
 class Group(NamedTuple):
@@ -76,14 +72,14 @@ class Picture(NamedTuple):
     png: Callable[[], bytes]
 
 
-Shown = Words | Block | Group | Grid | Foreign | Picture
+Shown = Words | Group | Grid | Foreign | Picture
 
 
 def shown(value: Value, mask: Mask = lambda value: value) -> Shown:
     """What a page shows of ``value``, in bounded time. ``mask`` hides the secrets in the fields of objects."""
     if type(value) is str:
         text = plain(value, MOST_TEXT)
-        return Block(text) if "\n" in text or len(text) > 160 else Words(text)  # without quotes
+        return Words(text, "\n" in text or len(text) > 160)  # without quotes
     return _Builder(mask).one(value, 0)
 
 
@@ -243,10 +239,9 @@ LEFT = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
 def _html(what: Shown, key: str = "", opened: bool = False) -> str:
     match what:
-        case Words(text):
-            return f'{key}<code style="white-space:pre-wrap;{WRAP}">{html(text)}</code>'
-        case Block(text):
-            return f'{key}<pre style="{BLOCK}">{html(text)}</pre>'
+        case Words(text, is_block):
+            inside = f'<pre style="{BLOCK}">' if is_block else f'<code style="white-space:pre-wrap;{WRAP}">'
+            return f"{key}{inside}{html(text)}</{'pre' if is_block else 'code'}>"
         case Group(title, parts, more):
             items = "".join(f"<li>{_html(part, _key(name), len(parts) == 1)}</li>" for name, part in parts)
             items += f"<li>… {more:,} more</li>" if more else ""
@@ -299,8 +294,6 @@ def _td(cell: str) -> str:
 def _text(what: Shown) -> list[str]:
     match what:
         case Words(text):
-            return [text]
-        case Block(text):
             return text.split("\n")
         case Group(_, parts, more):
             lines = [each for key, part in parts for each in _part(key, part)]
@@ -316,7 +309,7 @@ def _text(what: Shown) -> list[str]:
 def _part(key: str | None, part: Shown) -> list[str]:
     lead = "- " if key is None else f"{key}: "
     match part:
-        case Words() | Picture():
+        case Words(_, False) | Picture():
             return [lead + _text(part)[0]]
         case Group(title) | Grid(title) | Foreign(title):
             lines = _text(part)

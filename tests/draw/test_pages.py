@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.listing import flows_html, flows_text, tools_html, tools_text
+from agf_magics.pictures.listing import list_flows, list_tools
 from agf_magics.pictures.page import (
     error_html,
     error_text,
@@ -283,7 +283,7 @@ def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
     """A text has its own background, or the color of the page, perhaps faded."""
     runs = [Run(), Run(error=MISSING)]
     shown = [run_html(run) for run in runs] + [progress_html(told(load(DIGEST), halfway()), now=3.0)]
-    shown += [error_html(MISSING), flows_html([load(DIGEST)]), tools_html([Tool()])]
+    shown += [error_html(MISSING), list_flows([load(DIGEST)])["text/html"], list_tools([Tool()])["text/html"]]
     back, text = THEMES[theme]
     for style in re.findall('style="([^"]*)"', "".join(shown)):
         found = dict(part.split(":", 1) for part in style.split(";"))
@@ -337,18 +337,26 @@ class Tool:
 
 def test_flows_are_listed_with_language_steps_and_inputs() -> None:
     flows = [load(REVIEW), load(DIGEST)]
-    rows = [squeezed(row) for row in flows_text(flows).split("\n")]
+    rows = [squeezed(row) for row in list_flows(flows)["text/plain"].split("\n")]
     assert rows[0] == "name language steps inputs description"
     assert rows[2] == "digest pipeline 5 url, path Every kind of frame, one in another."
-    assert "2 flows" in Sanitized(flows_html(flows)).text
+    assert "2 flows" in Sanitized(list_flows(flows)["text/html"]).text
 
 
 def test_tools_are_listed_with_arguments_and_what_is_secret() -> None:
-    row = squeezed(tools_text([Tool()]).split("\n")[1])
+    row = squeezed(list_tools([Tool()])["text/plain"].split("\n")[1])
     assert row == "fetch<b> name (text), token (text) Looks a <name> up. Second line. worker token"
-    assert "fetch<b>" in Sanitized(tools_html([Tool()])).text
+    assert "fetch<b>" in Sanitized(list_tools([Tool()])["text/html"]).text
 
 
-@pytest.mark.parametrize("listed", [flows_text([]), flows_html([]), tools_text([]), tools_html([])])
+@pytest.mark.parametrize(
+    "listed",
+    [
+        list_flows([])["text/plain"],
+        list_flows([])["text/html"],
+        list_tools([])["text/plain"],
+        list_tools([])["text/html"],
+    ],
+)
 def test_an_empty_listing_says_how_to_fill_it(listed: str) -> None:
     assert "%%pipeline" in listed or "@tool" in listed
