@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1] / "agf_magics"
 MAY = {
     "text": (),
     "flow": ("text",),
-    "languages": ("text", "flow"),  # a language may also import itself, never another language
+    "languages": ("text", "flow", "languages.scan"),  # a language may also import itself, never another language
     "catalog": ("text", "flow"),
     "progress": ("text", "flow"),
     "host": ("text", "flow", "catalog", "progress"),

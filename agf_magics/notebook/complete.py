@@ -21,6 +21,7 @@ from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from .body import Choice, Offer, complete_by_schema, complete_document, expression
 from .commands import COMMANDS
+from .explain import entries
 from .history import STATUSES
 from .names import NAMES
 from .options import Command, Kind
@@ -119,6 +120,8 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             return _those(word, "tool", [*known.registry.tools, *known.registry.agents])
         case "context":
             return _those(word, "context", known.registry.contexts)
+        case "code":
+            return _those(word, "code", entries())
         case "run":
             return _those(word, "run", _runs(word, owner, before, known))
         case "status":

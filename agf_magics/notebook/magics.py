@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,9 @@ from .given import inputs, near_file, new_name, reused, seconds, unwritable, war
 from .options import ParsedLine, Token, line_error
 from .output import show
 from .rendering import told
+
+NOT_QUIET = ("pipeline.hidden-name",)
+"""Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
 
 
 class RunRequest(NamedTuple):
@@ -187,7 +190,9 @@ class PipelineMagics(NotebookMagics):
         options of the language."""
         request = self.request(parsed)  # first: a cell with an error in its line defines nothing
         source = Source(f"{self.cell} %%{language}", body, first_line=2)
-        flow = self._define(source, parsed, language=language, name=_flow_name(parsed), origin=self._cell_id())
+        given = request.given if "--run" in parsed else {}
+        name = _flow_name(parsed)
+        flow = self._define(source, parsed, language=language, name=name, origin=self._cell_id(), given=given)
         if flow is not None and change is not None:
             flow = change(flow)
             self.registry.flows.define(flow, self._cell_id())
@@ -203,18 +208,28 @@ class PipelineMagics(NotebookMagics):
         return self.run(flow, request)
 
     def _define(
-        self, source: Source | Path, parsed: ParsedLine, *, language: str | None, name: str | None, origin: str | None
+        self,
+        source: Source | Path,
+        parsed: ParsedLine,
+        *,
+        language: str | None,
+        name: str | None,
+        origin: str | None,
+        given: Collection[str] = (),
     ) -> Flow | None:
-        """``language``: None to recognize it by the text."""
+        """``language``: None to recognize it by the text. ``given``: the input of the run that follows."""
         runs = "--run" in parsed
         defined = register(source, language, name=name, strict="--strict" in parsed, registry=self.registry,
-                           origin=origin, latent=[word.text for word in parsed.words("--latent")])  # fmt: skip
-        if "--quiet" not in parsed:
+                           origin=origin, latent=[word.text for word in parsed.words("--latent")],
+                           given=given)  # fmt: skip
+        findings = before_a_run(defined, self.registry) if runs else defined.findings
+        if "--quiet" in parsed:
+            findings = tuple(one for one in findings if one.code in NOT_QUIET)
+        else:
             print(_summary(defined))
-            findings = before_a_run(defined, self.registry) if runs else defined.findings
-            # The page of the run has the model that answers.
-            if findings := tuple(one for one in findings if not runs or one.code != "model.configured"):
-                print(told(findings))
+        # The page of the run has the model that answers.
+        if findings := tuple(one for one in findings if not runs or one.code != "model.configured"):
+            print(told(findings))
         return defined.flow
 
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
@@ -257,6 +272,8 @@ class PipelineMagics(NotebookMagics):
             self.followed.append((run, display))
         else:
             run = watching.watch(start, display, hz).result()
+            if request.quiet and request.out and run.progress.losses:
+                print(told(run.progress.losses))
         return None if request.out else run
 
     def adopt(self, run: launch.Run, display: view.View, out: str | None, is_last: bool = True) -> None:

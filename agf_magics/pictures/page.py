@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from json import dumps
 from typing import NamedTuple
 
 from ..progress.events import Question, format_path
@@ -291,5 +292,6 @@ def _failures_title(progress: Progress) -> str:
 
 
 def _failures(progress: Progress) -> Iterator[tuple[str, str]]:
-    for at, error in progress.failures[:MOST_FAILURES]:
-        yield line(format_path(at), 100), line(format_exception(error), 200)
+    for at, error, element in progress.failures[:MOST_FAILURES]:
+        value = f" ({line(dumps(element, ensure_ascii=False), 80)})" if element is not None else ""
+        yield line(format_path(at), 100) + value, line(format_exception(error), 200)
