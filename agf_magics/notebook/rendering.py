@@ -1,7 +1,7 @@
-"""How our exceptions are shown in a cell: in a few lines, with a caret, instead of a traceback of our internals.
+"""The display of our exceptions in a cell: a few lines with a caret instead of a traceback of our internals.
 
-IPython asks an exception for ``_render_traceback_``; while the extension is loaded ours have one. Of a tool that
-raised, the frames from the tool inwards are shown too: whoever wrote it needs those and no others.
+IPython calls ``_render_traceback_`` of an exception, which ours have while the extension is loaded. If a tool raised,
+the frames of the tool are shown too.
 """
 
 from __future__ import annotations
@@ -20,30 +20,32 @@ from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from . import registered
+from .config import BadSetting
 from .output import show
 
 HOOK = "_render_traceback_"
 OURS = str(Path(__file__).parents[1])
 MOST = 20
-"""Findings shown of one error; the rest is counted."""
+"""Findings of one error that are shown."""
 
 RED, BOLD, OFF = "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
 
 def install(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
-    """Let IPython show our errors by `render`. ``is_full()``: whether the person wants Python's tracebacks instead."""
+    """Let IPython show our errors with `render`. ``is_full()``: whether to show Python's tracebacks instead."""
 
-    def hook(error: AgfError) -> list[str]:
+    def hook(error: Any) -> list[str]:
         if is_full():
             return list(shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0))
         return render(shell, error)
 
-    setattr(AgfError, HOOK, hook)
-    undo.callback(delattr, AgfError, HOOK)
+    for kind in (AgfError, BadSetting):
+        setattr(kind, HOOK, hook)
+        undo.callback(delattr, kind, HOOK)
 
 
 def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
-    """How flows, registries and runs are displayed. ``is_shown``: whether the cell shows this run already."""
+    """Register the display of flows, registries and runs. ``is_shown``: whether the cell already shows the run."""
 
     def flow(found: Flow, **_: Any) -> dict[str, str]:
         return Diagram(found)._repr_mimebundle_()

@@ -156,7 +156,8 @@ class Secrets:
         if why is not None:
             return EncodedValue("again", None, encode(MASK), why)
         if packed.shown is not None:
-            shown, why = encode(preview(self.shown(value))), packed.why
+            # Masked again: the preview writes out the fields of an object.
+            shown, why = encode(self.shown(preview(self.shown(value)))), packed.why
             return packed._replace(shown=shown, why=self.text(why) if why is not None else None)
         return packed
 
@@ -181,7 +182,10 @@ class Secrets:
         text, whole = to_show(value, most)
         if not self.active:
             return Preview(text, whole)
-        shown, _ = to_show(self.each(value) if isinstance(value, dict) else self.shown(value), most)
+        masked = self.each(value) if isinstance(value, dict) else self.shown(value)
+        shown, complete = to_show(masked, most)
+        if not complete:
+            shown, _ = to_show(self.shown(preview(masked)), most)
         return Preview(shown, whole and shown == text, shown != text)
 
     def shown(self, value: Value) -> Value:
