@@ -209,7 +209,10 @@ def _there(flow: Flow | None, name: str, source: Source) -> Flow:
     """A definition's flow, called ``name`` where it does not say; a DefinitionError where it declares schemas alone."""
     if flow is not None:
         # Without a name of its own it has no context of that name either: two such texts share nothing.
-        return flow if flow.name else replace(flow, name=name, context=flow.context or None)
+        if flow.name:
+            return flow
+        own = flow.extension
+        return replace(flow, name=name, extension=own and own.with_context(own.context or None))
     hint = "one document with pipeline: and steps:"
     raise DefinitionError(Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint))
 
@@ -239,6 +242,9 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
         frame = settle(context)
     except TooDeep as error:
         raise DefinitionError(Diagnostic("run.input", f"the context cannot be used: {error}")) from None
+    if not isinstance(frame, dict):
+        message = f"the context of an expression must be a mapping, not {type_name(frame)}"
+        raise DefinitionError(Diagnostic("run.input", message))
     return parsed.evaluate(frame)
 
 

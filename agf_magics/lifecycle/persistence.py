@@ -29,13 +29,19 @@ def journal_file() -> Path | None:
     name = current.settings.journal
     if not name:
         return None
-    here = Path.cwd()
-    project = next(
-        (folder for folder in (here, *here.parents) if any((folder / mark).exists() for mark in PROJECT)), here
-    )
     path = Path(name).expanduser()
     # A link in a path that the person wrote out is the person's; one in the project's folder may be anybody's.
-    return path.parent.resolve() / path.name if path.is_absolute() else project / path
+    return path.parent.resolve() / path.name if path.is_absolute() else _project() / path
+
+
+def _project() -> Path:
+    """The nearest folder above that has a mark of a project, else the current folder."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        for mark in PROJECT:
+            if (folder / mark).exists():
+                return folder
+    return here
 
 
 def own_files() -> tuple[Path, ...]:
@@ -62,12 +68,12 @@ def keep(run: Run) -> None:
     settings, linked = current.settings, run.linked
     run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, settings.journal_value)
     watch(run)
-    context, without = run.context, run.flow.without
+    context, extension = run.context, run.flow.extension
     said = ("", None) if context is None else (context.name, list(context.log or ()))
-    if context is not None and context.log is not None and without is not None:
+    if context is not None and context.log is not None and extension is not None:
         paths = secret_paths(linked)
         if paths or run.secrets.active:
-            said = (context.name, list(without(context.log, paths, run.secrets.holds_any)))
+            said = (context.name, list(extension.without_secrets(context.log, paths, run.secrets.holds_any)))
     run.work = write_manifest(
         linked, run.input, said, run.limits, mine.grant, run.run_id, settings.journal_value, run.secrets
     )

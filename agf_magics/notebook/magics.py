@@ -65,6 +65,7 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
 
     return wrap
 
+
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
 
@@ -230,7 +231,13 @@ class PipelineMagics(Magics):
         return self.run(flow, asked)
 
     def _define(
-        self, source: Source | Path, said: ParsedLine, *, language: str | None, name: str | None, origin: str | None,
+        self,
+        source: Source | Path,
+        said: ParsedLine,
+        *,
+        language: str | None,
+        name: str | None,
+        origin: str | None,
         given: Collection[str] = (),
     ) -> Flow | None:
         """``language``: None is what the text itself says. ``given``: the names of the input of a run that follows."""
@@ -290,6 +297,8 @@ class PipelineMagics(Magics):
         run = watching.follow(begin, seen, hz) if behind else watching.watch(begin, seen, hz).result()
         if behind:
             self.followed.append((run, seen))
+        if asked.quiet and asked.out and not behind and run.progress.losses:
+            print(told(run.progress.losses))
         return None if asked.out else run
 
     def show_again(self, run: launch.Run) -> bool:

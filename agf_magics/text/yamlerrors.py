@@ -17,6 +17,7 @@ LONGEST_KEY = 1024
 """Of a key without '? ' before it; a rule of YAML's."""
 
 _BLANKS = " \t\r"
+_SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)
 _IN_FLOW = re.compile(r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?<=\S)\[[^][]*\][^,\[\]{}]*)[,}\]]""")
 """A text with brackets in it, as a value between braces."""
 _BRACED = re.compile(r"""[:,\[{]\s*([^\s,:\[\]{}][^,:\[\]{}]*\{[^{}]*\}[^,\[\]{}]*)""")
@@ -66,6 +67,8 @@ class Slip(NamedTuple):
 def explain(source: Source, problem: str, at: int, context: str, since: int) -> Diagnostic:
     """The diagnostic for a parser's ``problem`` at offset ``at``, found in a ``context`` that began at ``since``."""
     slip = Slip(source, re.sub("\r(?!\n)", "\n", source.text), problem, at, context, since)
+    if comment := _comment(slip):
+        return comment
     begin = _key_begin(slip)
     if slip.letter == ":" and at - begin > LONGEST_KEY:
         return slip.told(begin, at, f"a key is longer than {LONGEST_KEY:,} characters", "YAML reads no longer one")
@@ -73,6 +76,17 @@ def explain(source: Source, problem: str, at: int, context: str, since: int) -> 
         if pattern.search(f"{context}; {problem}"):
             return tell(slip)
     return slip.here(f"this is not valid YAML: {problem}")
+
+
+def _comment(slip: Slip) -> Diagnostic | None:
+    """A comment as in JavaScript: on the line of the error, on the one above, or earlier in the same brackets."""
+    above, _ = slip.above(slip.at)
+    start = min(slip.since, above) if "flow" in slip.context else above
+    begin, line = slip.line(slip.at)
+    found = _SLASHES.search(slip.text, slip.text.rfind("\n", 0, start) + 1, begin + len(line))
+    if found is None:
+        return None
+    return slip.told(found.start(), found.end(), "a comment cannot begin with '//'", "begin it with #, or delete it")
 
 
 def _key_begin(slip: Slip) -> int:
