@@ -100,10 +100,10 @@ def _whole(tree: ast.Module) -> Iterator[str]:
 
 
 def _said(tree: ast.Module) -> Iterator[str]:
-    """The first argument of every call of ``wrong``; the name of one that is a choice has both."""
+    """The first argument of every call of ``wrong`` or ``error``; the name of one that is a choice has both."""
     for node in ast.walk(tree):
         name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
-        if isinstance(node, ast.Call) and name in ("wrong", "_wrong", "warn", "line_error", "_bad_setting"):
+        if isinstance(node, ast.Call) and name in ("wrong", "_wrong", "warn", "error", "line_error", "_bad_setting"):
             for part in ast.walk(node.args[0]):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str) and WHAT.match(part.value):
                     yield part.value

@@ -132,7 +132,10 @@ def _near(word: str, known: Collection[str]) -> str | None:
     # A word in the wrong case is the likeliest slip and difflib does not see it.
     small = word.lower()
     same = min((name for name in names if name.lower() == small), default=None)
-    return nearest(word, names, 0.7) if same is None else same
+    if same is not None:
+        return same
+    # A weak likeness counts only with the same first letter: round is not count.
+    return nearest(word, names, 0.7) or nearest(word, [name for name in names if name[:1] == word[:1]], 0.6)
 
 
 def _printable(name: str) -> str:
