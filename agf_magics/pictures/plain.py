@@ -8,8 +8,9 @@ can rewrite a terminal, a lone surrogate cannot even be sent to the browser. The
 from __future__ import annotations
 
 import re
-import unicodedata
 from html import escape
+
+from ..text.excerpt import cells as cells
 
 # Control characters but newline and tab, soft hyphen, bidi marks, invisible spaces and operators, surrogates, tags.
 _UNSAFE = re.compile(
@@ -39,13 +40,6 @@ def line(text: str, most: int = 120) -> str:
 def html(text: str) -> str:
     """Text that went through `plain` or `line`, as HTML."""
     return escape(text, quote=True)
-
-
-def cells(text: str) -> int:
-    """How many cells of a terminal ``text`` takes."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def padded(text: str, width: int) -> str:
