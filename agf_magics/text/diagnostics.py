@@ -1,4 +1,4 @@
-"""One model of an error or a warning for every layer: what is wrong, where, and what to write instead.
+"""One model of an error or a warning for every layer: message, place and hint.
 
 A Diagnostic is data. Loading collects them (`Diagnostics`) and continues, so that one error reports everything; running
 raises one. The class of the exception says whose fault it is: `DefinitionError` the text's, `StepError` a step's while
@@ -39,13 +39,13 @@ class Diagnostic:
 
     code: str
     message: str
-    """What is wrong, in the author's words, lower case, names by ``!r``."""
+    """The mistake in the author's words, lower case, names by ``!r``."""
     span: Span | None = None
     hint: str | None = None
-    """What would be right; lists the choices."""
+    """What to write instead; lists the choices."""
     severity: Severity = "error"
     related: tuple[tuple[str, Span], ...] = ()
-    """Other places that matter, each with what it is: ``("first used here", span)``."""
+    """Other places that matter, each with a title: ``("first used here", span)``."""
 
     also: tuple[Span, ...] = ()
     """The places of equal findings (see `merge_equal`)."""
