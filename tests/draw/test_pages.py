@@ -23,11 +23,11 @@ from tests.draw.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, tol
 # What JupyterLab 4 leaves of an untrusted output, as far as we use it; each style was tried on its own rules.
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "progress", "figure", "img"}
 TAGS |= {"p", "div", "pre", "code", "em", "strong", "span", "ul", "li"}
-ATTRIBUTES = {"style", "scope", "open", "value", "max", "alt", "src"}
+ATTRIBUTES = {"style", "scope", "open", "value", "max", "alt", "src", "title"}
 STYLES = re.compile(
-    "background-color|border|border-collapse|border-left|caption-side|color|font-size|font-weight|height|list-style|margin|"
-    "max-height|max-width|min-width|opacity|overflow|overflow-wrap|padding|padding-left|text-align|vertical-align|"
-    "white-space|width"
+    "background-color|border|border-collapse|border-left|caption-side|color|display|font-size|font-weight|height|left|list-style|"
+    "margin|max-height|max-width|min-width|opacity|overflow|overflow-wrap|padding|padding-left|position|text-align|top|"
+    "vertical-align|white-space|width"
 )
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
