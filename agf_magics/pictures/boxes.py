@@ -19,8 +19,8 @@ from .plain import line
 Line = Literal["control", "data", "wire", "again", "back", "beside", "exit", "below", "right"]
 """``data``: a value that flows; ``wire``: the same in a plan, where only values decide the order. ``again``: to the
 head of a frame for the next element or iteration. ``back``: to an earlier node of a graph, ``beside`` if only one
-edge leads down from that. ``exit``: from a node that reached its limit. ``below`` and ``right`` are invisible and keep a box in
-its place."""
+edge leads down from that. ``exit``: from a node that reached its limit. ``below`` and ``right`` are invisible and keep
+a box in its place."""
 HIDDEN = frozenset({"below", "right"})
 
 INPUT = "input"
