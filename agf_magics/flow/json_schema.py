@@ -1,7 +1,7 @@
-"""Whether a value conforms to a JSON Schema that a document or a function brings. `violations` has the words.
+"""Whether a value conforms to the JSON Schema of a document or a function. `violations` describes the differences.
 
-The library jsonschema decides, with keywords of ours (`json_schema_keywords`) where its own would run a supplied
-pattern with Python's `re`, or take quadratic time.
+The library jsonschema decides, with other keywords (`json_schema_keywords`) for those that would run a supplied pattern
+with Python's `re`, or take quadratic time.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class Violation(NamedTuple):
-    """One thing in which a value differs from a JSON Schema."""
+    """One difference between a value and a JSON Schema."""
 
     path: tuple[str | int, ...]
-    """Where in the value: ``("items", 0, "id")``."""
+    """The place in the value: ``("items", 0, "id")``."""
     keyword: str
-    """What it fails: ``type``, ``required``; ``false`` where the schema is ``false``; ``$ref`` where the schema itself
-    leads nowhere or round in a circle, ``unusable`` where it cannot be applied."""
+    """``type``, ``required``, …; ``false`` for the schema ``false``; ``$ref`` for a reference to nothing or an endless
+    one, ``unusable`` for a schema that cannot be applied."""
     wanted: Any
-    """What the schema says there."""
+    """The keyword's value."""
     found: Value
     within: tuple[tuple[Violation, ...], ...] = ()
-    """Of an ``anyOf`` or ``oneOf``: what each alternative finds."""
+    """Of an ``anyOf`` or ``oneOf``: the violations of each alternative."""
     rule: Mapping[str, Any] = {}
-    """The object of the schema that says it."""
+    """The object of the schema that has the keyword."""
 
 
 JSON_TYPES: Mapping[str, Callable[[Value], bool]] = {
@@ -43,15 +43,15 @@ JSON_TYPES: Mapping[str, Callable[[Value], bool]] = {
     "array": lambda value: type(value) is list,
     "object": lambda value: type(value) is dict and all(type(key) is str for key in value),
 }
-"""What is opaque is of no type (decision A1); 5.0 is an integer."""
+"""An opaque value has no type (decision A1); 5.0 is an integer."""
 
 
 def judge(
     schema: Mapping[str, Any] | bool, root: Mapping[str, Any] | bool | None = None
 ) -> Callable[[Value], list[Violation]]:
-    """A function that finds everything in which a value differs from ``schema``. It never raises.
+    """A function that returns all differences between a value and ``schema``. It never raises.
 
-    ``root`` is the schema whose ``$defs`` the references of ``schema`` name; defaults to ``schema`` itself.
+    ``root`` is the schema with the ``$defs`` of ``schema``; defaults to ``schema`` itself.
 
     >>> [(m.path, m.keyword) for m in judge({"items": {"type": "string"}})(["a", 3])]
     [((1,), 'type')]
@@ -65,7 +65,7 @@ def judge(
 
     @cache
     def validator() -> Any:
-        # Said, for the library's own opens a connection for a reference to elsewhere (decision A20).
+        # The library's own registry would open a connection for a remote reference (decision A20).
         whole = _validator()(_placed(schema if root is None else root), registry=REGISTRY)
         return whole if root is None else whole.evolve(schema=_placed(schema))
 
@@ -81,7 +81,7 @@ def judge(
             ]
         except RecursionError:
             return [Violation((), "$ref", None, value, rule=rule)]
-        except Exception as error:  # the schema is somebody's: no pattern, no number, no type that JSON Schema knows
+        except Exception as error:  # a foreign schema may have an unknown type, a number that is text, …
             return [Violation((), "unusable", _reason(error), value, rule=rule)]
         finally:
             budget.reset(token)
@@ -95,7 +95,7 @@ def _reason(error: Exception) -> str:
 
 
 def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
-    """In what ``schema`` is no JSON Schema."""
+    """Why ``schema`` is not a valid JSON Schema."""
     return judge(_validator().META_SCHEMA)(schema)
 
 
@@ -117,7 +117,7 @@ def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool
 def _violation(error: ValidationError) -> Violation:
     ways: dict[Any, list[Violation]] = {}
     for inner in error.context or ():
-        # Its path begins with the number of the alternative; where a `$ref` leads to `false` it has none.
+        # The path begins with the number of the alternative; it is empty for a `$ref` to `false`.
         ways.setdefault(inner.schema_path[0] if inner.schema_path else None, []).append(_violation(inner))
     rule = error.schema if isinstance(error.schema, Mapping) else {}
     within = tuple(map(tuple, ways.values()))
@@ -126,17 +126,17 @@ def _violation(error: ValidationError) -> Violation:
 
 
 NEVER: Mapping[str, Any] = {"not": {}}
-"""What no value conforms to, as an object."""
+"""The schema `false` as an object."""
 
 
 def _placed(schema: Any) -> Any:
-    """``schema`` with `NEVER` for each schema that is ``false``: the library does not say where one of those stands."""
+    """``schema`` with `NEVER` for each schema ``false``, for which the library gives no path."""
     if not isinstance(schema, Mapping):
         return dict(NEVER) if schema is False else schema
     made = dict(schema)
     for word, inner in schema.items():
         if word in ONE:
-            # These say themselves what `false` refuses.
+            # These keywords give a path for `false` themselves.
             own = word in ("additionalProperties", "items", "unevaluatedItems", "unevaluatedProperties")
             made[word] = inner if own and inner is False else _placed(inner)
         elif word in MANY and isinstance(inner, list):

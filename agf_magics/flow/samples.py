@@ -1,4 +1,4 @@
-"""A small value that conforms to a JSON Schema: what a dry run answers in place of a tool or an agent."""
+"""A small value that conforms to a JSON Schema: the result of a tool or an agent in a dry run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .values import Value
 
 
 def sample(schema: Mapping[str, Any] | bool) -> Value:
-    """A smallest value that conforms to ``schema``; properties that need not be there are there where they can be.
+    """A small value that conforms to ``schema``, with optional properties.
 
     >>> sample({"type": "object", "properties": {"passed": {"type": "boolean"}, "notes": {"type": "string"}}})
     {'passed': True, 'notes': 'text'}
@@ -24,8 +24,8 @@ class _Sampling:
         self.root = root
 
     def value(self, schema: Any, within: tuple[str, ...]) -> Value:
-        """``within``: the refs that are being made, so that a schema that contains itself ends."""
-        if schema is True:  # as good as {}
+        """``within``: the refs that contain it, so that a recursive schema ends."""
+        if schema is True:  # the same as {}
             return "text"
         if not isinstance(schema, Mapping):
             return None
@@ -47,7 +47,7 @@ class _Sampling:
         return self.typed(schema, within)
 
     def choice(self, choices: Any, within: tuple[str, ...]) -> Value:
-        """The first that is not null and not being made already."""
+        """The first alternative that is neither null nor one of ``within``."""
         useful = [
             c for c in choices if not (isinstance(c, Mapping) and (c.get("type") == "null" or c.get("$ref") in within))
         ]
@@ -127,7 +127,7 @@ def _text(schema: Mapping[str, Any]) -> str:
 
 
 def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
-    """1, or of the numbers next to its bounds the first that keeps them all."""
+    """1, or the first number next to the bounds that satisfies all of them."""
     least, most, above, below, step = map(
         schema.get, ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
     )
