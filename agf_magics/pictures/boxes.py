@@ -205,7 +205,7 @@ def how(step: Step) -> str:
     if isinstance(step, Invoke) and step.permit is not None:
         bits.append("asks before")
     if step.rescue is not None:
-        bits.append("continues after a failure")
+        bits.append("continues if it fails")
     return " · ".join(bits)
 
 

@@ -1,8 +1,7 @@
-"""Text that is safe to be shown: bounded, in one direction, without control characters; and as HTML.
+"""Text that is safe to display: bounded, in one direction, without control characters; and as HTML.
 
-Definitions and results are other people's text. A bidi mark can make ``deploy`` read as its reverse, an escape sequence
-can rewrite a terminal, a lone surrogate cannot even be sent to the browser. They are shown the way Python writes them
-(``\\u202e``), so that what was there can be seen.
+Definitions and results are untrusted text. A bidi mark can show ``deploy`` in reverse, an escape sequence can rewrite a
+terminal, a lone surrogate cannot be sent to the browser. They are shown as Python escapes (``\\u202e``).
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ _PILED = re.compile(r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20
 
 
 def plain(text: str, most: int = 2_000) -> str:
-    """At most ``most`` characters of ``text``, lines and tabs kept, the rest named by its size.
+    """At most ``most`` characters of ``text`` with its lines and tabs; a longer one ends with its size.
 
     >>> plain("to\\u202edo")
     'to\\\\u202edo'
     """
-    # Bounded before anything looks at it: 10 MB must not be scanned to show a line.
+    # Cut first: 10 MB must not be scanned to show a line.
     shown = _PILED.sub(r"\1", _UNSAFE.sub(_named, text[:most]))
     return shown if len(text) <= most else f"{shown}… {size(len(text))} in all"
 

@@ -1,8 +1,7 @@
-"""How things look, in one table each: what a kind of step and a state are shown as.
+"""The appearance of step kinds and states, one table each.
 
-Every colour works on white and on black. Fills are opaque pastels that carry dark text, so a node looks the same in
-every theme; what is drawn on the page itself (edges, their labels, frames) is a mid-tone. A state is a mark and a word,
-never a colour alone.
+Every colour works on white and on black. Fills are opaque pastels with dark text, so that a box looks the same in every
+theme; edges, their labels and frames are mid-tones. A state is a mark and a word, never only a colour.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import NamedTuple
 class Kind(NamedTuple):
     glyph: str
     fill: str
-    """Of a box: opaque, carries dark text."""
+    """Of a box: opaque, with dark text."""
     ink: str
-    """Of a word on that fill, and of its border."""
+    """Of the text and the border of a box."""
     hue: str
-    """Of a frame: thin on the page."""
+    """Of a frame."""
 
 
 _TOOL, _PLAIN = Kind("⚙", "#d6e6fb", "#1d4f91", "#4a90e2"), Kind("•", "#e6e6e6", "#3f3f3f", "#8a8a8a")
@@ -32,7 +31,7 @@ _AGAIN = Kind("↻", "#ffe2cf", "#8a3d0c", "#f0822f")
 _CHOICE = Kind("?", "#ffdce5", "#8f1d3f", "#e5527f")
 _PERSON = Kind("☺", "#fff3b0", "#6b5300", "#d9b300")
 
-# A word means one thing in every language that has it; a colour is what it does, whatever it is called.
+# A word has the same meaning in all languages; kinds that do the same have the same colour.
 KINDS = {
     **dict.fromkeys(("tool", "tool_call", "python", "vendor"), _TOOL),
     "shell": Kind("❯", "#d9dfe8", "#33475f", "#64788f"),
@@ -58,11 +57,11 @@ class State(NamedTuple):
     mark: str
     word: str
     color: str
-    """Of a ring or a word on the page: a mid-tone."""
+    """Of a border or a text on the page: a mid-tone."""
     ink: str
-    """Of a word on a pastel fill: dark."""
+    """Of a text on a pastel fill: dark."""
     ring: float = 2.2
-    """How thick the border of a box is: what runs or has run stands out."""
+    """The width of the border of a box."""
 
 
 STATES = {
@@ -73,7 +72,7 @@ STATES = {
     "error": State("✗", "failed", "#d64545", "#a31919"),
     "cancelled": State("■", "cancelled", "#a56c00", "#7d5200"),
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
-    "kept": State("!", "failed but kept", "#a56c00", "#7d5200"),
+    "kept": State("!", "failed but continued", "#a56c00", "#7d5200"),
     "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4"),
     "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200"),
     "damaged": State("✗", "damaged", "#d64545", "#a31919"),
@@ -88,7 +87,7 @@ SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
 
 def kind(word: str) -> Kind:
-    """Of a word, or of one behind the name of who it belongs to: ``agf.loop``."""
+    """The appearance of a word, also with a prefix: ``agf.loop``."""
     return KINDS.get(word) or KINDS.get(word.rpartition(".")[2], OTHER)
 
 
@@ -97,7 +96,7 @@ def state(name: str) -> State:
 
 
 def width(text: str, points: float, bold: bool = False) -> float:
-    """How wide ``text`` is at most in a sans-serif face, in points: the layout must hold whatever font a reader has."""
+    """The maximum width of ``text`` in any sans-serif font, in points: the layout must be right for all of them."""
     return points * (1.11 if bold else 1.0) * sum(_advance(c) for c in text)
 
 
@@ -111,7 +110,7 @@ def fitted(text: str, points: float, room: float) -> str:
 
 
 def wrapped(text: str, points: float, room: float, most: int) -> tuple[str, ...]:
-    """``text`` in bold in at most ``most`` lines, broken after a blank or a dot; what does not fit is shortened."""
+    """``text`` in bold in at most ``most`` lines, broken after a blank or a dot, and shortened if necessary."""
     lines = [""]
     for piece in re.split(r"(?<=[ .])", text):
         longer = lines[-1] + piece

@@ -259,7 +259,7 @@ def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> No
     ]
     progress = told(flow, events)
     assert progress.rows[("nodes.draft",)].state == "kept"
-    assert "! failed but kept" in progress_text(progress, now=1.0)
+    assert "! failed but continued" in progress_text(progress, now=1.0)
     assert "! failed" in Diagram(flow, progress).svg()
     error.path = ("nodes.draft",)
     progress.apply(ev.RunEnded(1.0, "error", error))
