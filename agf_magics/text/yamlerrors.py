@@ -154,15 +154,23 @@ def _text_after_quote(found: Problem, begin: int, before: str) -> Diagnostic:
     if opened >= 0:  # a quote on a line above: the mistake is there
         message = f"this quote is closed only by the {quote} of a later line"
         return found.error(opened, opened + 1, message, f"close it with {quote} on its own line")
+    return _operator(found) or _quote_inside(found, quote)
+
+
+def _quote_inside(found: Problem, quote: str) -> Diagnostic:
     escaped = "''" if quote == "'" else r"\""
     hint = f"quote the whole text; inside {quote}…{quote} write {escaped} for {quote}"
-    return _operator(found) or found.error_here("unexpected text after the closing quote", hint)
+    return found.error_here("unexpected text after the closing quote", hint)
 
 
 def _operator(found: Problem) -> Diagnostic | None:
     """An operator after a quoted text, as in ``'n is ' + n``: YAML takes only the first part for the value."""
     before = found.text[: found.at].rstrip(_BLANKS)
-    if found.letter not in _OPERATORS or not before.endswith(("'", '"')):
+    if not before.endswith(("'", '"')):
+        return None
+    if found.letter.isalnum() and before == found.text[: found.at]:  # 'it's'
+        return _quote_inside(found, before[-1])
+    if found.letter not in _OPERATORS:
         return None
     begin = before.rfind(before[-1], 0, -1)
     rest = re.compile(r"[^,\[\]{}\n]*").match(found.text, found.at)

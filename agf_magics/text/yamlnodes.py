@@ -316,6 +316,9 @@ class _Reading:
         """The key of ``node``; without a value if it cannot be a key."""
         if not isinstance(node, Scalar):
             hint = "quote a text that begins with '{' or '['"
+            raw = node.span.text.strip("{} ")
+            if self.source.text.startswith("{{", node.span.start - 1) and ":" not in raw:
+                hint = f"write {shorten(raw)} without braces, or quote the text"
             self.problems.error("yaml.key", f"a key must be text, not {shown(node)}", node.span, hint)
             return Scalar(None, "", node.span)
         name = node.text
