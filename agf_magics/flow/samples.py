@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -126,27 +127,25 @@ def _text(schema: Mapping[str, Any]) -> str:
     return text if most is None else text[:most]
 
 
+_BOUNDS: Mapping[str, Callable[[float, float], bool]] = {
+    "multipleOf": lambda number, step: not number % step,
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
+}
+
+
 def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
     """1, or the first number next to the bounds that satisfies all of them."""
-    least, most, above, below, step = map(
-        schema.get, ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-    )
-
-    def fits(number: float) -> bool:
-        return not (
-            (least is not None and number < least)
-            or (most is not None and number > most)
-            or (above is not None and number <= above)
-            or (below is not None and number >= below)
-            or (step and number % step)
-            or (whole and number % 1)
-        )
-
-    near: list[int | float] = [1, *(bound for bound in (step, least, most) if bound is not None), 0]
-    near += [math.ceil(least)] if least is not None else []
-    near += [math.floor(most)] if most is not None else []
-    near += [math.floor(above) + 1] if above is not None else []
-    near += [math.ceil(below) - 1] if below is not None else []
+    bounds = {word: schema[word] for word in _BOUNDS if schema.get(word) is not None}
+    if bounds.get("multipleOf") == 0:
+        del bounds["multipleOf"]
+    step, above, below = map(bounds.get, ("multipleOf", "exclusiveMinimum", "exclusiveMaximum"))
+    near: list[int | float] = [1, *bounds.values(), 0]
+    near += [number for bound in bounds.values() for number in (math.floor(bound), math.floor(bound) + 1)]
+    near += [math.ceil(bound) - 1 for bound in bounds.values()]
     near += [(above + below) / 2] if above is not None and below is not None else []
-    near += [step * math.ceil(bound / step) for bound in (least, above) if step and bound is not None]
-    return next(filter(fits, near), 1)
+    near += [step * math.ceil(bound / step) for bound in bounds.values()] if step else []
+    fits = (n for n in near if not (whole and n % 1) and all(_BOUNDS[word](n, bounds[word]) for word in bounds))
+    return next(fits, 1)

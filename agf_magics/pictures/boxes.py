@@ -149,7 +149,7 @@ def make_box(
         kicker=kicker,
         name=line(name or step.label, WHOLE),
         note=line(" · ".join(filter(None, notes)), NOTE),
-        tooltip=_tooltip(step, name, data, notes),
+        tooltip=_tooltip(step, name, data, (how(step), note, _tools(step, 50))),
         head=head,
         many=many,
         step=step,

@@ -206,7 +206,7 @@ def test_the_tooltip_has_the_full_texts_and_lies_over_its_box() -> None:
     assert tooltips[2][0].split("\n") == [
         "steps[2]: agent",
         "Compare {ctx.first}",
-        "tools: search, load, save and 1 more",
+        "tools: search, load, save, send",
         "reads first",
     ]
     assert all(0 <= float(part) <= 100 for _, *place in tooltips for part in place)
