@@ -18,7 +18,8 @@ from ..flow.steps import Flow
 from ..lifecycle.launch import Run
 from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
-from ..text.diagnostics import AgfError, Diagnostic, StepError
+from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
+from ..text.excerpt import wrapped
 from . import registered
 from .config import BadSetting
 from .output import show
@@ -71,12 +72,14 @@ def render(shell: Any, error: AgfError) -> list[str]:
     """The lines of an error; of a failed step also the frames of the code that failed, as ``%xmode`` has them."""
     red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
     lines = []
-    for finding in error.diagnostics[:MOST]:
-        first, *rest = plain(str(finding), 20_000).split("\n")
+    findings = merge_equal(error.diagnostics)
+    for finding in findings[:MOST]:
         head = type(error).__name__ if finding.severity == "error" else finding.severity
-        lines += [f"{red}{head}{off}: {bold}{first}{off}", *rest]
-    if len(error.diagnostics) > MOST:
-        lines.append(f"... and {len(error.diagnostics) - MOST} more")
+        first, *rest = plain(str(finding), 20_000).split("\n")
+        message = wrapped(f"{head}: {first}").removeprefix(head)
+        lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrapped, rest)]
+    if len(findings) > MOST:
+        lines.append(f"... and {len(findings) - MOST} more")
     if isinstance(error, StepError) and error.path_text:
         lines.append(f"  {error.path_text}")
     cause = error.__cause__
@@ -98,15 +101,16 @@ def _safe(found: re.Match[str]) -> str:
 
 def told(findings: tuple[Diagnostic, ...]) -> str:
     """Warnings, and in a line each notes, as they are printed under the line that a definition prints."""
-    more = len(findings) - MOST
-    return "\n".join([*map(_told, findings[:MOST]), *([f"... and {more} more"] if more > 0 else [])])
+    merged = merge_equal(findings)
+    more = len(merged) - MOST
+    return "\n".join([*map(_told, merged[:MOST]), *([f"... and {more} more"] if more > 0 else [])])
 
 
 def _told(finding: Diagnostic) -> str:
     if finding.severity != "note":
-        return f"{finding.severity}: {plain(str(finding), 20_000)}"
+        return wrapped(f"{finding.severity}: {plain(str(finding), 20_000)}")
     where = f" (line {finding.span.place[0]})" if finding.span else ""
-    return f"note: {line(finding.message, 300)}{where}"
+    return wrapped(f"note: {line(finding.message, 300)}{where}")
 
 
 def _theirs(tb: TracebackType | None) -> TracebackType | None:

@@ -46,7 +46,7 @@ KINDS = {
     **dict.fromkeys(("plan", "graph", "sequential"), Kind("◇", "#dfe4ea", "#3d4a5c", "#7b8794")),
     "fold": _AGAIN._replace(glyph="Σ"),
     **dict.fromkeys(("loop", "ticks", "ask again"), _AGAIN),
-    **dict.fromkeys(("match", "conditional", "router", "then"), _CHOICE),
+    **dict.fromkeys(("match", "conditional", "router", "reply"), _CHOICE),
     **dict.fromkeys(("interrupt", "question"), _PERSON),
     "input": _PLAIN._replace(glyph="→", fill="#ececec"),
 }

@@ -34,9 +34,10 @@ TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summ
 TAGS |= {"p", "div", "pre", "code", "em", "strong", "span", "ul", "li"}
 ATTRIBUTES = {"style", "scope", "open", "value", "max", "alt", "src", "title"}
 STYLES = re.compile(
-    "background-color|border|border-collapse|border-left|border-radius|caption-side|color|font-family|font-size|"
-    "font-weight|height|list-style|margin|max-height|max-width|min-width|opacity|overflow|overflow-wrap:(normal|break-word)|"
-    "padding|padding-left|table-layout|text-align|vertical-align|white-space|width|word-break:normal"
+    "background-color|border|border-collapse|border-left|border-radius|caption-side|color|display|font-family|font-size|"
+    "font-weight|height|left|list-style|margin|max-height|max-width|min-width|opacity|overflow|"
+    "overflow-wrap:(normal|break-word)|padding|padding-left|position|table-layout|text-align|top|vertical-align|"
+    "white-space|width|word-break:normal"
 )
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 

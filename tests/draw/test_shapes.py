@@ -56,7 +56,10 @@ def test_a_loop_says_when_it_ends_and_goes_back_to_its_head() -> None:
 def test_a_mapping_is_a_data_edge_with_the_names_of_both_fields() -> None:
     drawn = scene(shapes.LOOP)
     assert ("loop.steps.writer", "loop.steps.checker", "text → draft") in arrows(drawn, "control")
-    assert arrows(drawn, "data") == {(INPUT, "loop", "topic"), ("loop.steps.writer", "output_from", "writer")}
+    assert arrows(drawn, "data") == {
+        (INPUT, "loop.steps.writer", "topic"),
+        ("loop.steps.writer", "output_from", "writer"),
+    }
 
 
 def test_branches_and_elements_need_no_step_that_collects() -> None:

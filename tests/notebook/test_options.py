@@ -124,7 +124,7 @@ def test_help_names_every_option_and_shows_an_example(command: Any) -> None:
 def test_a_text_that_is_the_name_of_a_variable_is_told(shell: Shell) -> None:
     shell.good("pears, In_ = [1], 2\ndef figs(): ...")
     shell.good("%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: ctx.x}\n")
-    told = shell.good("%run_pipeline p --set x=pears").out
+    told = " ".join(shell.good("%run_pipeline p --set x=pears").out.split())
     assert "warning: 'x' gets the text 'pears', not the variable pears [magic.text]" in told
     assert "write --set x=$pears for the variable" in told
     assert "^^^^^" in told
