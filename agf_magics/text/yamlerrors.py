@@ -18,6 +18,7 @@ LONGEST_KEY = 1024
 """Of a key without '? ' before it; a rule of YAML's."""
 
 _BLANKS = " \t\r"
+_SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)
 _IN_FLOW = re.compile(r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?<=\S)\[[^][]*\][^,\[\]{}]*)[,}\]]""")
 """An unquoted text with brackets, as a value between braces."""
 _FORMATTED = re.compile(r"""\b[fF](["'])[^"'{}]*\{[^"']*\1""")
@@ -71,10 +72,23 @@ def explain(source: Source, problem: str, at: int, context: str, since: int) -> 
     begin = _key_begin(found)
     if found.letter == ":" and at - begin > LONGEST_KEY:
         return found.error(begin, at, f"a key is longer than {LONGEST_KEY:,} characters", "shorten it")
+    if comment := _comment(found):
+        return comment
     for pattern, describe in MISTAKES:
         if pattern.search(f"{context}; {problem}"):
             return describe(found)
     return found.error_here(f"this is not valid YAML: {problem}")
+
+
+def _comment(found: Problem) -> Diagnostic | None:
+    """A comment as in JavaScript: on the line of the error, on the one above, or earlier in the same brackets."""
+    above, _ = found.above(found.at)
+    start = min(found.since, above) if "flow" in found.context else above
+    begin, line = found.line(found.at)
+    match = _SLASHES.search(found.text, found.text.rfind("\n", 0, start) + 1, begin + len(line))
+    if match is None:
+        return None
+    return found.error(match.start(), match.end(), "a comment cannot begin with '//'", "begin it with #, or delete it")
 
 
 def _key_begin(found: Problem) -> int:
