@@ -240,7 +240,9 @@ def _unquoted(found: Problem, stopped: int) -> Diagnostic | None:
             start = begin + match.start(group)
             if start <= stopped <= start + len(text) and not _in_quotes(line, start - begin):
                 message = f"a text that contains {bracket!r} needs quotes between {{ }} and [ ]"
-                return found.error(start, start + len(text), message, f"quote the text: {_quoted(text)}")
+                hint = f"quote the text: {_quoted(text)}"
+                hint += "; an expression has no f-strings: join texts with +" if bracket == "{" else ""
+                return found.error(start, start + len(text), message, hint)
     return None
 
 
