@@ -21,8 +21,9 @@ from .engine.runner import clock
 from .flow.values import Value
 from .languages import told
 from .lifecycle.answers import typed
+from .lifecycle.driving import driven
 from .lifecycle.launch import begin
-from .lifecycle.run import driven
+from .lifecycle.options import RunOptions
 from .pictures.page import progress_text
 from .progress.events import Question
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
@@ -30,7 +31,7 @@ from .text.source import UNUSABLE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: done; 1: the definition is wrong or the run failed (told on stderr); 2: the command line is wrong."""
+    """Return 0: success; 1: a wrong definition or a failed run, printed on stderr; 2: a wrong command line."""
     parser = _parser()
     options = parser.parse_args(argv)
     try:
@@ -38,10 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             name: True for name in ("allow_shell", "allow_import") if getattr(options, name, False)
         }
         settings.current.settings = replace(settings.read(Path.cwd()), **opened)
-        settings.current.ask = _ask
+        settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
         for module in options.tools:
             if not _import(module):
-                parser.error(f"--tools: there is no module {module!r}")
+                what = "file" if module.endswith(".py") else "module"
+                parser.error(f"--tools: there is no {what} {module!r}")
         for library in options.define:
             agf.define(library)
         return int(options.act(options))
@@ -54,9 +56,11 @@ def _run(options: argparse.Namespace) -> int:
     limits = settings.current.settings.limits
     limits = limits if options.timeout is None else replace(limits, timeout=options.timeout)
     given = _input(options)
-    run = driven(lambda: begin(options.file, given, dry=options.dry, limits=limits))
+    run = driven(lambda: begin(options.file, given, RunOptions(dry=options.dry, limits=limits)))
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
+    if run.error is not None and run.how_to_continue:
+        print(f"to resume it, {run.how_to_continue}", file=sys.stderr)
     run.result()
     if options.dry:
         print(run.note)
@@ -66,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _json(value: Value) -> str:
-    """In letters that stdout has; half a character stays an escape."""
+    """JSON with escapes for characters that stdout cannot encode."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=repr)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -102,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     acts = parser.add_subparsers(required=True, metavar="run|check|draw")
     for name, act, about in (
         ("run", _run, "run it and print its output as JSON"),
-        ("check", _check, "tell everything that is wrong with it"),
+        ("check", _check, "print everything that is wrong with it"),
         ("draw", _draw, "print its graph, or save its picture"),
     ):
         one = acts.add_parser(name, help=about, description=about)
@@ -110,19 +114,19 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("file", type=Path, help="a definition in any of the languages (YAML or JSON)")
         about = "a module or .py file that registers tools and agents"
         one.add_argument("--tools", action="append", default=[], metavar="MODULE", help=about)
-        about = "let the definition name functions of Python files, which are then imported"
+        about = "import the Python files whose functions the definition names"
         one.add_argument("--allow-import", action="store_true", help=about)
-        about = "another definition, one that is called"
+        about = "the file of a definition that this one calls"
         one.add_argument("--define", action="append", default=[], type=Path, metavar="FILE", help=about)
     chosen = acts.choices
     chosen["run"].add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
     about = "let shell steps start programs"
     chosen["run"].add_argument("--allow-shell", action="store_true", help=about)
-    about = "how long the run may take; it then fails with limit.timeout"
+    about = "the time limit of the run; it then fails with limit.timeout"
     chosen["run"].add_argument("--timeout", type=_seconds, metavar="SECONDS", help=about)
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
     chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
-    chosen["check"].add_argument("--strict", action="store_true", help="warnings refuse too")
+    chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")
     chosen["draw"].add_argument("--out", type=Path, metavar="FILE", help="where to save it: .svg, .dot or .txt")
     return parser
 
@@ -136,7 +140,7 @@ def _seconds(text: str) -> float:
 
 
 def _ask(question: Question) -> Value:
-    """On stderr: what is printed is the output alone."""
+    """Ask on stderr: only the output goes to stdout."""
     return typed(question, say=lambda text: print(text, file=sys.stderr), read=_read)
 
 
@@ -146,7 +150,7 @@ def _read(prompt: str) -> str:
 
 
 def _import(module: str) -> bool:
-    """Whether it is there. The person names the module on the command line; a definition never can (decision A20)."""
+    """Import a module that the command line names, which no definition can (decision A20). False: it does not exist."""
     if module.endswith(".py"):
         try:
             if not Path(module).is_file():
@@ -160,7 +164,7 @@ def _import(module: str) -> bool:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # it is there, and imports something that is not
+            raise  # it exists and imports a module that does not
         return False
     return True
 
@@ -171,9 +175,9 @@ def _input(options: argparse.Namespace) -> dict[str, Value] | None:
     try:
         value: Any = json.loads(options.input.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DefinitionError(Diagnostic("run.input", f"{options.input} is no JSON file: {error}")) from None
+        raise DefinitionError(Diagnostic("run.input", f"{options.input} cannot be read as JSON: {error}")) from None
     if not isinstance(value, dict):
-        raise DefinitionError(Diagnostic("run.input", f"{options.input} holds no JSON object"))
+        raise DefinitionError(Diagnostic("run.input", f"{options.input} must contain a JSON object"))
     return value
 
 

@@ -20,9 +20,6 @@ CONSTRUCTED = (agf.Limits, agf.planning.Message)
 
 MODULES = ("agent_tools", "planning")
 
-NOT_FOR_USERS = {"Run.begin", "Run.here", "Run.linked"}
-"""How `run`, `start` and the notebook drive a run."""
-
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """The public functions and the public methods of the public classes."""
@@ -33,7 +30,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
         for method, found in vars(thing).items() if inspect.isclass(thing) else ():
             plain = getattr(found, "__func__", found)
             called = f"{name}.{method}"
-            if inspect.isfunction(plain) and not method.startswith("_") and called not in NOT_FOR_USERS:
+            if inspect.isfunction(plain) and not method.startswith("_"):
                 yield called, plain
 
 

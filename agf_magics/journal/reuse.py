@@ -85,14 +85,22 @@ def _called(callee: object) -> str | None:
 
 
 class Reuse:
-    """What an earlier run gave, to be taken out call by call."""
+    """The results of earlier runs, to be taken call by call."""
 
-    def __init__(self, run_id: str, records: Iterable[Record]) -> None:
-        self.run_id = run_id
-        self._left: dict[bytes, deque[Record]] = {}
-        for record in records:
-            if record.what == "finished" and record.digest and record.form != "again":
-                self._left.setdefault(record.digest, deque()).append(record)
+    def __init__(self, source: str, runs: Iterable[Iterable[Record]]) -> None:
+        """``source``: what the run says of them; ``runs``: the records of each run, the newest run first. The n-th
+        result of a digest is that of the newest run that has so many."""
+        self.run_id = source
+        found: dict[bytes, list[Record]] = {}
+        for records in runs:
+            count = dict[bytes, int]()
+            for record in records:
+                if record.what == "finished" and record.digest and record.form != "again":
+                    count[record.digest] = number = count.get(record.digest, 0) + 1
+                    results = found.setdefault(record.digest, [])
+                    if number > len(results):
+                        results.append(record)
+        self._left = {digest: deque(results) for digest, results in found.items()}
 
     def take(self, digest: bytes | None) -> Record | None:
         """The next outcome of a call that is equal to this one."""

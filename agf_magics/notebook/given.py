@@ -161,7 +161,7 @@ def reused(said: ParsedLine) -> bool | str:
     word = said.word("--reuse")
     if word is None or word.text == "--reuse":
         return word is not None
-    return at(word, lambda: kept_runs.named(word.text))
+    return at(word, lambda: kept_runs.past(word.text).run_id)
 
 
 def at(word: Token, made: Callable[[], T]) -> T:

@@ -12,6 +12,7 @@ from .. import settings
 from ..journal.queries import RunHead
 from ..lifecycle import launch
 from ..lifecycle import past_runs as kept_runs
+from ..lifecycle.options import RunOptions
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.resume import resume_run
 from ..pictures.past_page import runs_html, runs_text
@@ -48,14 +49,13 @@ class HistoryMagics(Beside):
 
         def begin(enter: Callable[[], None]) -> launch.Run:
             def taken_up() -> launch.Run:
+                limits = settings.current.settings.limits if "--caps" in said else None
                 return resume_run(
                     word.text if word is not None else None,
                     input=inputs(said, names) or None,
                     answer=value(answer, names) if answer is not None else None,
                     trust="--trust" in said,
-                    limits=settings.current.settings.limits if "--caps" in said else None,
-                    registry=notebook.registry,
-                    enter=enter,
+                    options=RunOptions(registry=notebook.registry, limits=limits, enter=enter),
                 )
 
             run = at(word, taken_up) if word is not None else taken_up()

@@ -6,7 +6,7 @@ import functools
 import glob
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from ..flow.steps import Flow
 from ..host.limits import Limits
 from ..languages import LANGUAGES
 from ..lifecycle import launch
+from ..lifecycle.options import RunOptions
 from ..pictures.diagram import Diagram
 from ..pictures.layout import NoPicture
 from ..pictures.outline import size
@@ -90,7 +91,7 @@ class PipelineMagics(Magics):
         self.last: launch.Run | None = None
         self.shown: tuple[launch.Run, int] | None = None
         """The run that a view shows, and the number of its cell."""
-        self.followed: deque[tuple[launch.Run, view.View]] = deque(maxlen=launch.live.KEPT)
+        self.followed: deque[tuple[launch.Run, view.View]] = deque(maxlen=launch.live.MAX_ENDED)
         """The last views of runs in the background."""
         self.undo = ExitStack()
         """Takes out of the shell what `load` put in."""
@@ -211,7 +212,8 @@ class PipelineMagics(Magics):
         language's own options make of it."""
         asked = self.asked(said)  # first: a cell whose line is wrong defines nothing
         source = Source(f"{self.cell} %%{language}", body, first_line=2)
-        flow = self._define(source, said, language=language, name=self._name(said), origin=self._cell_id())
+        defined = self._define(source, said, language=language, name=self._name(said), origin=self._cell_id())
+        flow = defined.flow
         if flow is not None and change is not None:
             flow = change(flow)
             self.registry.flows.define(flow, self._cell_id())
@@ -223,11 +225,11 @@ class PipelineMagics(Magics):
             raise wrong("no-flow", f"this cell has schemas alone: {wanted.text} needs a {language}", wanted)
         if flow is None or "--run" not in said:
             return Diagram(flow) if flow and "--draw" in said else None
-        return self.run(flow, asked)
+        return self.run(flow, asked, shown=() if asked.quiet else defined.findings)
 
     def _define(
         self, source: Source | Path, said: ParsedLine, *, language: str | None, name: str | None, origin: str | None
-    ) -> Flow | None:
+    ) -> Defined:
         """``language``: None is what the text itself says."""
         strict, quiet = "--strict" in said, "--quiet" in said
         defined = register(source, language, name=name, strict=strict, registry=self.registry, origin=origin,
@@ -236,7 +238,7 @@ class PipelineMagics(Magics):
             print(_summary(defined))
             if findings := before_a_run(defined, self.registry) if "--run" in said else defined.findings:
                 print(told(findings))
-        return defined.flow
+        return defined
 
     def asked(self, said: ParsedLine, runs: bool = False) -> Asked:
         """What the line says about a run. ``runs``: the magic runs without being told to."""
@@ -258,16 +260,24 @@ class PipelineMagics(Magics):
             reuse=reused(said),
         )
 
-    def run(self, flow: Flow, asked: Asked, *, behind: bool = False, inline: bool = False) -> launch.Run | None:
-        """Run ``flow`` and show it in this cell. ``behind``: in the background, for which nobody waits. ``inline``:
-        it is not registered and must pass the static gate."""
+    def run(
+        self, flow: Flow, asked: Asked, *, behind: bool = False, inline: bool = False,
+        shown: Sequence[Diagnostic] | None = None,
+    ) -> launch.Run | None:  # fmt: skip
+        """Run ``flow`` and show it in this cell. ``behind``: in the background. ``inline``: it is not registered and
+        must pass the static gate. ``shown``: the findings that this cell has printed; None: those of an earlier cell
+        that registered it, which showed its warnings."""
+        if shown is None:
+            shown = () if inline else flow.warnings
         drawn = flow if asked.draw else None
         seen = view.view(self.settings, self.ipython, quiet=asked.quiet, drawn=drawn, behind=behind)
 
         def begin(enter: Callable[[], None]) -> launch.Run:
             run = launch.begin(
-                flow, asked.given, registry=self.registry, limits=asked.limits, dry=asked.dry, enter=enter,
-                behind=behind, inline=inline, reuse=asked.reuse,
+                flow, asked.given, RunOptions(
+                    registry=self.registry, limits=asked.limits, dry=asked.dry, enter=enter, background=behind,
+                    inline=inline, reuse=asked.reuse, shown=tuple(shown),
+                )
             )  # fmt: skip
             run.origin = self.cell
             # At once: a run that is interrupted is of interest too.
