@@ -192,7 +192,7 @@ def with_place(error: StepError, step: Invoke, names: tuple[tuple[str, Span | No
 def _anew(error: StepError) -> StepError:
     """The same error as this run's own: a run inside a tool has said where in its own steps it happened."""
     again = type(error).__new__(type(error), *error.args)  # a subclass of somebody's has an __init__ of its own
-    again.__dict__.update({**error.__dict__, "at": None, "where": None})
+    again.__dict__.update({**error.__dict__, "path": None, "where": None})
     again.__cause__ = error.__cause__
     return again
 

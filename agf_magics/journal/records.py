@@ -193,7 +193,7 @@ def row_crc(row: tuple[Any, ...]) -> int:
 
 def error_json(error: BaseException, secrets: Secrets) -> str:
     """A failure as JSON: what it says and where, not what it carries."""
-    found: dict[str, Any] = {"at": getattr(error, "at", None), "said": []}
+    found: dict[str, Any] = {"at": error.path if isinstance(error, StepError) else None, "said": []}
     if isinstance(error, AgfError):
         for one in map(secrets.diagnostic, error.diagnostics[:20]):
             span = (one.span.source.name, one.span.start, one.span.end) if one.span is not None else None

@@ -239,7 +239,7 @@ R1 = Command(
 
 DEFINE = Command(
     name="%define",
-    about="Define what is in files, in whichever language it is written; * stands for any part of a name.",
+    about="Define the contents of files, in whichever language they are written; * stands for any part of a name.",
     operands=(Operand("FILE", "a .yaml or .json file, or a pattern of them", "file", many=True),),
     options=(STRICT, QUIET),
     example="""\

@@ -43,7 +43,7 @@ calls."""
 
 def format_path(at: StepPath) -> str:
     """
-    >>> at_text(("steps[1]", "steps[0].do", 3))
+    >>> format_path(("steps[1]", "steps[0].do", 3))
     'steps[1]/steps[0].do#3'
     """
     text = ""

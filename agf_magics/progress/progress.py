@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic
+from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .rows import Key, Row, Tree
 
@@ -196,7 +196,7 @@ def _over(p: Progress, e: ev.RunEnded) -> None:
     p.error = e.error
     p.stores = e.stores
     p.ended = e.when
-    at = getattr(e.error, "at", None)
+    at = e.error.path if isinstance(e.error, StepError) else None
     if at is not None:
         p.row(at).fatal = True
     if e.status == "ok":  # what failed did not end it: a plan has another way, or goes on
