@@ -17,9 +17,9 @@ from typing import Any, TypedDict
 from ..flow.values import Value, is_json, type_name
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from . import shell as process
+from .decorators import tool
 from .notebook_files import OWN_TOOL, Found, NotThere, fold, is_protected, names, opened
 from .registry import Registry
-from .tools import tool
 
 SWITCH = "%config AgfMagics.allow_shell = True"
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..catalog import Model, ModelFault, Offered, Request, Tool, Where, timed_out
+from ..catalog import Model, ModelFault, Offered, Reply, Request, Tool, Where, timed_out
 from ..catalog.fingerprint import content
 from ..flow.frame import Frame
 from ..flow.schemas import sample
@@ -96,7 +96,7 @@ class _Caller:
 
 async def answered(
     model: Model, asked: Request, seconds: float | None, tell: Callable[[ModelFault, float], None]
-) -> dict[str, Value]:
+) -> Reply:
     """The model's reply; ``seconds``: how long one request may take. Raises ModelFault."""
     for tries in range(RETRIES + 1):
         try:

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..catalog import MASK, Tool
+from ..catalog import MASK, Reply, Tool
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
 from .masking import Secrets
 
 
-def replace_secrets(
-    reply: dict[str, Value], tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets
-) -> None:
+def replace_secrets(reply: Reply, tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets) -> None:
     """Put placeholders into ``reply`` where its calls hold secrets, and their values into ``values``."""
     for call in reply["calls"]:
         tool, given = tools.get(call["tool"]), call["arguments"]
