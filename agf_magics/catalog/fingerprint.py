@@ -27,7 +27,7 @@ from .origins import has_plain_state, is_found, is_ours, is_put_there, version_o
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
-MOST = 100_000
+MAX_PARTS = 100_000
 """Parts that are looked at; a bigger function or value has no digest."""
 
 LARGEST_FILE = 10_000_000
@@ -67,7 +67,7 @@ class _Telling:
         self.seen: dict[int, int] = {}
         self.held: list[Any] = []
         """Keeps what was seen alive: an id is somebody else's once its owner is gone."""
-        self.left = MOST
+        self.left = MAX_PARTS
 
     def add(self, kind: str, data: bytes | str = b"") -> None:
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data

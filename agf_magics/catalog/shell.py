@@ -23,7 +23,7 @@ from typing import BinaryIO, NamedTuple
 
 from ..text.diagnostics import Diagnostic, StepError
 
-MOST = 10_000_000
+MAX_PRINTED = 10_000_000
 """Bytes a command may print. More is an error: text that was cut looks like text that is whole."""
 
 TAIL = 2_000
@@ -99,8 +99,8 @@ def _wait(
         left = deadline - time.monotonic()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(min(max(left, 0), 0.1))
-        if any(os.fstat(file.fileno()).st_size > MOST for file in printed):
-            message = f"{name!r} printed more than {MOST:,} bytes"
+        if any(os.fstat(file.fileno()).st_size > MAX_PRINTED for file in printed):
+            message = f"{name!r} printed more than {MAX_PRINTED:,} bytes"
             raise StepError(Diagnostic("tool.shell-output", message, hint="let it write to a file"))
         if process.returncode is None and left <= 0:
             raise StepError(Diagnostic("tool.shell-timeout", f"{name!r} did not end within {timeout:g} s"))
