@@ -7,7 +7,9 @@ import importlib
 import json
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,15 +27,30 @@ from .lifecycle.driving import driven
 from .lifecycle.launch import begin
 from .lifecycle.options import RunOptions
 from .pictures.page import progress_text
+from .pictures.plain import counted
 from .progress.events import Question
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic
-from .text.source import UNUSABLE
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic, hints
+from .text.source import UNUSABLE, why
+
+PACKAGE = Path(__file__).parent
+
+
+OPTIONS = {
+    "flow.unknown-tool": "--tools FILE.py imports a file that registers tools",
+    "flow.unknown-agent": "--tools FILE.py imports a file that registers agents",
+    "flow.no-agent": "--tools FILE.py imports a file that registers agents",
+    "flow.unknown-flow": "--define FILE registers a definition that this one calls",
+}
+"""By the code of an error: the option of the command line that may be missing."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return 0: success; 1: a wrong definition or a failed run, printed on stderr; 2: a wrong command line."""
     parser = _parser()
-    options = parser.parse_args(argv)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        hint = ": the input is a JSON file, --input FILE.json" if unknown[0].startswith("--set") else ""
+        parser.error(f"unknown option {unknown[0]}{hint}")
     try:
         opened: dict[str, Any] = {
             name: True for name in ("allow_shell", "allow_import") if getattr(options, name, False)
@@ -41,15 +58,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings.current.settings = replace(settings.read(Path.cwd()), **opened)
         settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
         for module in options.tools:
-            if not _import(module):
-                what = "file" if module.endswith(".py") else "module"
-                parser.error(f"--tools: there is no {what} {module!r}")
+            if problem := _import(module):
+                parser.error(f"--tools: {problem}")
         for library in options.define:
             agf.define(library)
         return int(options.act(options))
+    except DefinitionError as error:
+        found = DefinitionError(*(_with_option(each) for each in error.diagnostics))
+        print(f"DefinitionError: {found}", file=sys.stderr)
+        return 1
     except AgfError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
+
+
+def _with_option(found: Diagnostic) -> Diagnostic:
+    """A finding with the option that may be missing."""
+    option = OPTIONS.get(found.code)
+    return replace(found, hint=hints(found.hint, option)) if option else found
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -59,13 +85,12 @@ def _run(options: argparse.Namespace) -> int:
     run = driven(lambda: begin(options.file, given, RunOptions(dry=options.dry, limits=limits)))
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
-    if run.error is not None and run.how_to_continue:
+    if run.how_to_continue:
         print(f"to resume it, {run.how_to_continue}", file=sys.stderr)
+    if run.error is not None and not options.quiet:
+        return 1  # the progress shows the error
     run.result()
-    if options.dry:
-        print(run.note)
-        return 0
-    print(_json(run.output))
+    print(run.note if options.dry else _json(run.output))
     return 0
 
 
@@ -83,8 +108,8 @@ def _check(options: argparse.Namespace) -> int:
     source = source_of(options.file)
     found = read(source, told(source.text), strict=options.strict, registry=default()).findings
     for diagnostic in found:
-        print(f"{diagnostic.severity}: {diagnostic}", file=sys.stderr)
-    print(f"{options.file}: ok" + (f", {len(found)} findings" if found else ""))
+        print(f"{diagnostic.severity}: {_with_option(diagnostic)}", file=sys.stderr)
+    print(f"{options.file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
     return 0
 
 
@@ -93,8 +118,8 @@ def _draw(options: argparse.Namespace) -> int:
     if options.out:
         try:
             picture.save(options.out)
-        except (OSError, ValueError) as error:
-            print(f"agf-magics: error: --out: {error}", file=sys.stderr)
+        except UNUSABLE as error:
+            print(f"agf-magics: error: --out: {options.out}: {why(error)}", file=sys.stderr)
             return 2
     else:
         print(picture.to_dot())
@@ -132,11 +157,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _seconds(text: str) -> float:
-    """Raises ValueError, which argparse turns into its own error."""
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise ValueError
-    return seconds
+    with suppress(ValueError):
+        seconds = float(text)
+        if 0 < seconds < float("inf"):
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
 
 
 def _ask(question: Question) -> Value:
@@ -149,35 +174,41 @@ def _read(prompt: str) -> str:
     return input()
 
 
-def _import(module: str) -> bool:
-    """Import a module that the command line names, which no definition can (decision A20). False: it does not exist."""
-    if module.endswith(".py"):
-        try:
-            if not Path(module).is_file():
-                return False
-        except UNUSABLE:
-            return False
-        runpy.run_path(module)
-        return True
-    sys.path.insert(0, "")
+def _import(module: str) -> str:
+    """Import a module that the command line names, which no definition can (decision A20). Return why it failed."""
     try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # it exists and imports a module that does not
-        return False
-    return True
+        if module.endswith(".py"):
+            if not Path(module).is_file():
+                return f"there is no file {module!r}"
+            runpy.run_path(module)
+        else:
+            sys.path.insert(0, "")
+            importlib.import_module(module)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            return f"there is no module {module!r}"
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
+        place = f"{own[-1].filename}, line {own[-1].lineno}"
+        return f"{place}: {type(error).__name__}: {error}"
+    return ""
 
 
 def _input(options: argparse.Namespace) -> dict[str, Value] | None:
-    if options.input is None:
+    path = options.input
+    if path is None:
         return None
     try:
-        value: Any = json.loads(options.input.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DefinitionError(Diagnostic("run.input", f"{options.input} cannot be read as JSON: {error}")) from None
+        value: Any = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        problem = f"{path}, {place}: this is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise DefinitionError(Diagnostic("run.input", problem)) from None
+    except UNUSABLE as error:
+        raise DefinitionError(Diagnostic("run.input", f"{path} cannot be read: {why(error)}")) from None
     if not isinstance(value, dict):
-        raise DefinitionError(Diagnostic("run.input", f"{options.input} must contain a JSON object"))
+        hint = 'names and values: {"word": "pear"}'
+        raise DefinitionError(Diagnostic("run.input", f"{path} must contain a JSON object", hint=hint))
     return value
 
 

@@ -326,7 +326,7 @@ def test_limits_that_are_none_are_refused(limits: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("text", [3, None, b"pipeline: p"], ids=str)
 def test_what_is_no_text_is_no_definition(text: Any) -> None:
-    with pytest.raises(TypeError, match="a definition is a text or the Path of a file"):
+    with pytest.raises(TypeError, match="a definition must be text or the Path of a file"):
         agf.load(text)
 
 

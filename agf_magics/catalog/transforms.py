@@ -34,7 +34,9 @@ def make_transform(function: Callable[..., Any], name: str, where: Where | None,
         if signature is not None:
             signature.bind(None)
     except TypeError:
-        raise ValueError(f"transform {name!r} must take one value, the outputs by alias, not {signature}") from None
+        raise ValueError(
+            f"transform {name!r} must take one value, the outputs by alias: def {name}(outputs), not {signature}"
+        ) from None
     return Transform(
         name=name,
         function=function,

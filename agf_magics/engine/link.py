@@ -175,7 +175,7 @@ class _Linker:
                 self.arguments(step, held)
             return held
         if tool is None:
-            near = suggest(name, self.tools(step), "registered tools")
+            near = hints(suggest(name, self.tools(step)), suggest("", self.registry.tools, "registered tools"))
             if name in self.registry.flows:
                 near = f"{name!r} is a {self.registry.flows[name].language}: call: {{pipeline: {name}}}"
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near)

@@ -215,6 +215,8 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
         if flow in registry.flows:
             return registry.flows[flow]
         hint = suggest(flow, registry.flows, "registered flows") or "define one first: agf.define(…), or %%pipeline"
+        if flow.endswith((".yaml", ".yml", ".json")):
+            hint = f"give a file as a Path: Path({flow!r})"
         raise DefinitionError(Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint))
     return load(flow, registry=registry)
 
@@ -233,8 +235,8 @@ def settled(input: Value, flow: Flow) -> Value:
         return {}
     whole = not isinstance(input, Mapping) and flow.accepts is not None  # the definition's interface checks it
     if not whole and (not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input)):
-        hint = "input is a mapping of names to values"
-        raise DefinitionError(Diagnostic("run.input", f"the input is {type_name(input)}, not a mapping", hint=hint))
+        message = f"the input must be a mapping of names to values, not {type_name(input)}"
+        raise DefinitionError(Diagnostic("run.input", message, hint="for example {'word': 'pear'}"))
     try:
         return settle(input) if whole else {str(key): settle(value) for key, value in input.items()}
     except Exception as error:  # it contains itself, or a user's class that raises
