@@ -86,8 +86,8 @@ def run(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
-    - ``reuse``: True reuses the newest results of identical calls, from the last complete run of this flow and the runs
-      after it; a run id reuses those of that run. Default False.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
+      that run. Default False.
 
     Raises DefinitionError before the first step if a name is unknown or a required input is missing, StepError if a
     step fails, and RunCancelled if the run is interrupted.
@@ -125,8 +125,8 @@ async def arun(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
-    - ``reuse``: True reuses the newest results of identical calls, from the last complete run of this flow and the runs
-      after it; a run id reuses those of that run. Default False.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
+      that run. Default False.
 
     Raises the same errors as `run`.
     """
@@ -164,8 +164,8 @@ def start(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
-    - ``reuse``: True reuses the newest results of identical calls, from the last complete run of this flow and the runs
-      after it; a run id reuses those of that run. Default False.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
+      that run. Default False.
 
     Raises DefinitionError as `run` does; no run is started then.
     """
