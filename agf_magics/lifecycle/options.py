@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..catalog import Registry
+from ..flow.values import Value
 from ..host.host import Asker
 from ..host.limits import Limits
 from ..progress.events import Event
@@ -34,6 +35,10 @@ class RunOptions:
     """Called first in each thread that works for the run. The notebook routes prints with it."""
     shown: tuple[Diagnostic, ...] = ()
     """Warnings that the person has already seen; the run does not repeat them."""
+    answer: Value = None
+    """Of a resumed run: the answer to the question that it waits for; None: ask."""
+    trust: bool = False
+    """Of a resumed run: whether to unpickle values that are not signed by the user."""
 
 
 DEFAULTS = RunOptions()

@@ -86,20 +86,14 @@ def resume(
 
     Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
     """
-    options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask)
-    ended = driven(lambda: resume_run(run_id, input, answer, trust, options))
+    options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, answer=answer, trust=trust)
+    ended = driven(lambda: resume_run(run_id, input, options))
     return ended.result() if raises else ended
 
 
-def resume_run(
-    run_id: str | None,
-    input: Mapping[str, Value] | None = None,
-    answer: Value = None,
-    trust: bool = False,
-    options: RunOptions = DEFAULTS,
-) -> Run:
+def resume_run(run_id: str | None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS) -> Run:
     """`resume` that returns at once: the caller must `wait` unless the run is in the background."""
-    made, head = prepared(run_id, input, answer, trust, options)
+    made, head = prepared(run_id, input, options)
     assert made.journal is not None, "a resumed run has a journal"
     hold_for(made.cancel)
     grant = granted.set(made.grant.narrow(rights().grant.tools))
@@ -123,35 +117,32 @@ def resume_run(
 
 
 def prepared(
-    run_id: str | None = None,
-    input: Mapping[str, Value] | None = None,
-    answer: Value = None,
-    trust: bool = False,
-    options: RunOptions = DEFAULTS,
+    run_id: str | None = None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
 ) -> tuple[Run, RunHead]:
     """A run that can be resumed, and its row in the journal; neither claimed nor started."""
     refuse_inside("resume")
     store = journal()
     with as_definition_errors():
         found = find_run(store, run_id) if run_id is not None else last_unfinished(store)
-        made = _resumed(store, found, input, trust, options)
-        asker = options.ask
-        if answer is not None:
-            asker = _answering(answer, asker or (current.ask_behind if options.background else current.ask))
-        made._asker = asker
+        made = _resumed(store, found, run_id or found.listed.run_id, input, options)
+        made._asker = options.ask
+        if options.answer is not None:
+            otherwise = options.ask or (current.ask_behind if options.background else current.ask)
+            made._asker = _answering(options.answer, otherwise)
     return made, found.listed
 
 
-def _resumed(store: Store, found: RunRow, input: Mapping[str, Value] | None, trust: bool, options: RunOptions) -> Run:
+def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions) -> Run:
+    """``run_id``: the id as the user wrote it, for errors."""
     one, registry = found.listed, options.registry or default()
-    order, earlier = _journaled(store, found, trust)
+    order, earlier = _journaled(store, found, run_id, options.trust)
     flow, then, known = as_it_was(order, registry)
     linked, problems = link(flow, then, files(lambda path: load(path, registry=then), known))
     if options.background:
         problems.extend(kernel_bound(linked))
     problems.refuse()
     context, moved = _context(order, registry, one.run_id)
-    given = FlowInput(_given(order, settled(input, flow), one.run_id), None, context)
+    given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
     made = Run(linked, given, options.limits or order.limits, all_findings(tuple(problems)), dry=False)
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
     made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
@@ -161,10 +152,9 @@ def _resumed(store: Store, found: RunRow, input: Mapping[str, Value] | None, tru
     return made
 
 
-def _journaled(store: Store, found: RunRow, trust: bool) -> tuple[Manifest, ReplayLog]:
+def _journaled(store: Store, found: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:
     """The manifest of a run and the outcomes of its calls. Raises DefinitionError if it cannot be resumed."""
     one = found.listed
-    run_id = one.run_id
     if one.status == "ok":
         raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
     if one.status == "running":

@@ -50,13 +50,11 @@ class HistoryMagics(Beside):
         def begin(enter: Callable[[], None]) -> launch.Run:
             def taken_up() -> launch.Run:
                 limits = settings.current.settings.limits if "--caps" in said else None
-                return resume_run(
-                    word.text if word is not None else None,
-                    input=inputs(said, names) or None,
-                    answer=value(answer, names) if answer is not None else None,
-                    trust="--trust" in said,
-                    options=RunOptions(registry=notebook.registry, limits=limits, enter=enter),
+                answered = value(answer, names) if answer is not None else None
+                options = RunOptions(
+                    registry=notebook.registry, limits=limits, enter=enter, answer=answered, trust="--trust" in said
                 )
+                return resume_run(word.text if word is not None else None, inputs(said, names) or None, options)
 
             run = at(word, taken_up) if word is not None else taken_up()
             run.origin = notebook.cell
