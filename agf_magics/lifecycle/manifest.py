@@ -24,7 +24,7 @@ from ..serialization.codec import DecodeError, decode_value, encode, encode_valu
 from ..settings import current
 from ..text.source import Source
 from .run import Run
-from .secret_flow import flows_of, hidden_by, reached, secret_paths
+from .secret_flow import flows_of, hidden_by, reachable_flows, secret_paths
 
 FORMAT = 1
 
@@ -74,7 +74,7 @@ class Manifest(NamedTuple):
 
 def write_manifest(run: Run, grant: Grant, notebook: str) -> str:
     """The manifest of ``run`` as JSON."""
-    flows = reached(run._linked)
+    flows = reachable_flows(run._linked)
     numbers = {id(each): number for number, each in enumerate(flows)}
     inputs, _ = hidden_by(run._linked)
     secret, kept = frozenset[str](), run.input

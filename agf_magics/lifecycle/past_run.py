@@ -26,8 +26,8 @@ from ..text.diagnostics import Diagnostic, StepError
 from .lookup import as_definition_errors, describe_lost, describe_resumed, refused, unusable
 from .manifest import Manifest, read_manifest
 from .resume import load_text
-from .snapshot import count_calls, drop_elements, fill, time_calls, used
-from .trace import Calls, Comparison, Trace, traced
+from .snapshot import count_calls, count_usage, drop_elements, restore_rows, time_calls
+from .trace import Calls, Comparison, Trace, trace_rows
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ class PastRun:
         progress.when, progress.ended = one.started, one.ended or max(last, one.started)
         try:
             if (found := self._decoded(self._row.tree)) is not None:
-                fill(progress, found)
+                restore_rows(progress, found)
             else:
                 count_calls(progress, records)
             time_calls(progress, records)
@@ -137,7 +137,7 @@ class PastRun:
     @cached_property
     def usage(self) -> Usage:
         """The use of models in this run, without results that were reused from another run."""
-        return used(self.records())
+        return count_usage(self.records())
 
     @property
     def steps(self) -> Mapping[str, Row]:
@@ -148,12 +148,12 @@ class PastRun:
     def trace(self) -> Trace:
         """A table with one row per step, in the order of the definition."""
         once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
-        return traced(self.progress, _readable(queries.once_each(self._store, self._row.listed.num, once)))
+        return trace_rows(self.progress, _readable(queries.once_each(self._store, self._row.listed.num, once)))
 
     @property
     def calls(self) -> Calls:
         """A table with one row per journaled call, in the order of their ends."""
-        return Calls(_readable(called(record) for record in self.records() if record.kind))
+        return Calls(_readable(_call_row(record) for record in self.records() if record.kind))
 
     def records(self) -> Iterator[Record]:
         """The rows of the journal. Raises DefinitionError if they are damaged."""
@@ -175,7 +175,7 @@ class PastRun:
 
     def compare(self, other: PastRun) -> Comparison:
         """Return a table with one row per step that shows how the run ``other`` (required) differs."""
-        return compared(self, other)
+        return _compare(self, other)
 
     def export(self, path: str | Path) -> Path:
         """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and return the path."""
@@ -190,7 +190,7 @@ class PastRun:
                                 for one in self.order.flows],
             }  # fmt: skip
             file.write(_strict(head)[:-1] + ',"calls":[')
-            for number, call in enumerate(_readable(called(record) for record in self.records() if record.kind)):
+            for number, call in enumerate(_readable(_call_row(record) for record in self.records() if record.kind)):
                 file.write((",\n" if number else "\n") + _strict(call))
             file.write("]}\n")
         return target
@@ -231,7 +231,7 @@ class PastRun:
             self._refuse_end()
 
     def _refuse_end(self) -> NoReturn:
-        raise unusable(JournalError("journal.damaged", f"the end of {self.run_id!r} is not what was written"))
+        raise unusable(JournalError("journal.damaged", f"the end of run {self.run_id!r} is damaged"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..pictures.past_page import past_html, past_text
@@ -248,7 +248,7 @@ def _readable(found: Iterable[T]) -> Iterator[T]:
         yield from found
 
 
-def called(record: Record) -> dict[str, Any]:
+def _call_row(record: Record) -> dict[str, Any]:
     """A journaled call as a row of a table."""
     tries = record.tries.rpartition("\x1f")[2]
     took = record.ended - record.started if record.ended is not None and record.started is not None else None
@@ -267,7 +267,7 @@ def called(record: Record) -> dict[str, Any]:
     }
 
 
-def compared(a: PastRun, b: PastRun) -> Comparison:
+def _compare(a: PastRun, b: PastRun) -> Comparison:
     """One row for each step of which either run has calls."""
     left, right = _by_step(a), _by_step(b)
     rows = []

@@ -118,7 +118,7 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
 
 
 def on_load() -> tuple[list[RunHead], str]:
-    """The runs that can be resumed, and a description of what is wrong with the journal, for the start of a session.
+    """The runs that can be resumed, and the problem of the journal (or an empty text), for the start of a session.
     The journal may be someone else's: nothing in it may end the session."""
     try:
         found = kept()

@@ -18,8 +18,8 @@ from ..settings import current, user_file
 from .manifest import write_manifest
 from .retention import forget_old
 from .run import Run
-from .secret_flow import hidden_by, reached
-from .snapshot import summary
+from .secret_flow import hidden_by, reachable_flows
+from .snapshot import snapshot_rows
 
 PROJECT = ("pyproject.toml", ".git", ".agf")
 """Files and folders that mark a project's folder."""
@@ -80,8 +80,8 @@ def watch(run: Run) -> None:
     """Connect the journal of a run with the run's state and secrets."""
     assert run.journal is not None
     names, steps = hidden_by(run._linked)
-    flows = reached(run._linked)
-    run.journal.summary = lambda: summary(run.progress, run.secrets)
+    flows = reachable_flows(run._linked)
+    run.journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
     run.journal.tokens = lambda: run.progress.usage.tokens if run.progress.usage.requests else None
     run.journal.secret = run.secrets
     run.secrets.names = names

@@ -29,7 +29,7 @@ from ..progress.progress import Progress, Row, Usage
 from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import AgfError, Diagnostic, StepError
-from .trace import Trace, traced
+from .trace import Trace, trace_rows
 
 
 class RunCancelled(StepError):
@@ -154,7 +154,7 @@ class Run:
             once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
             with contextlib.suppress(JournalError):  # the run has its own warning about the journal
                 calls += once_each(self.journal.store, self.journal.num, once)
-        return traced(self.progress, calls, self.secrets.shown)
+        return trace_rows(self.progress, calls, self.secrets.shown)
 
     def wait(self, timeout: float | None = None) -> Run:
         """Wait for the end of the run, at most ``timeout`` seconds (default None: no limit), and return the run.

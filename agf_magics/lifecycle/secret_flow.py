@@ -36,7 +36,7 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
     """
     inputs: set[str] = set()
     steps: set[tuple[int, str]] = set()
-    flows = reached(linked)
+    flows = reachable_flows(linked)
     if not _any_secret(flows):
         return frozenset(), frozenset()
     fed = _fed(flows)
@@ -58,7 +58,7 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
 
 def secret_paths(linked: Linked) -> frozenset[Place]:
     """The places in a plan's context that feed secret arguments: a kind of message, and a name in it."""
-    flows = reached(linked)
+    flows = reachable_flows(linked)
     if not _any_secret(flows):
         return frozenset()
     return frozenset(path for path in _fed(flows)[id(linked)] if _is_stored(path, linked.flow.stores))
@@ -200,7 +200,7 @@ def _nothing(name: str) -> tuple[Ref, ...]:
     return ()
 
 
-def reached(linked: Linked) -> list[Linked]:
+def reachable_flows(linked: Linked) -> list[Linked]:
     """``linked`` and all flows that it may run, each once."""
     found, queue = {id(linked): linked}, [linked]
     while queue:

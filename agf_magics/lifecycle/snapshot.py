@@ -17,13 +17,13 @@ COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "drop
 OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
 
 
-def summary(progress: Progress, secrets: Secrets) -> list[Any]:
+def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
     """The state of each row, as JSON."""
     return [[list(key), *_row(row, secrets)] for key, row in progress.rows.items() if row.started or row.skipped]
 
 
-def fill(progress: Progress, found: list[Any]) -> None:
-    """Restore ``progress`` from a `summary`. Raises ValueError for data that `summary` cannot have returned."""
+def restore_rows(progress: Progress, found: list[Any]) -> None:
+    """Restore ``progress`` from a `snapshot_rows`. Raises ValueError for data that `snapshot_rows` cannot have returned."""
     for one in found:
         key, counts, others, value, error = one
         if not all(isinstance(part, list) for part in (one, key, counts, others)) or not _is_row(counts, others, error):
@@ -124,7 +124,7 @@ def drop_elements(progress: Progress, records: list[Record]) -> None:
         progress.failures.append((at, error_from(why, ()) if why is not None else unknown))
 
 
-def used(records: Iterable[Record]) -> Usage:
+def count_usage(records: Iterable[Record]) -> Usage:
     """The use of models in a run; replies reused from another run are not counted."""
     taken, found = set[tuple[Any, str]](), list[Any]()
     for record in records:

@@ -16,7 +16,7 @@ MAX_SHOWN = 500
 """The number of rows that are displayed."""
 
 
-def traced(
+def trace_rows(
     progress: Progress, calls: Iterable[Record] = (), shown: Callable[[Value], Value] = lambda value: value
 ) -> Trace:
     """One row per step, in the order of the definition. ``calls``: journaled calls of the steps that run once;
