@@ -83,6 +83,23 @@ def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
     assert (type(thing) if name == "registry" else thing).__doc__
 
 
+PUBLIC = """
+tool agent transform policy model_agent Registry registry define load evaluate draw run arun start resume runs
+Flow Run PastRun Limits context NamedContext Event Question AgfError DefinitionError StepError RunCancelled Diagnostic
+agent_tools planning
+"""
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(agf.__all__) == set(PUBLIC.split())
+
+
+@pytest.mark.parametrize("name", ["ticks", "launch_tools", "run_pipeline_async", "Message", "branch", "Runs"])
+def test_a_former_name_says_what_to_use(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}': use agf_magics\.\w+"):
+        getattr(agf, name)
+
+
 def test_the_public_names_are_sorted_and_unique() -> None:
     assert agf.__all__ == sorted(set(agf.__all__))
     assert set(agf.__all__) <= set(dir(agf))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -85,7 +86,7 @@ def run_result(run_id: str) -> Envelope:
     if not isinstance(run_id, str):
         return _error("run_id is required: the id that the start returned")
     run = live.find(run_id)
-    return _ended(run) if run is not None else _journaled(run_id)
+    return _state(run) if run is not None else _journaled(run_id)
 
 
 def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> dict[str, Callable[..., Envelope]]:
@@ -145,7 +146,7 @@ class _Launcher:
         try:
             options = RunOptions(registry=self.registry, background=background, inline=inline)
             start = partial(begin, find(), input, options)
-            return _started(start()) if background else _ended(driven(start))
+            return _started(start()) if background else _state(driven(start))
         except DefinitionError as error:
             return _error(str(error))
         finally:
@@ -203,39 +204,30 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
     return call
 
 
-def _ended(run: Run) -> Envelope:
-    """The state of a run."""
-    if not run.done:
-        return _started(run)
-    try:
-        run.result()
-    except StepError as error:
-        return {"status": run.status, "data": {"error": str(error), "run_id": run.run_id}}
-    return _finished(run)
-
-
 def _journaled(run_id: str) -> Envelope:
     """The state of a run of an earlier kernel, or of one that ended long ago, from the journal."""
     try:
         run = past(run_id)
     except DefinitionError:
         run = None
-    if run is None or run.run_id != run_id:
-        return _error(f"there is no run {run_id!r}")
-    if run.status == "running":
-        return {"status": "started", "data": {"run_id": run_id}}
+    return _state(run) if run is not None and run.run_id == run_id else _error(f"there is no run {run_id!r}")
+
+
+def _state(run: Run | PastRun) -> Envelope:
+    """The state of a run, and its results once it has ended."""
+    if not run.done if isinstance(run, Run) else run.status == "running":
+        return _started(run)
+    if isinstance(run, Run):
+        with suppress(StepError):
+            run.result()  # raises a bug
     if run.status == "ok":
-        return _finished(run)
+        data = {"run_id": run.run_id, "output": _plain(run.output), "named_stores": _plain(dict(run.stores))}
+        return {"status": "ok", "data": data}
     status = run.status if run.status in ("cancelled", "waiting") else "error"
-    return {"status": status, "data": {"error": str(run.error or run.note), "run_id": run_id}}
+    return {"status": status, "data": {"error": str(run.error or run.note), "run_id": run.run_id}}
 
 
-def _finished(run: Run | PastRun) -> Envelope:
-    data = {"run_id": run.run_id, "output": _plain(run.output), "named_stores": _plain(dict(run.stores))}
-    return {"status": "ok", "data": data}
-
-
-def _started(run: Run) -> Envelope:
+def _started(run: Run | PastRun) -> Envelope:
     return {"status": "started", "data": {"run_id": run.run_id}}
 
 

@@ -31,9 +31,6 @@ from .trace import Calls, Comparison, Trace, trace_rows
 
 T = TypeVar("T")
 
-CALLS_SHOWN = 200
-"""The number of calls that a run's page lists and draws."""
-
 
 class PastRun:
     """A run in the journal. All attributes can be read at any time; they contain the journaled data."""

@@ -23,7 +23,7 @@ def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
 
 
 def restore_rows(progress: Progress, found: list[Any]) -> None:
-    """Restore ``progress`` from a `snapshot_rows`. Raises ValueError for data that `snapshot_rows` cannot have returned."""
+    """Restore ``progress`` from `snapshot_rows`. Raises ValueError for damaged rows."""
     for one in found:
         key, counts, others, value, error = one
         if not all(isinstance(part, list) for part in (one, key, counts, others)) or not _is_row(counts, others, error):
