@@ -81,12 +81,12 @@ def names_around(function: Callable[..., Any]) -> dict[str, Any]:
 
 def callable_by_name(function: Callable[..., Any], signature: inspect.Signature | None) -> Callable[..., Any]:
     """``function``, wrapped if it has positional-only parameters, so that it can be called by names."""
-    kept = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_ONLY] if signature else []
-    if not kept:
+    positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_ONLY] if signature else []
+    if not positional:
         return function
 
     def by_name(**given: Any) -> Any:
-        first = [given.pop(p.name, p.default) for p in kept]
+        first = [given.pop(p.name, p.default) for p in positional]
         return function(*first, **given)
 
     return by_name

@@ -76,8 +76,8 @@ def _asked(function: Callable[..., Any], name: str, offered: tuple[str, ...]) ->
         return offered
     empty = inspect.Parameter.empty
     required = [p for p in parameters if p.default is empty and p.kind is not p.VAR_POSITIONAL]
-    wrong = [p.name for p in required if p.name not in offered]
-    wrong = wrong or [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
-    if wrong:
-        raise ValueError(f"policy {name!r} takes {', '.join(offered)} by name, not {', '.join(wrong)}")
+    misplaced = [p.name for p in required if p.name not in offered]
+    misplaced = misplaced or [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    if misplaced:
+        raise ValueError(f"policy {name!r} takes {', '.join(offered)} by name, not {', '.join(misplaced)}")
     return tuple(p.name for p in parameters if p.name in offered)

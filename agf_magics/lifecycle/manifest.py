@@ -77,11 +77,11 @@ def write_manifest(run: Run, grant: Grant, notebook: str) -> str:
     flows = reachable_flows(run._linked)
     numbers = {id(each): number for number, each in enumerate(flows)}
     inputs, _ = hidden_by(run._linked)
-    secret, kept = frozenset[str](), run.input
-    if isinstance(kept, dict):
+    secret, public = frozenset[str](), run.input
+    if isinstance(run.input, dict):
         holds = run.secrets.holds
-        secret = frozenset(name for name, value in kept.items() if name in inputs or holds(value, near=False))
-        kept = {name: value for name, value in kept.items() if name not in secret} if secret else kept
+        secret = frozenset(name for name, value in run.input.items() if name in inputs or holds(value, near=False))
+        public = {name: value for name, value in run.input.items() if name not in secret}
     context_name, log = _context(run)
     manifest = {
         "format": FORMAT,
@@ -91,7 +91,7 @@ def write_manifest(run: Run, grant: Grant, notebook: str) -> str:
         "notebook": notebook,
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),
-        "input": _packed(kept, run.run_id, "input"),
+        "input": _packed(public, run.run_id, "input"),
         "secret": sorted(secret),
         "context": _packed(log, run.run_id, "context"),
         "context_name": context_name,

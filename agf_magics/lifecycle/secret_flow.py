@@ -83,9 +83,9 @@ def _fed(flows: Several[Linked]) -> Fed:
     grows = True
     while grows:
         grows = False
-        for whose, link in links:
-            more = set(link(found)) - found[id(whose)]
-            found[id(whose)] |= more
+        for flow, link in links:
+            more = set(link(found)) - found[id(flow)]
+            found[id(flow)] |= more
             grows = grows or bool(more)
     return found
 
