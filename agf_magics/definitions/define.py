@@ -161,8 +161,8 @@ def loaded(source: Source, language: str, problems: Diagnostics, latent: Collect
         message, hint = "latent must be a list of names of tools", "latent=['think']"
         raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
     if known.latent is None:
-        message = f"a {language} has no latent tools, only a plan has"
-        raise DefinitionError(Diagnostic("define.latent", message))
+        message, hint = f"a {language} has no latent tools", "latent= is for plans"
+        raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
     return known.latent(source, problems, current.settings.bounds, latent)
 
 

@@ -59,13 +59,15 @@ def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Pa
         found = (own / path).resolve()
         there = found in known or found.is_file()
     except UNUSABLE as error:
-        raise _refused("missing", f"{shorten(name.text)!r} cannot be the name of a file: {why(error)}", name) from None
+        raise _refused(
+            "file.missing", f"{shorten(name.text)!r} cannot be the name of a file: {why(error)}", name
+        ) from None
     if not found.is_relative_to(root):
         hint = "move the file into the notebook's folder, or below it"
-        raise _refused("outside", f"{shorten(name.text)!r} is outside of the notebook's folder", name, hint)
+        raise _refused("file.outside", f"{shorten(name.text)!r} is outside of the notebook's folder", name, hint)
     if not there:
         hint = "a path is relative to the file that names it"
-        raise _refused("missing", f"there is no file {shorten(name.text)!r}", name, hint)
+        raise _refused("file.missing", f"there is no file {shorten(name.text)!r}", name, hint)
     return found
 
 
@@ -73,15 +75,17 @@ def _function(where: Path | str, function: str, name: Name) -> Tool:
     """A function of a Python file or an installed module as a tool, which is not registered."""
     if not current.settings.allow_import:
         message = f"{name.text!r} is not imported: a definition cannot run code by itself"
-        raise _refused("import-off", message, name, f"{SWITCH} allows it, or register the function with @tool")
+        raise _refused("file.import-off", message, name, f"{SWITCH} allows it, or register the function with @tool")
     try:
         found = getattr(importlib.import_module(where) if isinstance(where, str) else _imported(where), function)
     except BaseException as error:  # of user code
-        raise _refused("import", f"{name.text!r} cannot be imported: {type(error).__name__}: {error}", name) from error
+        raise _refused(
+            "file.import", f"{name.text!r} cannot be imported: {type(error).__name__}: {error}", name
+        ) from error
     try:
         return make_tool(found, name_of(found, "tool", function), None, None, True, ())
     except (TypeError, ValueError) as error:
-        raise _refused("import", str(error), name) from None
+        raise _refused("file.import", str(error), name) from None
 
 
 def _imported(path: Path) -> ModuleType:
@@ -94,5 +98,5 @@ def _imported(path: Path) -> ModuleType:
     return module
 
 
-def _refused(what: str, message: str, name: Name, hint: str | None = None) -> DefinitionError:
-    return DefinitionError(Diagnostic(f"file.{what}", message, name.span, hint))
+def _refused(code: str, message: str, name: Name, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic(code, message, name.span, hint))
