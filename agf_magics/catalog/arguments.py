@@ -40,16 +40,16 @@ class Arguments:
         self.parameters: dict[str, inspect.Parameter] = {}
         self.more = self.signature is None
         """Whether it takes other names too."""
-        kinds = set()
+        starred = ""
         for name, parameter in self.signature.parameters.items() if self.signature else ():
-            kinds.add(parameter.kind)
             if parameter.kind is parameter.VAR_KEYWORD:
                 self.more = True
-            elif parameter.kind is not parameter.VAR_POSITIONAL:
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                starred = name
+            else:
                 self.parameters[name] = parameter
-        if inspect.Parameter.VAR_POSITIONAL in kinds and not self.more:
-            name = _starred(self.signature)
-            raise ValueError(f"{what} cannot have *{name}: arguments are passed by name, so write {name}: list")
+        if starred and not self.more:
+            raise ValueError(f"{what} cannot have *{starred}: arguments are passed by name, so write {starred}: list")
         self._unchecked = frozenset(unchecked)
         self.secret = frozenset(secret)
         self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
@@ -116,7 +116,3 @@ class Arguments:
             self.validate = self._model.validate
             self._refused = unusable(self._model.schema, self._what)
         return self._model
-
-
-def _starred(signature: inspect.Signature | None) -> str:
-    return next(n for n, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL) if signature else ""

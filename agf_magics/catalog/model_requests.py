@@ -19,7 +19,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from ..flow.values import TooDeep, Value, is_json, isolate
-from .messages import ModelMessage, Offered, Reply, Request, Tokens, ToolCall
+from .messages import ModelMessage, Reply, Request, Tokens, ToolCall
 
 _WRAPPED = "answer"
 """The field of the object that wraps any other answer: providers accept only objects."""
@@ -110,7 +110,10 @@ class _Names:
 def _parameters(model: Made, request: Request, names: _Names) -> ModelRequestParameters:
     # The last request offers no tools, except to providers that require the called ones to be declared.
     keeps = not request.last or model.system in ("anthropic", "bedrock")
-    tools = [_tool(tool, names) for tool in request.tools] if keeps else []
+    tools = [
+        ToolDefinition(name=names.sent[name], parameters_json_schema=dict(accepts), description=description or None)
+        for name, description, accepts in (request.tools if keeps else ())
+    ]
     if request.schema is None:
         return ModelRequestParameters(function_tools=tools)
     schema, can = _wrapped(request.schema), _profile(model)
@@ -135,11 +138,6 @@ def _profile(model: Made) -> Mapping[str, Any]:
         return model.profile
     except NotImplementedError:  # a model that wraps several
         return {}
-
-
-def _tool(tool: Offered, names: _Names) -> ToolDefinition:
-    name, accepts = names.sent[tool.name], dict(tool.accepts)
-    return ToolDefinition(name=name, parameters_json_schema=accepts, description=tool.description or None)
 
 
 def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:

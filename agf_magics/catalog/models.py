@@ -106,7 +106,8 @@ class Model:
         try:
             from .model_requests import made
 
-            return made(provider, model, self._base_url or (_ollama() if provider == "ollama" else ""))
+            ollama = os.environ.get("OLLAMA_BASE_URL") or _OLLAMA if provider == "ollama" else ""
+            return made(provider, model, self._base_url or ollama)
         except StepError:
             raise
         except ImportError as error:
@@ -177,7 +178,3 @@ def _absent(package: str) -> bool:
         return find_spec(package) is None
     except ModuleNotFoundError:  # its parent package is missing
         return True
-
-
-def _ollama() -> str:
-    return os.environ.get("OLLAMA_BASE_URL") or _OLLAMA

@@ -130,7 +130,8 @@ def read(
     """Load, check and link a definition, registering nothing. Raises DefinitionError with everything that is wrong."""
     flow, schemas, problems = _checked(source_of(text), language, latent)
     if flow is not None:
-        problems.extend(_as_warning(d) for d in linked(flow, registry)[1])
+        for found in linked(flow, registry)[1]:
+            problems.add(replace(found, severity="warning") if found.severity == "error" else found)
     problems.refuse(strict)
     return Defined(flow, schemas, tuple(problems))
 
@@ -254,7 +255,3 @@ def language_of(name: str) -> Language:
 
 def all_findings(*groups: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
     return tuple(in_order([d for group in groups for d in group]))
-
-
-def _as_warning(diagnostic: Diagnostic) -> Diagnostic:
-    return replace(diagnostic, severity="warning") if diagnostic.severity == "error" else diagnostic

@@ -178,7 +178,7 @@ def _secret_paths(linked: Linked, held: Mapping[str, Held]) -> Iterator[Place]:
 
 def _paths_to(step: Invoke, name: str, stores: Place, held: Held) -> Iterator[Place]:
     """The places that the argument of that name is read from."""
-    for ref in getattr(step.args, "of", _nothing)(name):
+    for ref in getattr(step.args, "of", lambda _: ())(name):
         yield from _places(ref, stores, held)
 
 
@@ -194,10 +194,6 @@ def _places(ref: Ref, stores: Place, held: Held) -> Iterator[Place]:
 
 def _is_stored(path: Place, stores: Place) -> bool:
     return path[: len(stores)] == stores and len(path) > len(stores) and path[0] != VALUE
-
-
-def _nothing(name: str) -> tuple[Ref, ...]:
-    return ()
 
 
 def reachable_flows(linked: Linked) -> list[Linked]:
