@@ -54,24 +54,31 @@ def find_run(store: Store, run_id: str) -> RunRow:
 
 def last_unfinished(store: Store) -> RunRow:
     """The last interrupted or waiting run of this notebook. Raises DefinitionError, JournalError."""
-    others = list[RunHead]()
+    others, errors = list[RunHead](), list[JournalError]()
     for head in list_runs(store):
-        if head.status in UNFINISHED:
+        if head.status not in UNFINISHED:
+            continue
+        try:
             found = find_run(store, head.run_id)
-            if _notebook(found) == this_notebook():
-                return found
-            others.append(head)
+        except JournalError as error:  # a damaged run does not hide the others
+            errors.append(error)
+            continue
+        if _notebook(found) == this_notebook():
+            return found
+        others.append(head)
+    if errors:
+        raise errors[0]
     hint = "%runs lists the runs; %resume RUN resumes one that failed or was cancelled"
     if others:
         hint = f"of another notebook: %resume {others[0].run_id}"
     raise refused("journal.unknown-run", "no run of this notebook was interrupted or waits for an answer", hint)
 
 
-def _notebook(found: RunRow) -> str | None:
+def _notebook(found: RunRow) -> str:
     try:
         return read_manifest(found.work, found.listed.run_id).notebook
-    except DecodeError:  # `resume` says so if the run is asked for by its id
-        return None
+    except DecodeError:  # `resume` reports it
+        return this_notebook()
 
 
 def read_all(store: Store, head: RunHead, trust: bool) -> list[Record]:
