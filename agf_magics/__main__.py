@@ -85,6 +85,8 @@ def _run(options: argparse.Namespace) -> int:
     run = driven(lambda: begin(options.file, given, RunOptions(dry=options.dry, limits=limits)))
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
+    for found in run.progress.losses if options.quiet else ():
+        print(f"{found.severity}: {found}", file=sys.stderr)
     if run.how_to_continue:
         print(f"to resume it, {run.how_to_continue}", file=sys.stderr)
     if run.error is not None and not options.quiet:

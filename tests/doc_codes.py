@@ -32,23 +32,6 @@ SAID_BY = {
     "languages/plan/calling.py": "plan",
     "languages/plan/document.py": "plan",
     "languages/plan/load.py": "plan",
-    **{
-        f"languages/graph/{name}.py": "graph"
-        for name in (
-            "condition_grammar",
-            "edges",
-            "kinds",
-            "lint",
-            "load",
-            "maps",
-            "nodes",
-            "prompt",
-            "reading",
-            "tool_call",
-            "tools",
-            "value_grammar",
-        )
-    },
     "notebook/config.py": "magic",
     "notebook/magics.py": "magic",
     "notebook/given.py": "magic",
@@ -58,15 +41,13 @@ SAID_BY = {
 """Modules whose function ``wrong`` (``_wrong``, ``warn``) is given a code without its layer."""
 
 COMPOSED = {
-    ("engine/external.py", "step.{what}-failed"): (
+    ("engine/failures.py", "step.{what}-failed"): (
         "step.tool-failed",
         "step.agent-failed",
         "step.transform-failed",
         "step.policy-failed",
         "step.question-failed",
     ),
-    ("languages/graph/reading.py", "graph.{what}"): (),
-    ("languages/graph/tokens.py", "graph.{what}"): (),
     ("languages/pipeline/body.py", "pipeline.{what}"): (),
     ("languages/plan/document.py", "plan.{what}"): (),
     ("languages/pipeline/schema_documents.py", "schema.{code}"): (),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from inspect import Parameter
 from typing import Any, Literal, NoReturn
 
 from ..flow.schemas import Schema, conform
@@ -61,6 +63,11 @@ class Agent:
         object.__setattr__(self, "fields", tuple(name for name in parameters if name not in HANDED))
 
     @property
+    def prompt_only(self) -> bool:
+        """Whether the prompt is all that it receives of its input."""
+        return "prompt" in self.handed and "input" not in self.handed and not self.fields and not self.takes.more
+
+    @property
     def gives(self) -> Mapping[str, Any] | None:
         """JSON Schema of its result; None if it has no annotation or is not JSON."""
         return self.takes.gives
@@ -73,18 +80,21 @@ class Agent:
         schema: Mapping[str, Any] | None = None,
         tools: Mapping[str, Callable[..., Any]] | None = None,
         identity: str = USER,
-        alone: Literal["prompt", "input"] = "prompt",
+        alone: Literal["prompt", "input", "field"] = "prompt",
     ) -> dict[str, Value]:
         """The keyword arguments to call it with: parameters are filled by name.
 
         ``prompt``: None is the field of that name in ``input``, else the input as text. ``input``: the input object,
-        whose fields fill all other parameters. ``alone``: the value for the parameter `only`, the prompt in a pipeline.
-        Raises StepError ``agent.arguments`` with everything that is missing or does not fit.
+        whose fields fill all other parameters. ``alone``: the value of a single parameter without annotation: the
+        prompt in a pipeline; in a policy the input's field of its name if an input_mapping has that field, else the
+        input. Raises StepError ``agent.arguments`` with everything that is missing or does not fit.
         """
         if prompt is None and ("prompt" in self.handed or alone == "prompt"):  # only if it is needed: it may be long
             own = input.get("prompt") if isinstance(input, dict) else None
             prompt = own if isinstance(own, str) else asked(input)
         if self.only is not None:
+            if alone == "field" and isinstance(input, dict) and self.only in input:
+                return {self.only: input[self.only]}
             return {self.only: prompt if alone == "prompt" else input}
         given: dict[str, Value] = {}
         if self.handed:
@@ -98,7 +108,29 @@ class Agent:
             return self.takes.validate(given)
         except Exception as error:  # pydantic's, or any other of a validator in a user's class
             failure = error
-        self._refuse(failure, given, fields)
+        if alone != "prompt" and (delivered := self._delivered(failure, given)) is not None:
+            return delivered
+        self._refuse(failure, given, fields, alone)
+
+    def _delivered(self, failure: Exception, given: dict[str, Value]) -> dict[str, Value] | None:
+        """The arguments where a policy's rules allow what the annotations refuse: null for an optional parameter
+        (AMB-6), 5.0 for a whole number (AMB-9). None if anything else is wrong."""
+        nulls: dict[str, Value] = {}
+        given = isolate(given)
+        for found in failure.errors() if isinstance(failure, ValueError) and hasattr(failure, "errors") else ():
+            *outer, last = found["loc"]
+            inside: Any = given
+            with suppress(KeyError, IndexError, TypeError):  # a place that is not in the arguments
+                for part in outer:
+                    inside = inside[part]
+                if type(inside[last]) is float and inside[last].is_integer() and found["type"].startswith("int_"):
+                    inside[last] = int(inside[last])
+                elif not outer and inside[last] is None and self.takes.parameters[last].default is not Parameter.empty:
+                    nulls[last] = given.pop(last)
+        try:
+            return {**self.takes.validate(given), **nulls}
+        except Exception:  # the first error is the one to report
+            return None
 
     @property
     def accepts(self) -> Mapping[str, Any] | None:
@@ -110,11 +142,18 @@ class Agent:
         needed = [name for name in schema.get("required", ()) if name in self.fields]
         return {**schema, "properties": shown, "required": needed}
 
-    def _refuse(self, failure: Exception, given: Mapping[str, Value], fields: Mapping[str, Value]) -> NoReturn:
+    def _refuse(
+        self, failure: Exception, given: Mapping[str, Value], fields: Mapping[str, Value], alone: str
+    ) -> NoReturn:
         found = self.takes.explain("agent.arguments", f"agent {self.name!r}", failure, given)
         near = [suggest(name, [*fields, *HANDED]) for name in self.takes.parameters if name not in given]
         has = f"its input has {', '.join(fields)}" if fields else "its input has no fields"
         hint = " ".join(dict.fromkeys(filter(None, near)))
+        lacking = [name for name in self.fields if name not in given]
+        if alone == "input" and lacking and not hint:
+            path = f"parent.input.{next(iter(fields), 'NAME')}"
+            add = f"add input_mapping: {{{lacking[0]}: {path}}}"
+            raise StepError(Diagnostic(found.code, f"{found.message}, but {has}", hint=add))
         rule = f"a parameter is {', '.join(HANDED)} or a field of the input; {has}"
         raise StepError(Diagnostic(found.code, found.message, hint=f"{hint} {rule}".strip()))
 

@@ -29,6 +29,8 @@ class Digest(Protocol):
     """Collects the parts of a digest."""
 
     def add(self, kind: str, data: bytes | str = b"") -> None: ...
+    def add_reserved(self, kind: str, data: bytes) -> None: ...
+    def reserve(self, size: int) -> None: ...
     def add_value(self, thing: Any) -> None: ...
 
 
@@ -62,7 +64,8 @@ def _array(digest: Digest, array: Any) -> None:
         raise NoDigest
     digest.add("array", f"{type(array).__name__} {array.shape}")
     _dtype(digest, array.dtype)
-    digest.add("bytes", array.tobytes())
+    digest.reserve(array.nbytes)  # before anything is copied
+    digest.add_reserved("bytes", array.tobytes())
 
 
 def _dtype(digest: Digest, dtype: Any) -> None:
@@ -138,13 +141,18 @@ def _column(digest: Digest, column: Any, pandas: Any) -> None:
         _array(digest, column.view("i8"))
     elif isinstance(dtype, pandas.StringDtype):
         digest.add("missing", f"{dtype.storage} {dtype.na_value!r}")
+        digest.reserve(column.nbytes)
         _objects(digest, column.to_numpy(dtype=object, na_value=None).tolist())
     elif type(dtype).__name__ in _MASKED:
         _array(digest, column.isna())
         _array(digest, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
     elif type(dtype).__module__.startswith("numpy"):
         values = column.to_numpy()
-        _objects(digest, values.tolist()) if dtype.hasobject else _array(digest, values)
+        if dtype.hasobject:
+            digest.reserve(values.nbytes)
+            _objects(digest, values.tolist())
+        else:
+            _array(digest, values)
     else:
         raise NoDigest
 

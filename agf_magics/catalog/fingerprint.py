@@ -32,23 +32,24 @@ MAX_PARTS = 100_000
 LARGEST_FILE = 10_000_000
 
 
-def fingerprint(function: Callable[..., Any]) -> str | None:
-    """The digest of ``function``; None if it has none."""
-    return _digest(function)
+def fingerprint(function: Callable[..., Any], most: int | None = None) -> str | None:
+    """The digest of ``function``; None if it has none, or if the objects it refers to hold more than ``most`` bytes."""
+    return _digest(function, most)
 
 
-def content(value: Any) -> str | None:
-    """The digest of ``value``; None if it has none. Equal digests mean equal values."""
+def content(value: Any, most: int | None = None) -> str | None:
+    """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal digests mean equal
+    values."""
     try:
         if is_json(value):  # nearly always
             return hashlib.sha256(b"json " + _encode(value).encode()).hexdigest()
     except (ValueError, RecursionError):  # a number of 5,000 digits
         pass
-    return _digest(value)
+    return _digest(value, most)
 
 
-def _digest(thing: Any) -> str | None:
-    digest = _Digest()
+def _digest(thing: Any, most: int | None = None) -> str | None:
+    digest = _Digest(most)
     try:
         digest.add_value(thing)
     except (NoDigest, RecursionError):
@@ -61,8 +62,10 @@ def _digest(thing: Any) -> str | None:
 class _Digest:
     """A hash of all parts of an object, each with its kind and its length."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self.hash = hashlib.sha256()
+        self.room = most
+        """The bytes that may still be added; None: any number."""
         self.seen: dict[int, int] = {}
         self.held: list[Any] = []
         """Keeps the objects alive, so that no id is used again."""
@@ -70,8 +73,19 @@ class _Digest:
 
     def add(self, kind: str, data: bytes | str = b"") -> None:
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        self.reserve(len(raw))
+        self.add_reserved(kind, raw)
+
+    def add_reserved(self, kind: str, raw: bytes) -> None:
         self.hash.update(f"{kind}:{len(raw)}:".encode())
         self.hash.update(raw)
+
+    def reserve(self, size: int) -> None:
+        """Reserve ``size`` bytes before they are copied. Raises NoDigest if there are not as many left."""
+        if self.room is not None:
+            if size > self.room:
+                raise NoDigest
+            self.room -= size
 
     def add_value(self, thing: Any) -> None:
         self.left -= 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..flow.schemas import Schema
@@ -106,6 +107,17 @@ class Registry:
         """The model that is used wherever a definition names one; None: the named model is used."""
         model, base_url = self._chosen or self.configured()
         return model_of(model, base_url or "") if model else None
+
+    def with_tools(self, tools: Iterable[Tool]) -> Registry:
+        """Return a copy with more tools; everything else is shared.
+
+        ``tools``: the tools to add. Required.
+        """
+        found = copy.copy(self)
+        found.tools = Shelf("tool", "write @tool above its def")
+        for tool in (*self.tools.values(), *tools):
+            found.tools.add(tool)
+        return found
 
     def named(self, name: str) -> Model:
         """Return the model that a definition names.

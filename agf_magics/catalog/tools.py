@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..flow.declared import DerivedTool
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic, StepError, suggest
-from .arguments import Arguments
+from ..text.diagnostics import Diagnostic, suggest
+from .arguments import Arguments, InvalidArguments, invalid_names
 from .callables import Where, callable_by_name, checked_limits, description_of, is_async
 
 MASK = "•••"
@@ -68,7 +70,25 @@ class Tool:
         except Exception as error:  # pydantic's, or any other of a validator in a user's class
             failure = error
         # Not in the except: its cause would have the values, secrets included.
-        raise StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, given))
+        found = InvalidArguments(self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, given))
+        found.arguments = invalid_names(failure)
+        raise found
+
+
+def derive(spec: DerivedTool, base: Tool) -> Tool:
+    """The tool that a definition makes from the registered tool ``base``."""
+
+    def call(**given: Value) -> Value:
+        return spec.result(base.function(**base.check(dict(spec.arguments(given)))))
+
+    async def call_async(**given: Value) -> Value:
+        return spec.result(await base.function(**base.check(dict(spec.arguments(given)))))
+
+    function: Any = call_async if base.is_async else call
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in spec.parameters]
+    function.__signature__ = inspect.Signature(parameters)
+    function.__name__, function.__doc__ = spec.name, spec.description
+    return make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
 
 
 def make_tool(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from ..catalog import Registry, default
 from ..engine.link import link
 from ..engine.linked import Linked
 from ..flow.rules import check
-from ..flow.schemas import Schema
+from ..flow.schemas import Schema, check_schemas, resolve
 from ..flow.steps import Definition, Flow
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..languages import LANGUAGES, Language, told
@@ -97,11 +97,13 @@ def register(
     registry: Registry | None = None,
     origin: str | None = None,
     latent: Collection[str] = (),
+    given: Collection[str] = (),
 ) -> Defined:
     """`define` with its findings. ``origin``: the cell's id or the file; if another origin has defined the name, there
     is a note (decision A2)."""
     registry, file, text = registry or default(), file_name(text), source_of(text)
-    found = read(text, language or told(text.text), strict=strict, registry=registry, latent=latent)
+    language = language or told(text.text)
+    found = read(text, language, strict=strict, registry=registry, latent=latent, given=given)
     notes: list[Diagnostic] = []
     flow = found.flow
     name = _checked_name(name) if name is not None else file if flow is not None and not flow.name else None
@@ -125,15 +127,40 @@ def _checked_name(name: object) -> str:
 
 
 def read(
-    text: str | Path | Source, language: str, *, strict: bool, registry: Registry, latent: Collection[str] = ()
+    text: str | Path | Source,
+    language: str,
+    *,
+    strict: bool,
+    registry: Registry,
+    latent: Collection[str] = (),
+    given: Collection[str] = (),
 ) -> Defined:
-    """Load, check and link a definition, registering nothing. Raises DefinitionError with everything that is wrong."""
+    """Load, check and link a definition, registering nothing. ``given``: the names of the input of a run that follows.
+    Raises DefinitionError with everything that is wrong."""
     flow, schemas, problems = _checked(source_of(text), language, latent)
+    known = {**registry.schemas, **schemas}
+    used = {name: one for schema in schemas for name, one in resolve(schema, known)[0].items()}
+    check_schemas(used, problems)  # a ref to the schema of another cell may close a circle
     if flow is not None:
         for found in linked(flow, registry)[1]:
             problems.add(replace(found, severity="warning") if found.severity == "error" else found)
-    problems.refuse(strict)
-    return Defined(flow, schemas, tuple(problems))
+    findings = Diagnostics()
+    findings.extend(for_input(problems, given))
+    findings.refuse(strict)
+    return Defined(flow, schemas, tuple(findings))
+
+
+UNLESS_GIVEN = "pipeline.template-name"
+"""The code of a warning about the name at its place, which is void if the input has that name."""
+
+
+def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
+    """The findings that remain when the input has these names."""
+    for found in findings:
+        if found.code != UNLESS_GIVEN or found.span is None or not given:
+            yield found
+        elif found.span.text not in given:
+            yield replace(found, hint=suggest(found.span.text, given) or found.hint)
 
 
 def _checked(
@@ -192,7 +219,10 @@ def _flow_of(flow: Flow | None, name: str, source: Source) -> Flow:
     """The flow of a definition, with ``name`` if it has no own. Raises DefinitionError if there are only schemas."""
     if flow is not None:
         # A context has a name of the document's: two texts without a name do not share one.
-        return flow if flow.name else replace(flow, name=name, context=flow.context or None)
+        if flow.name:
+            return flow
+        own = flow.extension
+        return replace(flow, name=name, extension=own and own.with_context(own.context or None))
     hint = "write a document with pipeline: and steps:"
     raise DefinitionError(Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint))
 
@@ -222,6 +252,9 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
         frame = settle(context)
     except TooDeep as error:
         raise DefinitionError(Diagnostic("run.input", f"the context cannot be used: {error}")) from None
+    if not isinstance(frame, dict):
+        message = f"the context of an expression must be a mapping, not {type_name(frame)}"
+        raise DefinitionError(Diagnostic("run.input", message))
     return parsed.evaluate(frame)
 
 

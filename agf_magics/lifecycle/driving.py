@@ -137,11 +137,11 @@ def _hold_context(run: Run) -> None:
 
 def _release_context(run: Run) -> None:
     """Unlock it, without secrets in its log."""
-    context, without = run.context, run.flow.without
+    context, extension = run.context, run.flow.extension
     if context is None:
         return
-    if context.holder == run.run_id and context.log is not None and without is not None:
+    if context.holder == run.run_id and context.log is not None and extension is not None:
         paths = secret_paths(run._linked)
         if paths or run.secrets.active:
-            context.log = without(context.log, paths, run.secrets.holds_any)
+            context.log = extension.without_secrets(context.log, paths, run.secrets.holds_any)
     context.release(run.run_id)

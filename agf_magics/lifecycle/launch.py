@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ..catalog import Context, Registry, default
-from ..definitions.define import all_findings, load
+from ..definitions.define import all_findings, for_input, load
 from ..definitions.define import linked as link_with_files
-from ..engine.external import describe_exception
+from ..engine.failures import describe_exception
 from ..engine.gate import gate, kernel_bound
 from ..engine.runner import clock
 from ..flow.frame import FlowInput
@@ -196,7 +196,8 @@ def prepare(flow: Flow | str | Path, input: Value = None, options: RunOptions = 
     for code in WHO_ANSWERS if options.dry else ():
         problems = problems.without(code)
     problems.refuse()
-    found = all_findings(found_flow.warnings, tuple(problems))
+    own = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
+    found = all_findings(tuple(own), tuple(problems))
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
@@ -223,9 +224,10 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
 
 def _context(flow: Flow, registry: Registry, dry: bool) -> Context | None:
     """The named context of a plan; for a dry run, a copy."""
-    if flow.context is None or not (flow.context or flow.name):
+    name = flow.extension.context if flow.extension is not None else None
+    if name is None or not (name or flow.name):
         return None
-    context = registry.contexts.named(flow.context or flow.name)
+    context = registry.contexts.named(name or flow.name)
     return Context(context.name, context.log) if dry else context
 
 

@@ -12,7 +12,7 @@ from ..journal.recorder import CURES
 from ..journal.records import Record
 from ..journal.store import Store
 from ..pictures.plain import counted
-from ..serialization.codec import DecodeError, decode_value, encode, is_signed, user_key
+from ..serialization.codec import DecodeError, SignatureError
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from .live import live
 from .manifest import read_manifest
@@ -88,15 +88,12 @@ def read_all(store: Store, head: RunHead, trust: bool) -> list[Record]:
 
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
     """A record of that run with its value. Raises DecodeError for a value that the user has not signed."""
-    if record.form == "json" and record.value is not None:
-        return record._replace(unpickled=(decode_value("json", record.value),))
-    if record.form != "pickle" or not isinstance(record.value, bytes):
+    if record.value is None or record.form not in ("json", "pickle"):
         return record
-    parts = (run_id, encode(record.at), record.tries, record.value)
-    if not trust and not is_signed(user_key(), record.sign, *parts):
-        raise DecodeError(f"the result of {record.name!r} is not signed with your key")
     try:
-        return record._replace(unpickled=(decode_value("pickle", record.value),))
+        return record._replace(unpickled=(record.read_value(run_id, trust),))
+    except SignatureError:
+        raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None
     except DecodeError as error:
         raise DecodeError(f"the result of {record.name!r} cannot be read ({error})") from None
 

@@ -20,7 +20,16 @@ from ..engine.linked import Linked
 from ..flow.values import Value
 from ..host.limits import Grant, Limits
 from ..languages import LANGUAGES
-from ..serialization.codec import DecodeError, decode_value, encode, encode_value, is_signed, sign, user_key
+from ..serialization.codec import (
+    DecodeError,
+    SignatureError,
+    decode_value,
+    encode,
+    encode_value,
+    is_signed,
+    sign,
+    user_key,
+)
 from ..settings import current
 from ..text.source import Source
 from .run import Run
@@ -44,7 +53,7 @@ class Text(NamedTuple):
     made: bool
     """Whether a vendor's builder made the flow: it has no text."""
     chosen: tuple[str, ...] = ()
-    """The chosen ways of the flow: see `Flow.ways`."""
+    """The options in effect: see `Extension`."""
     latent: tuple[str, ...] = ()
 
 
@@ -104,14 +113,14 @@ def write_manifest(run: Run, grant: Grant, notebook: str) -> str:
 
 def _context(run: Run) -> tuple[str, Value]:
     """The name and the messages of a run's named context, without secrets."""
-    context, without = run.context, run.flow.without
+    context, extension = run.context, run.flow.extension
     if context is None:
         return "", None
     log = context.log or ()
-    if context.log is not None and without is not None:
+    if context.log is not None and extension is not None:
         paths = secret_paths(run._linked)
         if paths or run.secrets.active:
-            log = without(context.log, paths, run.secrets.holds_any)
+            log = extension.without_secrets(context.log, paths, run.secrets.holds_any)
     return context.name, list(log)
 
 
@@ -227,8 +236,8 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "file": flow.file,
         "calls": calls,
         "made": flow.body.id == "built",
-        "chosen": flow.chosen,
-        **({"latent": flow.latent} if flow.latent else {}),
+        "chosen": flow.extension.options if flow.extension is not None else (),
+        **({"latent": flow.extension.latent} if flow.extension is not None and flow.extension.latent else {}),
     }
 
 
@@ -265,7 +274,7 @@ def _unpacked(found: Mapping[str, Any], run_id: str, what: str, trust: bool | No
         return found["shown"], found.get("why", "")
     data = base64.b64decode(found["pickle"])
     if not trust and not is_signed(user_key(), bytes.fromhex(found["sign"]), run_id, what, data):
-        raise DecodeError(f"the signature of its {what} is not yours")
+        raise SignatureError(f"its {what} is not signed with your key")
     return decode_value("pickle", data), ""
 
 
