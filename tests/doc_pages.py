@@ -170,7 +170,8 @@ class Session:
             self.report(when, diagnostic)
 
     def report(self, when: str, diagnostic: Diagnostic) -> None:
-        text = str(diagnostic).replace(f"{Path.cwd()}{os.sep}", "")
+        text = re.sub(r"-\d+-[0-9a-f]{6}\b", "", str(diagnostic))  # the number of a run
+        text = text.replace(f"{Path.cwd()}{os.sep}", "")
         self.findings.append(Finding(when, diagnostic, text))
 
     def commands(self, block: Block) -> None:
