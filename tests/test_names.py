@@ -10,17 +10,14 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "agf_magics"
 
 TWICE = {
-    "engine": {"too_long", "ASKED"},
+    "engine": {"too_long"},
     "flow": {"Read", "Fault", "KINDS"},
-    "host": {"IDLE_SECONDS", "here"},
+    "host": {"here"},
     "journal": {"END"},
-    "languages/graph": {"show", "Hole", "Read", "paths", "compiled"},
     "languages/pipeline": {"SHAPES"},
     "languages/pipeline/r1": {"parse", "constant"},  # `parse` of the package is the one of its module
-    "languages/plan": {"LONGEST"},
     "notebook": {"wrong", "Slot", "MOST", "MOST_FILES"},
     "pictures": {"size", "NO_RUNS", "COLUMNS", "runs_html", "runs_text", "RunLike"},
-    "secrets": {"MOST"},
 }
 """The names that are still defined twice. Remove an entry when its name is unique."""
 
