@@ -16,7 +16,7 @@ from .definitions.define import define, evaluate, load
 from .flow.steps import Flow
 from .host.limits import Limits
 from .host.threads import here
-from .lifecycle.launch import Run, RunCancelled, arun, find, run, start
+from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
 from .lifecycle.past_run import PastRun
 from .lifecycle.past_runs import runs
 from .lifecycle.persistence import own_files
@@ -37,11 +37,22 @@ else:
         "context": (".planning.context", "context"),
         "planning": (".planning", None),
     }
+    _LAUNCHES = ("launch_tools", "run_pipeline", "run_pipeline_async", "run_pipeline_inline",
+                 "run_pipeline_inline_async", "run_result")  # fmt: skip
+    _MOVED = {
+        **{name: f"agent_tools.{name}" for name in _LAUNCHES},
+        "Message": "planning.Message",
+        "Runs": "runs() for the list of runs",
+        "branch": "planning.branch",
+        "ticks": "planning.run_planner",
+    }
+    """Former names of this module."""
 
     def __getattr__(name: str) -> Any:
         """Import contexts, planners and the tools for agents on first use: most notebooks need none of them."""
         if name not in _LATE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            moved = f": use agf_magics.{_MOVED[name]}" if name in _MOVED else ""
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{moved}")
         module, attribute = _LATE[name]
         found = import_module(module, __name__)
         globals()[name] = found if attribute is None else getattr(found, attribute)
@@ -77,7 +88,7 @@ def draw(flow: Flow | str | Path | Run | PastRun, *, registry: Registry | None =
 
     if isinstance(flow, Run | PastRun):
         return Diagram(flow.flow, flow.progress)
-    return Diagram(find(flow, registry or default()))
+    return Diagram(find_flow(flow, registry or default()))
 
 
 def load_ipython_extension(shell: Any) -> None:

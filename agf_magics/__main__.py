@@ -7,7 +7,9 @@ import importlib
 import json
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,55 +23,82 @@ from .engine.runner import clock
 from .flow.values import Value
 from .languages import told
 from .lifecycle.answers import typed
+from .lifecycle.driving import driven
 from .lifecycle.launch import begin
-from .lifecycle.run import driven
+from .lifecycle.options import RunOptions
 from .pictures.page import progress_text
+from .pictures.plain import counted
 from .progress.events import Question
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic, hints
 from .text.excerpt import wrapped
-from .text.source import UNUSABLE
+from .text.source import UNUSABLE, why
+
+PACKAGE = Path(__file__).parent
+
+
+OPTIONS = {
+    "flow.unknown-tool": "--tools FILE.py imports a file that registers tools",
+    "flow.unknown-agent": "--tools FILE.py imports a file that registers agents",
+    "flow.no-agent": "--tools FILE.py imports a file that registers agents",
+    "flow.unknown-flow": "--define FILE registers a definition that this one calls",
+}
+"""By the code of an error: the option of the command line that may be missing."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: done; 1: the definition is wrong or the run failed (told on stderr); 2: the command line is wrong."""
+    """Return 0: success; 1: a wrong definition or a failed run, printed on stderr; 2: a wrong command line."""
     parser = _parser()
-    options = parser.parse_args(argv)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        hint = ": the input is a JSON file, --input FILE.json" if unknown[0].startswith("--set") else ""
+        parser.error(f"unknown option {unknown[0]}{hint}")
     try:
         opened: dict[str, Any] = {
             name: True for name in ("allow_shell", "allow_import") if getattr(options, name, False)
         }
         settings.current.settings = replace(settings.read(Path.cwd()), **opened)
-        settings.current.ask = _ask
+        settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
         for module in options.tools:
-            if not _import(module):
-                parser.error(f"--tools: there is no module {module!r}")
+            if problem := _import(module):
+                parser.error(f"--tools: {problem}")
         for library in options.define:
             agf.define(library)
         return int(options.act(options))
+    except DefinitionError as error:
+        found = DefinitionError(*(_with_option(each) for each in error.diagnostics))
+        print(wrapped(f"DefinitionError: {found}"), file=sys.stderr)
+        return 1
     except AgfError as error:
         print(wrapped(f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
+
+
+def _with_option(found: Diagnostic) -> Diagnostic:
+    """A finding with the option that may be missing."""
+    option = OPTIONS.get(found.code)
+    return replace(found, hint=hints(found.hint, option)) if option else found
 
 
 def _run(options: argparse.Namespace) -> int:
     limits = settings.current.settings.limits
     limits = limits if options.timeout is None else replace(limits, timeout=options.timeout)
     given = _input(options)
-    run = driven(lambda: begin(options.file, given, dry=options.dry, limits=limits))
+    run = driven(lambda: begin(options.file, given, RunOptions(dry=options.dry, limits=limits)))
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
     for found in run.progress.losses if options.quiet else ():
         print(f"{found.severity}: {found}", file=sys.stderr)
+    if run.how_to_continue:
+        print(f"to resume it, {run.how_to_continue}", file=sys.stderr)
+    if run.error is not None and not options.quiet:
+        return 1  # the progress shows the error
     run.result()
-    if options.dry:
-        print(run.note)
-        return 0
-    print(_json(run.output))
+    print(run.note if options.dry else _json(run.output))
     return 0
 
 
 def _json(value: Value) -> str:
-    """In letters that stdout has; half a character stays an escape."""
+    """JSON with escapes for characters that stdout cannot encode."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=repr)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -82,8 +111,8 @@ def _check(options: argparse.Namespace) -> int:
     source = source_of(options.file)
     found = read(source, told(source.text), strict=options.strict, registry=default()).findings
     for diagnostic in found:
-        print(wrapped(f"{diagnostic.severity}: {diagnostic}"), file=sys.stderr)
-    print(f"{options.file}: ok" + (f", {len(found)} findings" if found else ""))
+        print(wrapped(f"{diagnostic.severity}: {_with_option(diagnostic)}"), file=sys.stderr)
+    print(f"{options.file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
     return 0
 
 
@@ -92,8 +121,8 @@ def _draw(options: argparse.Namespace) -> int:
     if options.out:
         try:
             picture.save(options.out)
-        except (OSError, ValueError) as error:
-            print(f"agf-magics: error: --out: {error}", file=sys.stderr)
+        except UNUSABLE as error:
+            print(f"agf-magics: error: --out: {options.out}: {why(error)}", file=sys.stderr)
             return 2
     else:
         print(picture.to_dot())
@@ -105,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     acts = parser.add_subparsers(required=True, metavar="run|check|draw")
     for name, act, about in (
         ("run", _run, "run it and print its output as JSON"),
-        ("check", _check, "tell everything that is wrong with it"),
+        ("check", _check, "print everything that is wrong with it"),
         ("draw", _draw, "print its graph, or save its picture"),
     ):
         one = acts.add_parser(name, help=about, description=about)
@@ -113,33 +142,33 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("file", type=Path, help="a definition in any of the languages (YAML or JSON)")
         about = "a module or .py file that registers tools and agents"
         one.add_argument("--tools", action="append", default=[], metavar="MODULE", help=about)
-        about = "let the definition name functions of Python files, which are then imported"
+        about = "import the Python files whose functions the definition names"
         one.add_argument("--allow-import", action="store_true", help=about)
-        about = "another definition, one that is called"
+        about = "the file of a definition that this one calls"
         one.add_argument("--define", action="append", default=[], type=Path, metavar="FILE", help=about)
     chosen = acts.choices
     chosen["run"].add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
     about = "let shell steps start programs"
     chosen["run"].add_argument("--allow-shell", action="store_true", help=about)
-    about = "how long the run may take; it then fails with limit.timeout"
+    about = "the time limit of the run; it then fails with limit.timeout"
     chosen["run"].add_argument("--timeout", type=_seconds, metavar="SECONDS", help=about)
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
     chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
-    chosen["check"].add_argument("--strict", action="store_true", help="warnings refuse too")
+    chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")
     chosen["draw"].add_argument("--out", type=Path, metavar="FILE", help="where to save it: .svg, .dot or .txt")
     return parser
 
 
 def _seconds(text: str) -> float:
-    """Raises ValueError, which argparse turns into its own error."""
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise ValueError
-    return seconds
+    with suppress(ValueError):
+        seconds = float(text)
+        if 0 < seconds < float("inf"):
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
 
 
 def _ask(question: Question) -> Value:
-    """On stderr: what is printed is the output alone."""
+    """Ask on stderr: only the output goes to stdout."""
     return typed(question, say=lambda text: print(text, file=sys.stderr), read=_read)
 
 
@@ -148,35 +177,41 @@ def _read(prompt: str) -> str:
     return input()
 
 
-def _import(module: str) -> bool:
-    """Whether it is there. The person names the module on the command line; a definition never can (decision A20)."""
-    if module.endswith(".py"):
-        try:
-            if not Path(module).is_file():
-                return False
-        except UNUSABLE:
-            return False
-        runpy.run_path(module)
-        return True
-    sys.path.insert(0, "")
+def _import(module: str) -> str:
+    """Import a module that the command line names, which no definition can (decision A20). Return why it failed."""
     try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # it is there, and imports something that is not
-        return False
-    return True
+        if module.endswith(".py"):
+            if not Path(module).is_file():
+                return f"there is no file {module!r}"
+            runpy.run_path(module)
+        else:
+            sys.path.insert(0, "")
+            importlib.import_module(module)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            return f"there is no module {module!r}"
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
+        place = f"{own[-1].filename}, line {own[-1].lineno}"
+        return f"{place}: {type(error).__name__}: {error}"
+    return ""
 
 
 def _input(options: argparse.Namespace) -> dict[str, Value] | None:
-    if options.input is None:
+    path = options.input
+    if path is None:
         return None
     try:
-        value: Any = json.loads(options.input.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DefinitionError(Diagnostic("run.input", f"{options.input} is no JSON file: {error}")) from None
+        value: Any = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        problem = f"{path}, {place}: this is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise DefinitionError(Diagnostic("run.input", problem)) from None
+    except UNUSABLE as error:
+        raise DefinitionError(Diagnostic("run.input", f"{path} cannot be read: {why(error)}")) from None
     if not isinstance(value, dict):
-        raise DefinitionError(Diagnostic("run.input", f"{options.input} holds no JSON object"))
+        hint = 'names and values: {"word": "pear"}'
+        raise DefinitionError(Diagnostic("run.input", f"{path} must contain a JSON object", hint=hint))
     return value
 
 

@@ -1,8 +1,8 @@
 """Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml < environment variables
 < ``%config AgfMagics.*``.
 
-They belong to the person: no definition reads or changes them. A project's file comes with the project, whoever wrote
-it, so it cannot set what opens something (`OPENING`, decision D4).
+No definition reads or changes them. A pyproject.toml may come from a stranger, so it cannot set the settings that open
+something (`OPENING`, decision D4).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from .host.host import Asker
 from .host.limits import Limits
@@ -23,45 +23,52 @@ from .text.source import Source, Span
 from .text.yamlnodes import Bounds
 
 
+class SettingError(ValueError):
+    """A value that a setting cannot have."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name} {problem}")
+        self.name, self.problem = name, problem
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be set; a field is a trait of ``%config AgfMagics`` and, but for `OPENING`, a key of
-    ``[tool.agf-magics]``."""
+    """All settings: traits of ``%config AgfMagics`` and, except `OPENING`, keys of ``[tool.agf-magics]``."""
 
     max_pipeline_fan_out_depth: int = 5
-    """How deep fan-outs may nest, through calls of any language; 0: no limit."""
+    """The largest depth of nested fan-outs, through calls of any language; 0: no limit."""
     max_pipeline_spawns: int = 100
-    """Agent steps and model sessions a run may open; 0: no limit."""
+    """The largest number of agent steps and model sessions in a run; 0: no limit."""
     timeout: float = 0.0
-    """Seconds a run may take; 0: no limit."""
+    """The time limit of a run, in seconds; 0: no limit."""
     step_timeout: float = 0.0
-    """Seconds one call of a tool, an agent or a transform may take; 0: no limit."""
+    """The time limit of one call of a tool, an agent or a transform, in seconds; 0: no limit."""
     model: str = ""
-    """The model that answers, whatever a definition names: openai:gpt-4o; empty: the one that it names."""
+    """The model to use instead of the one that a definition names, such as openai:gpt-4o; empty: the named one."""
     model_base_url: str = ""
-    """The address of a server that speaks the OpenAI protocol, for models of openai and those without a provider."""
+    """The address of a server with the OpenAI protocol, for models of openai and models without a provider."""
     model_timeout: float = 300.0
-    """Seconds a model may take for one reply; 0: no limit."""
+    """The time limit of one reply of a model, in seconds; 0: no limit."""
     allow_shell: bool = False
     """Whether shell steps may start processes."""
     allow_import: bool = False
-    """Whether a definition may name functions of Python files, which are then imported."""
+    """Whether definitions may name functions of Python files, which are then imported."""
     journal: str | None = ".agf/runs.sqlite"
-    """The file that runs are kept in, relative to the project's folder; None, or an empty text: nowhere."""
+    """The file of the journal, relative to the project's folder; None or an empty text: no journal."""
     journal_value: int = 10_000_000
-    """Bytes a value may take in the journal; a step that gives a larger one runs again when its run is taken up."""
+    """The largest value in the journal, in bytes; a resumed run repeats a step with a larger result."""
     journal_days: int = 30
-    """Days after which a run that has ended is forgotten; 0: never."""
+    """Days after which an ended run is deleted from the journal; 0: never."""
     journal_size: int = 1_000_000_000
-    """Bytes the journal may take before the oldest runs that have ended are forgotten; 0: no limit."""
+    """The largest size of the journal, in bytes; beyond it the oldest ended runs are deleted; 0: no limit."""
     max_text: int = 1_000_000
-    """Characters of a definition."""
+    """The largest number of characters in a definition."""
     max_depth: int = 100
-    """How deep a definition may nest."""
+    """The largest depth of a definition."""
     max_aliases: int = 1_000
-    """YAML alias expansions of a definition."""
+    """The largest number of YAML alias expansions in a definition."""
     max_nodes: int = 100_000
-    """YAML nodes of a definition."""
+    """The largest number of YAML nodes in a definition."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -69,7 +76,7 @@ class Settings:
             fits = type(value) is want or (want is float and type(value) is int) or (want is str and value is None)
             if not fits or (want in (int, float) and (value < 0 or math.isnan(value))):
                 kind = KINDS.get(want, "a number, 0 or more")
-                raise ValueError(f"{field.name} takes {kind}, not {value!r}")
+                raise SettingError(field.name, f"must be {kind}, got {value!r}")
 
     @property
     def limits(self) -> Limits:
@@ -89,22 +96,22 @@ class Settings:
 def read(folder: Path) -> Settings:
     """The settings of the user's own file, the nearest pyproject.toml at or above ``folder``, and the environment.
 
-    Raises DefinitionError for an unknown key, a value that does not fit, or a project that sets what it may not.
+    Raises DefinitionError for an unknown key, a value of a wrong type, or a setting that a project cannot have.
     """
     found, own = Settings(), user_file()
     if own is not None and own.is_file():
-        found = _own(own)
+        found = _read_own(own)
     for place in (folder, *folder.resolve().parents):
         path = place / "pyproject.toml"
         if path.is_file():
-            found = _project(path, found)
+            found = _read_project(path, found)
             break
     return replace(found, **_environment())
 
 
 def without_files() -> Settings:
-    """The settings of a process that has read no file: the defaults and the environment. What does not fit there is
-    off; `read` says so."""
+    """The settings of a process that has read no file: the defaults and the environment. If that has a wrong value,
+    only the defaults; `read` reports it."""
     try:
         return replace(Settings(), **_environment())
     except DefinitionError:
@@ -133,107 +140,139 @@ def variable(name: str) -> str:
 
 def _environment() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name in OPENING:
-        said = os.environ.get(variable(name), "").strip()
-        value: Any = said if OPENING[name] is str else SAID.get(said.lower())
-        if said and value is None:
-            message = f"{variable(name)} must be one of {', '.join(filter(None, SAID))}, got {said[:40]!r}"
+    for name, kind in OPENING.items():
+        text = os.environ.get(variable(name), "").strip()
+        value: Any = text if kind is str else SWITCHES.get(text.lower())
+        if text and value is None:
+            message = f"{variable(name)} must be one of {', '.join(SWITCHES)}, got {text[:40]!r}"
             raise DefinitionError(Diagnostic("settings.environment", message))
-        if said:
+        if text:
             found[name] = value
     return found
 
 
-def _own(path: Path) -> Settings:
+class _Table(NamedTuple):
+    """A table of settings in a file."""
+
+    source: Source
+    title: str
+    """``[tool.agf-magics]``, or the name of the user's file."""
+    start: int
+    """The index of the header in the text; of a file without a header, 0."""
+    keys: Mapping[str, Any]
+
+    def span(self, key: str | None = None) -> Span:
+        """The key, where it can be found; else the header."""
+        at = self.start
+        for line in self.source.text[at:].splitlines(keepends=True) if key is not None else ():
+            if key is not None and line.partition("=")[0].strip(" \t\"'") == key:
+                at += line.index(key)
+                return self.source.span(at, at + len(key))
+            at += len(line)
+        header = len(self.title) if self.source.text.startswith(self.title, self.start) else 0
+        return self.source.span(self.start, self.start + header)
+
+
+def _read_own(path: Path) -> Settings:
     try:
         text = path.read_text(encoding="utf-8")
-        known = tomllib.loads(text)
+        keys = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise DefinitionError(Diagnostic("settings.user-file", f"{path} cannot be read: {why}")) from None
-    return _fitting(known, Settings(), "settings.user-file", path.name, Source(str(path), text).span(0, 0))
+    table = _Table(Source(str(path), text), path.name, 0, keys)
+    return _with_table(Settings(), table, "settings.user-file")
 
 
-def _project(path: Path, before: Settings) -> Settings:
+def _read_project(path: Path, before: Settings) -> Settings:
     try:
         text = path.read_text(encoding="utf-8")
         tools = tomllib.loads(text).get("tool")
     except (OSError, ValueError, RecursionError):
-        return before  # somebody else's broken file is not ours to report at every start
-    table: Any = tools.get("agf-magics", {}) if isinstance(tools, dict) else {}
-    source, header = Source(str(path), text), "[tool.agf-magics]"
-    where = max(text.find(header), 0)
-    whole = source.span(where, where + len(header))
-    for name in table if isinstance(table, dict) else ():
-        setting = name.replace("-", "_")
-        if setting in OPENING:
-            span = _key(source, where, name) or whole
-            value = 1 if OPENING[setting] is bool else "…"
-            hint = (
-                f"only you can: %config AgfMagics.{setting} = …, {variable(setting)}={value}, or your own config.toml"
-            )
-            message = f"a project cannot set {name}: whoever wrote it would decide what may be done here"
-            raise DefinitionError(Diagnostic("settings.person-only", message, span, hint))
-    found_settings = _fitting(table, before, "settings.pyproject", header, whole)
-    _refuse_journal_elsewhere(found_settings, before, whole)
-    return found_settings
+        return before  # a broken file of another tool is not reported at every start
+    header = "[tool.agf-magics]"
+    keys: Any = tools.get("agf-magics", {}) if isinstance(tools, dict) else {}
+    table = _Table(Source(str(path), text), header, max(text.find(header), 0), keys)
+    if not isinstance(keys, dict):
+        message = f"{header} must be a table of settings, got {keys!r}"
+        raise DefinitionError(Diagnostic("settings.pyproject", message, table.span()))
+    for key in keys:
+        name = key.replace("-", "_")
+        if name in OPENING:
+            value = 1 if OPENING[name] is bool else "…"
+            hint = f"only you can: %config AgfMagics.{name} = …, {variable(name)}={value}, or your own config.toml"
+            message = f"a project cannot set {key}: it may come from a stranger"
+            raise DefinitionError(Diagnostic("settings.person-only", message, table.span(key), hint))
+    found = _with_table(before, table, "settings.pyproject")
+    _refuse_journal_elsewhere(found, before, table)
+    return found
 
 
-def _key(source: Source, start: int, name: str) -> Span | None:
-    """The key ``name`` of the table whose header is at ``start``."""
-    for line in source.text[start:].splitlines(keepends=True):
-        if line.partition("=")[0].strip(" \t\"'") == name:
-            at = start + line.index(name)
-            return source.span(at, at + len(name))
-        start += len(line)
-    return None
-
-
-def _fitting(table: Any, before: Settings, code: str, whose: str, span: Span) -> Settings:
-    """``before`` with what ``table`` says."""
-    known: dict[str, Any] = {}
+def _with_table(before: Settings, table: _Table, code: str) -> Settings:
+    """``before`` with the settings of ``table``."""
+    names = [field.name.replace("_", "-") for field in fields(Settings)]
+    written = {key.replace("-", "_"): key for key in table.keys}
+    for key in table.keys:
+        if key.replace("_", "-") not in names:
+            hint = suggest(key.replace("_", "-"), names, "settings")
+            raise DefinitionError(Diagnostic(code, f"unknown setting {key!r} in {table.title}", table.span(key), hint))
     try:
-        if not isinstance(table, dict):
-            raise TypeError(f"it is a table of settings, not {table!r}")
-        known = {key.replace("-", "_"): value for key, value in table.items()}
-        return replace(before, **known)
-    except (TypeError, ValueError) as error:
-        names = [field.name for field in fields(Settings)]
-        strange = next((key for key in known if key not in names), None)
-        message = f"{whose} knows no {strange!r}" if strange else f"{whose}: {error}"
-        hint = suggest(strange, names, "settings") if strange else None
-        raise DefinitionError(Diagnostic(code, message, span, hint)) from None
+        return replace(before, **{name: table.keys[key] for name, key in written.items()})
+    except SettingError as error:
+        key = written.get(error.name, error.name)
+        raise DefinitionError(Diagnostic(code, f"{key} {error.problem}", table.span(key))) from None
 
 
-def _refuse_journal_elsewhere(found: Settings, before: Settings, span: Span) -> None:
-    """A project keeps its runs in its own folder: it may not say which file of the user's is written."""
+def _refuse_journal_elsewhere(found: Settings, before: Settings, table: _Table) -> None:
+    """A project cannot choose a file outside of its folder that is written."""
     if found.journal and found.journal != before.journal:
         path = PurePath(found.journal)
         if path.is_absolute() or path.drive or ".." in path.parts or found.journal.startswith("~"):
-            message = f"a project cannot keep its runs outside its folder: {found.journal!r}"
+            message = f"a project cannot have its journal outside its folder: {found.journal!r}"
             hint = "only you can: %config AgfMagics.journal = …, or your own config.toml"
-            raise DefinitionError(Diagnostic("settings.person-only", message, span, hint))
+            raise DefinitionError(Diagnostic("settings.person-only", message, table.span("journal"), hint))
 
 
 OPENING: Mapping[str, type] = {"allow_shell": bool, "allow_import": bool, "model_base_url": str}
-"""What opens something: a process, an import, an address that prompts and a key are sent to. Each is also read from an
-environment variable, and never from a project's file."""
+"""The settings that open something: a process, an import, an address that receives prompts and a key. An environment
+variable can set each of them, and a project's file none."""
 
-SAID = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-"""What a switch is in an environment variable."""
+SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+"""The values of a switch in an environment variable."""
 
-KINDS = {bool: "true or false", str: "a text"}
+KINDS = {bool: "true or false", str: "text"}
+
+
+class Words(NamedTuple):
+    """How hints say what a person writes, which depends on where the package is used."""
+
+    give: str = "--set {0}=… (in Python: input={{{0!r}: …}})"
+    """Gives the input that has this name."""
+    resume_run: str = "%resume {0}"
+    answer_run: str = "%resume {0} --answer …"
+
+    def resume(self, run_id: str, status: str) -> str:
+        """What to write to resume a run that has this status; empty if it cannot be resumed."""
+        if status == "waiting":
+            return self.answer_run.format(run_id)
+        return self.resume_run.format(run_id) if status in ("error", "cancelled", "interrupted") else ""
+
+
+COMMAND_LINE = Words(
+    '--input FILE.json, with {{"{0}": …}}', "in Python: agf.resume({0!r})", "in Python: agf.resume({0!r}, answer=…)"
+)
 
 
 class Current:
-    """The settings in force in this process: one slot, set by the notebook's ``%config`` and by pyproject.toml."""
+    """The settings in force in this process, from the notebook's ``%config`` or the files."""
 
     def __init__(self) -> None:
         self.settings = without_files()
         self.ask: Asker | None = None
-        """Who puts a question to a person while a thread waits for the run; None: nobody is there (decision A18)."""
+        """Puts a question to the person while a thread waits for the run; None: no one can answer (decision A18)."""
         self.ask_behind: Asker | None = None
-        """The same for a run in the background, and one that is awaited."""
+        """The same for a background run and one that is awaited."""
+        self.words = Words()
 
 
 current = Current()

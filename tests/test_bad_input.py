@@ -326,7 +326,7 @@ def test_limits_that_are_none_are_refused(limits: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("text", [3, None, b"pipeline: p"], ids=str)
 def test_what_is_no_text_is_no_definition(text: Any) -> None:
-    with pytest.raises(TypeError, match="a definition is a text or the Path of a file"):
+    with pytest.raises(TypeError, match="a definition must be text or the Path of a file"):
         agf.load(text)
 
 
@@ -412,7 +412,7 @@ def test_a_dry_run_answers_for_the_built_in_tools_too(registry: agf.Registry) ->
 
 LINES = {
     "run p.yaml --tools nobody": "there is no module 'nobody'",
-    "run p.yaml --tools nobody.py": "there is no module 'nobody.py'",
+    "run p.yaml --tools nobody.py": "there is no file 'nobody.py'",
     "draw p.yaml --out p.gif": "cannot save a picture as '.gif'",
     "draw p.yaml --out nowhere/p.dot": "No such file or directory",
     "run p.yaml --input list.json": "run.input",

@@ -239,7 +239,7 @@ def test_events_and_their_fields_are_described() -> None:
 
 def test_what_can_be_read_of_a_run_and_of_a_step_is_described_and_nothing_else() -> None:
     run = agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=agf.Registry())
-    there = {name for name in dir(run) if not name.startswith("_")} - {"linked", "begin", "here", "secrets"}
+    there = {name for name in dir(run) if not name.startswith("_")} - {"secrets"}
     assert there == set(re.findall(r"`(\w+)(?:\(\))?`", _column(_section(SITE["reference/events.md"], "A run"))))
     (row,) = [row for row in run.steps.values() if row.word == "transform"]
     described = set(re.findall(r"`(\w+)`", _section(SITE["reference/events.md"], "A step of a run").partition("|")[0]))

@@ -154,3 +154,47 @@ def test_a_file_that_imports_more_is_caught(module: str, code: str) -> None:
 )
 def test_a_file_that_imports_what_it_may_is_not(module: str, code: str) -> None:
     assert list(faults(tuple(module.split(".")), code)) == []
+
+
+CIRCLES = {("languages/graph", "reading", "takes", "words")}
+"""Circles of types that are still there. Remove an entry when its circle is opened."""
+
+
+def import_circles(folder: Path) -> list[tuple[str, ...]]:
+    """The groups of modules of a room that import each other, also where only types or functions import."""
+    package = ("agf_magics", *folder.relative_to(PACKAGE).parts)
+    found: dict[str, set[str]] = {}
+    for path in sorted(folder.glob("*.py")):
+        names = {name for node in ast.walk(ast.parse(path.read_text("utf-8"))) for name in _imported(node, package[1:])}
+        inside = {tuple(name.split("."))[len(package)] for name in names if _within(name, ".".join(package))
+                  and len(name.split(".")) > len(package)}  # fmt: skip
+        found[path.stem] = inside - {path.stem}
+    reached = {name: _reached(name, found) for name in found}
+    groups = {tuple(sorted(other for other in reached[name] if name in reached.get(other, ()))) for name in found}
+    return sorted(group for group in groups if len(group) > 1)
+
+
+def _reached(name: str, graph: dict[str, set[str]]) -> set[str]:
+    found, left = set[str](), [name]
+    while left:
+        for other in graph.get(left.pop(), set()) - found:
+            found.add(other)
+            left.append(other)
+    return found
+
+
+def test_the_modules_of_a_room_do_not_import_each_other() -> None:
+    rooms = sorted({path.parent for path in PACKAGE.rglob("*.py")} - {PACKAGE})
+    circles = {(room.relative_to(PACKAGE).as_posix(), *group) for room in rooms for group in import_circles(room)}
+    assert circles <= CIRCLES
+
+
+def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    room = tmp_path / "room"
+    room.mkdir()
+    (room / "a.py").write_text("from .b import x\nfrom . import d")
+    (room / "b.py").write_text("if TYPE_CHECKING:\n    from .c import y")
+    (room / "c.py").write_text("def f():\n    from . import a")
+    (room / "d.py").write_text("import json\nfrom ..other import a")
+    assert import_circles(room) == [("a", "b", "c")]

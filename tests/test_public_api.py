@@ -20,9 +20,6 @@ CONSTRUCTED = (agf.Limits, agf.planning.Message)
 
 MODULES = ("agent_tools", "planning")
 
-NOT_FOR_USERS = {"Run.begin", "Run.here", "Run.linked"}
-"""How `run`, `start` and the notebook drive a run."""
-
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """The public functions and the public methods of the public classes."""
@@ -33,7 +30,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
         for method, found in vars(thing).items() if inspect.isclass(thing) else ():
             plain = getattr(found, "__func__", found)
             called = f"{name}.{method}"
-            if inspect.isfunction(plain) and not method.startswith("_") and called not in NOT_FOR_USERS:
+            if inspect.isfunction(plain) and not method.startswith("_"):
                 yield called, plain
 
 
@@ -84,6 +81,23 @@ def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
     thing = getattr(agf, name)
     assert isinstance(thing, ModuleType) == (name in MODULES)
     assert (type(thing) if name == "registry" else thing).__doc__
+
+
+PUBLIC = """
+tool agent transform policy model_agent Registry registry define load evaluate draw run arun start resume runs
+Flow Run PastRun Limits context NamedContext Event Question AgfError DefinitionError StepError RunCancelled Diagnostic
+agent_tools planning
+"""
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(agf.__all__) == set(PUBLIC.split())
+
+
+@pytest.mark.parametrize("name", ["ticks", "launch_tools", "run_pipeline_async", "Message", "branch", "Runs"])
+def test_a_former_name_says_what_to_use(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}': use agf_magics\.\w+"):
+        getattr(agf, name)
 
 
 def test_the_public_names_are_sorted_and_unique() -> None:

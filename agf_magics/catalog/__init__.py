@@ -1,16 +1,19 @@
-"""What this kernel offers to flows: tools, agents, models, flows, schemas."""
+"""The things of a kernel that flows can name: tools, agents, models, flows, schemas."""
 
-from .agents import USER, Agent, agent, read_json, reply
+from .agents import USER, Agent, read_json, reply
 from .builtin import install
 from .callables import Where
 from .contexts import Context
-from .model_agents import ANYBODY, ModelAgent, model_agent
+from .decorators import agent, model_agent, policy, tool, transform
+from .messages import Offered, Reply, Request
+from .model_agents import ANYBODY, ModelAgent
 from .model_faults import ModelFault, timed_out
-from .models import Model, Offered, Request, model_of
-from .policies import Policy, policy
-from .registry import Registry, Shelf, default
-from .tools import MASK, Tool, tool
-from .transforms import Transform, transform
+from .models import Model, model_of
+from .policies import Policy
+from .registry import Registry, default
+from .shelf import Shelf
+from .tools import MASK, Tool, make_tool
+from .transforms import Transform
 
 __all__ = [
     "ANYBODY",
@@ -24,6 +27,7 @@ __all__ = [
     "Offered",
     "Policy",
     "Registry",
+    "Reply",
     "Request",
     "Shelf",
     "Tool",
@@ -32,6 +36,7 @@ __all__ = [
     "agent",
     "default",
     "install",
+    "make_tool",
     "model_agent",
     "model_of",
     "policy",

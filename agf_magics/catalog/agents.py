@@ -1,4 +1,4 @@
-"""Agents: Python functions that answer a prompt; what they are given (decision A10) and what their reply is (P10)."""
+"""Agents: Python functions that answer a prompt; their arguments (decision A10) and their replies (P10)."""
 
 from __future__ import annotations
 
@@ -7,34 +7,23 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import Parameter
-from typing import Any, Literal, NoReturn, overload
+from typing import Any, Literal, NoReturn
 
 from ..flow.schemas import Schema, conform
 from ..flow.session import asked, unfenced
 from ..flow.values import TooDeep, Value, is_json, isolate
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from .arguments import Arguments
-from .callables import (
-    F,
-    Names,
-    Where,
-    callable_by_name,
-    checked_limits,
-    checked_names,
-    description_of,
-    is_async,
-    name_of,
-)
-from .registry import Registry, into
+from .callables import Where, callable_by_name, checked_limits, description_of, is_async
 
 USER = "user"
-"""The person in the notebook, an identity with every tool (decision A12): no agent's name."""
+"""The person in the notebook: an identity with all tools (decision A12), which no agent can have."""
 
 HANDED = ("prompt", "input", "schema", "tools", "identity")
-"""What a caller has; any other parameter is a field of the input object."""
+"""The parameters that a caller fills; any other parameter is a field of the input object."""
 
 OURS = frozenset({"schema", "tools", "identity"})
-"""Made by the caller, not by the run's data: not checked against annotations."""
+"""The parameters that are not from the data of a run: their annotations are not checked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -43,29 +32,29 @@ class Agent:
 
     name: str
     function: Callable[..., Any]
-    """To be called with keyword arguments."""
+    """Called with keyword arguments."""
     takes: Arguments
     description: str = ""
     tools: tuple[str, ...] | None = None
-    """The tools it may use at most; None: every registered one."""
+    """The tools that it may use; None: all registered tools."""
     default: bool = False
-    """Whether it answers when no identity is named."""
+    """Whether it answers steps that name no identity."""
     where: Where | None = None
     """None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
     is_async: bool = False
     only: str | None = field(init=False)
-    """Its one parameter, where that says nothing of itself."""
+    """Its only parameter, if that has another name than those in `HANDED` and no annotation."""
     handed: tuple[str, ...] = field(init=False)
-    """Which of what a caller has it takes by name."""
+    """The parameters in `HANDED` that it has."""
     fields: tuple[str, ...] = field(init=False)
-    """Its other parameters: fields of the input."""
+    """Its other parameters: fields of the input object."""
 
     def __repr__(self) -> str:
         return f"<Agent {self.name}({', '.join(self.takes.parameters)})>"
 
-    def __post_init__(self) -> None:  # read once: it is called far more often than it is made
+    def __post_init__(self) -> None:  # once: an agent is called far more often than made
         parameters = self.takes.parameters
         alone = [name for name, one in parameters.items() if name not in HANDED and one.annotation is one.empty]
         found = alone[0] if alone and len(parameters) == 1 and not self.takes.more else None
@@ -80,7 +69,7 @@ class Agent:
 
     @property
     def gives(self) -> Mapping[str, Any] | None:
-        """JSON Schema of what it returns; None where its annotation does not say, or it is not JSON."""
+        """JSON Schema of its result; None if it has no annotation or is not JSON."""
         return self.takes.gives
 
     def arguments(
@@ -95,12 +84,12 @@ class Agent:
     ) -> dict[str, Value]:
         """The keyword arguments to call it with: parameters are filled by name.
 
-        ``prompt``: None is the input's field of that name, else the input as a text. ``input`` is the whole input
-        object, whose fields fill every other parameter. ``alone``: the value of a single parameter without annotation:
-        the prompt in a pipeline; in a policy the input's field of its name if an input_mapping has that field, else the
-        input. A StepError ``agent.arguments`` lists everything that is missing or has the wrong type.
+        ``prompt``: None is the field of that name in ``input``, else the input as text. ``input``: the input object,
+        whose fields fill all other parameters. ``alone``: the value of a single parameter without annotation: the
+        prompt in a pipeline; in a policy the input's field of its name if an input_mapping has that field, else the
+        input. Raises StepError ``agent.arguments`` with everything that is missing or does not fit.
         """
-        if prompt is None and ("prompt" in self.handed or alone == "prompt"):  # not unasked: it may be long
+        if prompt is None and ("prompt" in self.handed or alone == "prompt"):  # only if it is needed: it may be long
             own = input.get("prompt") if isinstance(input, dict) else None
             prompt = own if isinstance(own, str) else asked(input)
         if self.only is not None:
@@ -117,18 +106,18 @@ class Agent:
                 given[name] = fields[name]
         try:
             return self.takes.validate(given)
-        except Exception as error:  # pydantic's, or any that a validator of a user's class raises
-            wrong = error
-        if alone != "prompt" and (delivered := self._delivered(wrong, given)) is not None:
+        except Exception as error:  # pydantic's, or any other of a validator in a user's class
+            failure = error
+        if alone != "prompt" and (delivered := self._delivered(failure, given)) is not None:
             return delivered
-        self._refuse(wrong, given, fields, alone)
+        self._refuse(failure, given, fields, alone)
 
-    def _delivered(self, wrong: Exception, given: dict[str, Value]) -> dict[str, Value] | None:
+    def _delivered(self, failure: Exception, given: dict[str, Value]) -> dict[str, Value] | None:
         """The arguments where a policy's rules allow what the annotations refuse: null for an optional parameter
         (AMB-6), 5.0 for a whole number (AMB-9). None if anything else is wrong."""
         nulls: dict[str, Value] = {}
         given = isolate(given)
-        for found in wrong.errors() if isinstance(wrong, ValueError) and hasattr(wrong, "errors") else ():
+        for found in failure.errors() if isinstance(failure, ValueError) and hasattr(failure, "errors") else ():
             *outer, last = found["loc"]
             inside: Any = given
             with suppress(KeyError, IndexError, TypeError):  # a place that is not in the arguments
@@ -145,18 +134,18 @@ class Agent:
 
     @property
     def accepts(self) -> Mapping[str, Any] | None:
-        """JSON Schema of the input object that it takes; None where its parameters do not say."""
+        """JSON Schema of its input object; None if its parameters do not describe it."""
         if self.only is not None or "input" in self.handed or not self.fields:
             return None
         schema = self.takes.schema
-        shown = {name: told for name, told in schema.get("properties", {}).items() if name in self.fields}
+        shown = {name: field for name, field in schema.get("properties", {}).items() if name in self.fields}
         needed = [name for name in schema.get("required", ()) if name in self.fields]
         return {**schema, "properties": shown, "required": needed}
 
     def _refuse(
-        self, wrong: Exception, given: Mapping[str, Value], fields: Mapping[str, Value], alone: str
+        self, failure: Exception, given: Mapping[str, Value], fields: Mapping[str, Value], alone: str
     ) -> NoReturn:
-        found = self.takes.explain("agent.arguments", f"agent {self.name!r}", wrong, given)
+        found = self.takes.explain("agent.arguments", f"agent {self.name!r}", failure, given)
         near = [suggest(name, [*fields, *HANDED]) for name in self.takes.parameters if name not in given]
         has = f"its input has {', '.join(fields)}" if fields else "its input has no fields"
         hint = " ".join(dict.fromkeys(filter(None, near)))
@@ -170,7 +159,7 @@ class Agent:
 
 
 def reply(value: Value, schema: Schema | None, schemas: Mapping[str, Schema]) -> Value:
-    """What an agent's answer comes to: as it is, or under a schema the JSON it is or holds, which must conform.
+    """The value of an agent's answer: the answer itself, or with a schema the JSON in it, which must conform.
 
     Raises StepError ``agent.reply-not-json``, ``agent.reply-schema``.
     """
@@ -186,79 +175,28 @@ def reply(value: Value, schema: Schema | None, schemas: Mapping[str, Schema]) ->
     raise StepError(Diagnostic("agent.reply-schema", message, hint=f"it was: {_short(value)}"))
 
 
-@overload
-def agent(
-    function: F, /, *, name: str | None = ..., registry: Registry | None = ..., tools: Names | None = ...,
-    default: bool = ..., timeout: float | None = ..., where: Where | None = ...,
-) -> F: ...  # fmt: skip
-@overload
-def agent(
-    *, name: str | None = ..., registry: Registry | None = ..., tools: Names | None = ...,
-    default: bool = ..., timeout: float | None = ..., where: Where | None = ...,
-) -> Callable[[F], F]: ...  # fmt: skip
-def agent(
-    function: F | None = None,
-    /,
-    *,
-    name: str | None = None,
-    registry: Registry | None = None,
-    tools: Names | None = None,
-    default: bool = False,
-    timeout: float | None = None,
-    where: Where | None = None,
-) -> F | Callable[[F], F]:
-    """Register a function as an agent and return it unchanged. An agent that has the same name is replaced.
-
-        @agent
-        def reviewer(prompt: str) -> str: ...
-
-        @agent(tools=["fetch"], default=True)
-        async def researcher(prompt, tools, schema): ...
-
-    The function's parameters are filled by name: ``prompt``, ``input``, ``schema``, ``tools`` and ``identity``; any
-    other parameter is a field of the input.
-
-    Parameters:
-
-    - ``function``: the function. Default None: the call returns a decorator.
-    - ``name``: the name of the agent. Default None: the name of the function.
-    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
-    - ``tools``: the names of the tools that the agent may use. Default None: all registered tools.
-    - ``default``: whether the agent answers steps that name no identity. Default False; if no agent is registered with
-      True, the first one answers.
-    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
-    """
-
-    def register(function: F) -> F:
-        made = _make(function, name_of(function, "agent", name), tools, default, timeout, where)
-        into(registry).agents.add(made)
-        return function
-
-    return register if function is None else register(function)
-
-
-def _make(
+def make_agent(
     function: Callable[..., Any],
     name: str,
-    tools: Names | None,
+    tools: tuple[str, ...] | None,
     default: bool,
-    timeout: float | None,
     where: Where | None,
+    timeout: float | None,
 ) -> Agent:
     if name == USER:
-        raise ValueError(f"{USER!r} is the person in the notebook, who may use every tool: say agent(…, name=…)")
+        raise ValueError(
+            f"{USER!r} is the person in the notebook, who may use all tools: choose another name, agent(…, name=…)"
+        )
     checked_limits(where, timeout)
     if not isinstance(default, bool):
-        raise TypeError(f"default is True or False, not {default!r}")
+        raise TypeError(f"default must be True or False, got {default!r}")
     arguments = Arguments(function, f"agent {name!r}", unchecked=OURS)
     return Agent(
         name=name,
         function=callable_by_name(function, arguments.signature),
         takes=arguments,
         description=description_of(function),
-        tools=None if tools is None else checked_names(tools, "tools"),
+        tools=tools,
         default=default,
         where=where,
         timeout=timeout,
@@ -267,14 +205,14 @@ def _make(
 
 
 def read_json(text: str) -> Value:
-    """The JSON that a reply is, or holds in a code fence. Raises StepError ``agent.reply-not-json``."""
+    """The JSON in a reply, with or without a code fence. Raises StepError ``agent.reply-not-json``."""
     try:
         read = isolate(json.loads(unfenced(text)))
         why = "" if is_json(read) else "a number in it is not finite"
     except json.JSONDecodeError as error:
         why = f"{error.msg[:1].lower()}{error.msg[1:]} at line {error.lineno}, column {error.colno}"
     except (TooDeep, RecursionError):
-        why = "it nests too deep"
+        why = "it is nested too deep"
     except ValueError:
         why = "a number in it is too long"
     if not why:

@@ -1,9 +1,9 @@
-"""Annotations as a validator and as JSON Schema. The only module here that imports pydantic, and it is imported late:
-that costs 43 ms, and a notebook that only defines things needs none of it.
+"""Annotations as a validator and as JSON Schema. Only this module imports pydantic, which takes 43 ms: it is imported
+with the first call.
 
-Strict for scalars and for nothing else (decision A9): "3" is not 3 and True is not 1, but an object of JSON becomes the
-dataclass, model or enum that is asked for, which pydantic's own strict mode refuses. So the schema pydantic makes is
-taken and its scalars are made strict. A pydantic model's own fields follow the model's own rules: its author chose.
+Only scalars are strict (decision A9): "3" is not 3 and True is not 1, but a JSON object becomes the dataclass, model or
+enum of the annotation, which pydantic's own strict mode refuses. So the scalars in pydantic's schema are made strict.
+The fields of a pydantic model follow the model's own rules.
 """
 
 from __future__ import annotations
@@ -38,46 +38,46 @@ INSIDE = (
     "schema", "items_schema", "fields", "choices", "keys_schema", "values_schema", "definitions", "steps", "lax_schema",
     "strict_schema", "json_schema", "python_schema", "extras_schema",
 )  # fmt: skip
-"""Where a core schema keeps further schemas: one, a list, or a mapping of them."""
+"""The keys of a core schema that have further schemas: one, a list, or a mapping of them."""
 
 
-class Model(NamedTuple):
-    """What a function takes."""
+class ArgumentsModel(NamedTuple):
+    """A model of the arguments of a function."""
 
     validate: Callable[[dict[str, Any]], dict[str, Any]]
     schema: Schema
     doubts: tuple[str, ...]
-    """Which annotations could not be used, and why; anything is accepted there."""
+    """Annotations that cannot be used, and why; their arguments are not checked."""
     unresolved: bool
-    """Whether one of them names something that does not exist yet: a later cell may define it."""
+    """Whether an annotation has an undefined name: a later cell may define it."""
 
 
 def build(
     parameters: Mapping[str, inspect.Parameter], more: bool, names: dict[str, Any], secret: Collection[str]
-) -> Model:
-    """The model of ``parameters``. ``more``: other names are taken too; ``names``: what annotations speak of;
-    ``secret``: parameters whose default is not told."""
+) -> ArgumentsModel:
+    """The model of ``parameters``. ``more``: whether it takes other names too; ``names``: the globals of annotations;
+    ``secret``: parameters whose default is not shown."""
     wanted, errors = _usable({name: parameter.annotation for name, parameter in parameters.items()}, names)
     fields: dict[str, Any] = {}
     for name, parameter in parameters.items():
         kind = wanted.get(name, Any)
-        if parameter.default is None and kind is not Any:  # `limit: int = None` means that it may be None
-            kind = typing.Optional[kind]  # noqa: UP045 - for any annotation, also those that know no |
+        if parameter.default is None and kind is not Any:  # `limit: int = None` allows None
+            kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
         required = parameter.default is inspect.Parameter.empty
         fields[name] = typing_extensions.Required[kind] if required else typing_extensions.NotRequired[kind]
-    validator, told = _compiled(fields, more)
+    validator, schema = _compiled(fields, more)
     for name, parameter in parameters.items():
         if parameter.default is not inspect.Parameter.empty and name not in secret:
-            with contextlib.suppress(Exception):  # a default is anybody's object, one that cannot be looked into too
+            with contextlib.suppress(Exception):  # a default may be any object
                 default = settle(parameter.default)
-                told["properties"][name].update({"default": default} if is_json(default) else {})
-    said = "the annotation of {!r} cannot be used, so anything is accepted: {}"
-    doubts = tuple(said.format(name, _why(error)) for name, error in errors.items())
-    return Model(validator.validate_python, told, doubts, any(map(_not_yet, errors.values())))
+                schema["properties"][name].update({"default": default} if is_json(default) else {})
+    message = "the annotation of {!r} cannot be used, so {!r} is not checked: {}"
+    doubts = tuple(message.format(name, name, _why(error)) for name, error in errors.items())
+    return ArgumentsModel(validator.validate_python, schema, doubts, any(map(_not_yet, errors.values())))
 
 
 def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
-    """The JSON Schema of one annotation; None where it says nothing of JSON."""
+    """The JSON Schema of one annotation; None if it is not about JSON."""
     wanted, errors = _usable({"it": annotation}, names)
     if errors:
         return None
@@ -87,7 +87,7 @@ def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
 
 
 class _Plain(GenerateJsonSchema):
-    """Without made-up titles, and with the class's name where JSON Schema has no word for it."""
+    """Without generated titles, and with the name of a class that is not JSON."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -100,8 +100,8 @@ class _Plain(GenerateJsonSchema):
 
 
 def _usable(annotations: Mapping[str, object], names: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Exception]]:
-    """Those that can be used, with their names looked up, and why the others cannot."""
-    # An annotation is an expression of its author's, with hooks of its author's: it may raise anything.
+    """The annotations that can be used, resolved, and the errors of the others."""
+    # Resolving an annotation runs user code: it may raise anything.
     wanted: dict[str, Any] = {}
     errors: dict[str, Exception] = {}
     for name, annotation in annotations.items():
@@ -111,7 +111,7 @@ def _usable(annotations: Mapping[str, object], names: dict[str, Any]) -> tuple[d
             errors[name] = error
     try:
         _compiled(wanted, False)
-    except Exception:  # whose fault is it?
+    except Exception:  # find the annotations that cause it
         for name, found in list(wanted.items()):
             try:
                 _compiled({name: found}, False)
@@ -128,28 +128,28 @@ def _resolved(annotation: object, names: dict[str, Any]) -> Any:
 
 def _compiled(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schema]:
     """A validator of these arguments and their JSON Schema."""
-    with warnings.catch_warnings():  # what is no type at all (`x: 5`) is only warned about
+    with warnings.catch_warnings():  # pydantic only warns about `x: 5`
         warnings.simplefilter("error", UserWarning)
         adapter = TypeAdapter(_typed_dict("Arguments", fields, CONFIG))
     validator = SchemaValidator(_closed(_strict(adapter.core_schema), more))
-    told = adapter.json_schema(schema_generator=_Plain)
-    if "$ref" in told:
-        raise TypeError("Self means nothing outside of a class")
-    told.pop("title", None)
-    return validator, {"properties": {}, **told, "additionalProperties": more}
+    schema = adapter.json_schema(schema_generator=_Plain)
+    if "$ref" in schema:
+        raise TypeError("Self has no meaning outside of a class")
+    schema.pop("title", None)
+    return validator, {"properties": {}, **schema, "additionalProperties": more}
 
 
 def _modern(annotation: Any) -> Any:
-    """pydantic refuses `typing.TypedDict` before Python 3.12, where it does not tell which of its keys are required."""
+    """Replace `typing.TypedDict`, which pydantic refuses before Python 3.12."""
     if sys.version_info >= (3, 12):
         return annotation
     if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
         hints = typing.get_type_hints(annotation, include_extras=True)
         fields = {}
         for key, hint in hints.items():
-            said = typing.get_origin(hint)  # where annotations are texts, __required_keys__ misses it
-            known = said in (typing.Required, typing.NotRequired)
-            required = said is typing.Required if known else key in annotation.__required_keys__
+            origin = typing.get_origin(hint)  # with string annotations, __required_keys__ misses it
+            known = origin in (typing.Required, typing.NotRequired)
+            required = origin is typing.Required if known else key in annotation.__required_keys__
             bare = _modern(typing.get_args(hint)[0] if known else hint)
             fields[key] = typing.Required[bare] if required else typing.NotRequired[bare]
         return _typed_dict(annotation.__name__, fields)
@@ -183,7 +183,7 @@ def _strict(node: Any) -> Any:
         return node
     if kind in SCALARS:
         return {"strict": True, **node}
-    if kind == "generator":  # an Iterable: pydantic would hand over an iterator that can be read once
+    if kind == "generator":  # an Iterable: pydantic would pass an iterator that can be read once
         node = {"type": "list", "items_schema": node.get("items_schema", core_schema.any_schema())}
     if kind in CHOICES:
         return _exact(node)
@@ -193,21 +193,21 @@ def _strict(node: Any) -> Any:
 
 
 def _exact(node: Any) -> Any:
-    """A choice for which True is not 1: pydantic compares by Python's equality."""
+    """A choice that distinguishes True from 1, which pydantic does not."""
     choices = [getattr(c, "value", c) for c in node.get("expected") or node.get("members") or ()]
 
-    def told_apart(value: Any) -> Any:
+    def distinguished(value: Any) -> Any:
         equal = [c for c in choices if c == value] if type(value) in (bool, int) else []
         if equal and not any(isinstance(c, bool) is isinstance(value, bool) for c in equal):
             expected = " or ".join(map(repr, choices))
             raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
         return value
 
-    return core_schema.no_info_before_validator_function(told_apart, node)
+    return core_schema.no_info_before_validator_function(distinguished, node)
 
 
 def _closed(node: Any, more: bool) -> Any:
-    """The outermost typed dict, refusing other names; not by config, which the dicts inside would take over."""
+    """The outermost typed dict without other names. A config would also apply to the inner dicts."""
     if node["type"] == "definitions":
         return {**node, "schema": _closed(node["schema"], more)}
     return {**node, "extra_behavior": "allow" if more else "forbid"}
@@ -215,10 +215,10 @@ def _closed(node: Any, more: bool) -> Any:
 
 def _why(error: Exception) -> str:
     if _not_yet(error) and not isinstance(error, NameError):
-        return "it speaks of something that is not defined"
+        return "it uses a name that is not defined"
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    told = lines[-1].strip() if isinstance(error, SchemaError) else lines[0]
-    return told.partition(", Pydantic will")[0]
+    line = lines[-1].strip() if isinstance(error, SchemaError) else lines[0]
+    return line.partition(", Pydantic will")[0]
 
 
 def _not_yet(error: Exception) -> bool:

@@ -1,5 +1,5 @@
-"""What a function takes, by name: its signature, read when it is registered, and the model of its annotations, made
-when it is first needed. By then a notebook has defined what they speak of, and who never calls never pays for pydantic.
+"""The arguments of a function: its signature, read when it is registered, and the model of its annotations, built when
+it is first needed: a later cell may define the types, and pydantic is imported only for calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .callables import names_around, signature_of
 from .faults import faults, takes
 
 if TYPE_CHECKING:
-    from .annotations import Model
+    from .annotations import ArgumentsModel
 
 
 class InvalidArguments(StepError):
@@ -42,26 +42,27 @@ class Arguments:
     def __init__(
         self, function: Callable[..., Any], what: str, *, secret: Collection[str] = (), unchecked: Collection[str] = ()
     ) -> None:
-        """``what``: who speaks in an error, ``tool 'fetch'``. ``secret``: parameters whose values are never told;
-        ``unchecked``: those that the caller itself fills."""
+        """``what``: the subject of errors, ``tool 'fetch'``; ``secret``: parameters whose values are never shown;
+        ``unchecked``: parameters whose annotations are not checked."""
         self._function, self._what = function, what
         self._refused: tuple[Diagnostic, ...] = ()
-        self._model: Model | None = None
+        self._model: ArgumentsModel | None = None
         self._gives: tuple[dict[str, Any] | None] | None = None
         self.signature = signature_of(function)
-        """None where nobody knows it."""
+        """None: unknown."""
         self.parameters: dict[str, inspect.Parameter] = {}
         self.more = self.signature is None
-        """Whether other names are taken too."""
-        kinds = set()
+        """Whether it takes other names too."""
+        starred = ""
         for name, parameter in self.signature.parameters.items() if self.signature else ():
-            kinds.add(parameter.kind)
             if parameter.kind is parameter.VAR_KEYWORD:
                 self.more = True
-            elif parameter.kind is not parameter.VAR_POSITIONAL:
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                starred = name
+            else:
                 self.parameters[name] = parameter
-        if inspect.Parameter.VAR_POSITIONAL in kinds and not self.more:
-            raise ValueError(f"{what} takes *{_starred(self.signature)}, but arguments are given by name: take a list")
+        if starred and not self.more:
+            raise ValueError(f"{what} cannot have *{starred}: arguments are passed by name, so write {starred}: list")
         self._unchecked = frozenset(unchecked)
         self.secret = frozenset(secret)
         self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
@@ -73,7 +74,7 @@ class Arguments:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Which annotations cannot be used; anything is accepted there."""
+        """Annotations that cannot be used; their arguments are not checked."""
         return self._read().doubts
 
     @property
@@ -89,7 +90,7 @@ class Arguments:
 
     @property
     def gives(self) -> dict[str, Any] | None:
-        """JSON Schema of what the function returns; None where it does not say, or it is not JSON."""
+        """JSON Schema of the result; None if it has no annotation or is not JSON."""
         if self.signature is None or self.signature.return_annotation is inspect.Signature.empty:
             return None
         if self._gives is None:
@@ -99,10 +100,10 @@ class Arguments:
         return self._gives[0]
 
     def explain(self, code: str, who: str, error: Exception, given: Mapping[str, Value]) -> Diagnostic:
-        """Everything wrong with ``given``, at once; ``error`` is what `validate` raised."""
-        if not hasattr(error, "errors"):  # a validator of somebody's class that does not raise a ValueError
-            told = type(error).__name__ if self.secret else f"{type(error).__name__}: {error}"
-            return Diagnostic(code, f"{who} cannot check its arguments: {told}")
+        """Everything that is wrong with ``given``; ``error``: raised by `validate`."""
+        if not hasattr(error, "errors"):  # a validator in a user's class that raises anything else
+            why = type(error).__name__ if self.secret else f"{type(error).__name__}: {error}"
+            return Diagnostic(code, f"{who} cannot check its arguments: {why}")
         found = error.errors(include_url=False)
         hints = [
             suggest(e["loc"][0], self.parameters)
@@ -118,8 +119,8 @@ class Arguments:
         self._read()
         return self.validate(given)
 
-    def _read(self) -> Model:
-        # What a later cell defines is looked for again whenever somebody asks, but not at every call.
+    def _read(self) -> ArgumentsModel:
+        # Types of later cells are looked up again here, but not at every call.
         if self._model is None or self._model.unresolved:
             from .annotations import build
 
@@ -128,7 +129,3 @@ class Arguments:
             self.validate = self._model.validate
             self._refused = unusable(self._model.schema, self._what)
         return self._model
-
-
-def _starred(signature: inspect.Signature | None) -> str:
-    return next(n for n, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL) if signature else ""

@@ -1,7 +1,7 @@
-"""The tools that are there from the start: ``file__read``, ``file__write``, ``shell`` (decisions A14, P8).
+"""The built-in tools: ``file__read``, ``file__write`` and ``shell`` (decisions A14, P8).
 
-Files are those below the notebook's folder and no others, without those that are protected (notebook_files.py). The
-shell is off until the person in the notebook turns it on; no definition can.
+The file tools use the files below the notebook's folder that are not protected (notebook_files.py). The shell is off
+until the person turns it on; a definition cannot.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Any, TypedDict
 from ..flow.values import Value, is_json, type_name
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from . import shell as process
+from .decorators import tool
 from .notebook_files import OWN_TOOL, Found, NotThere, fold, is_protected, names, opened
 from .registry import Registry
-from .tools import tool
 
 SWITCH = "%config AgfMagics.allow_shell = True"
 
 
 class Written(TypedDict):
-    """What ``file__write`` gives; said so that a dry run has an answer with these keys."""
+    """The result of ``file__write``. A dry run makes its samples from these types."""
 
     path: str
     bytes: int
 
 
 class Ran(TypedDict):
-    """What ``shell`` gives."""
+    """The result of ``shell``."""
 
     stdout: str
     stderr: str
@@ -49,10 +49,9 @@ def install(
 ) -> None:
     """Register the built-in tools.
 
-    ``folder``: the notebook's, asked at each call. ``stopped``: whether the call on this thread has been cancelled; a
-    running command asks, because no interrupt reaches a thread that is not the main one. ``protected``:
-    the files and folders of this package itself (settings, keys, runs), asked at each call: the file tools do not touch
-    them.
+    ``folder``, ``protected``: called for each call, return the notebook's folder and this package's own files, which
+    the file tools do not open. ``stopped``: whether the call on this thread was cancelled; a running command calls it,
+    because an interrupt reaches only the main thread.
     """
 
     def read(path: str) -> str:
@@ -93,7 +92,7 @@ def _read(root: Path, path: str, protected: Collection[Path]) -> str:
 
 def _write(root: Path, path: str, content: Value, protected: Collection[Path]) -> Written:
     if not isinstance(content, str) and not is_json(content):
-        message = f"{path!r} cannot be written: the content is {type_name(content)} and not text or JSON throughout"
+        message = f"{path!r} cannot be written: the content ({type_name(content)}) is neither text nor JSON"
         raise StepError(Diagnostic("tool.file-write", message))
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
     try:
@@ -107,7 +106,7 @@ def _write(root: Path, path: str, content: Value, protected: Collection[Path]) -
     except NotThere as error:
         raise StepError(Diagnostic("tool.file-write", f"{path!r} {error}")) from None
     except UnicodeEncodeError:
-        why = "the content has characters that are no text (lone surrogates)"
+        why = "the content has lone surrogates, which are not text"
     except OSError as error:
         why = str(error.strerror)
     raise StepError(Diagnostic("tool.file-write", f"{path!r} cannot be written: {why}"))
@@ -119,7 +118,7 @@ def _names(root: Path, path: str, protected: Collection[Path]) -> tuple[str, ...
 
 
 def _refuse_protected(file: Found, path: str, protected: Collection[Path]) -> None:
-    """A file may have another name as well: a hard link, a folder that is mounted twice."""
+    """Also under another name: a hard link, a folder that is mounted twice."""
     for one in protected:
         with suppress(OSError):
             if os.path.samestat(file.status, os.stat(one)):

@@ -1,7 +1,6 @@
-"""What a callable says of itself: its name, its first line, its signature, whether it is async.
+"""The name, description and signature of any callable, and whether it is async.
 
-Functions, bound methods, partials, callable objects, classes and builtins each answer these questions in another way;
-here are the answers for all of them, so that a tool and an agent are made alike.
+Functions, bound methods, partials, callable objects, classes and builtins are inspected in different ways.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 Where: TypeAlias = Literal["loop", "kernel", "worker"]
-"""Where a call runs: the engine's loop, the thread that waits for the run, a thread of its own."""
+"""The place of a call: the engine's loop, the thread that waits for the run, a worker thread."""
 
 Names: TypeAlias = list[str] | tuple[str, ...] | set[str] | frozenset[str] | str
-"""Names given to a decorator; a single text is one name."""
+"""Names for a decorator; a string is one name."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,12 +27,12 @@ PLACES = get_args(Where)
 def name_of(function: Callable[..., Any], what: str, name: str | None, group: str | None = None) -> str:
     """The name to register ``function`` under: the one that is given, or its own; ``group`` makes ``group__name``."""
     if not callable(function):
-        raise TypeError(f"@{what} needs a function, not {function!r}; a name is given as name=…")
+        raise TypeError(f"@{what} needs a function, not {function!r}; write the name as name=…")
     own = getattr(function, "__name__", None)
     if name is None:
         if isinstance(function, functools.partial) or own == "<lambda>":
             kind = "a lambda" if own == "<lambda>" else "a partial"
-            raise ValueError(f"{kind} has no name of its own: say {what}(…, name=…)")
+            raise ValueError(f"{kind} has no name: write {what}(…, name=…)")
         name = own or type(function).__name__
     for part, word in ((name, "name"), (group, "group")):
         if part is not None:
@@ -43,7 +42,7 @@ def name_of(function: Callable[..., Any], what: str, name: str | None, group: st
 
 
 def description_of(function: Callable[..., Any]) -> str:
-    """The first line of its documentation; nothing where it has none of its own."""
+    """The first line of its docstring; empty without one."""
     inner = _inner(function)
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
         inner = inner if type(inner).__call__.__doc__ is None else type(inner).__call__
@@ -52,7 +51,7 @@ def description_of(function: Callable[..., Any]) -> str:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether a call gives a coroutine."""
+    """Whether a call returns a coroutine."""
     inner = _inner(function)
     if inspect.iscoroutinefunction(inner):
         return True
@@ -60,7 +59,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
-    """None for a builtin that tells nobody (``math.log``)."""
+    """None for a builtin without one (``math.log``)."""
     try:
         return inspect.signature(function)
     except ValueError:
@@ -68,7 +67,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def names_around(function: Callable[..., Any]) -> dict[str, Any]:
-    """The globals that its annotations speak of: those of the notebook for a function of a cell."""
+    """The globals that its annotations use."""
     inner = inspect.unwrap(_inner(function))
     if inspect.isclass(inner):
         return vars(sys.modules[inner.__module__]) if inner.__module__ in sys.modules else {}
@@ -81,50 +80,50 @@ def names_around(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def callable_by_name(function: Callable[..., Any], signature: inspect.Signature | None) -> Callable[..., Any]:
-    """``function``, or a wrapper around one with positional-only parameters, so that it can be called by names."""
-    kept = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_ONLY] if signature else []
-    if not kept:
+    """``function``, wrapped if it has positional-only parameters, so that it can be called by names."""
+    positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_ONLY] if signature else []
+    if not positional:
         return function
 
     def by_name(**given: Any) -> Any:
-        first = [given.pop(p.name, p.default) for p in kept]
+        first = [given.pop(p.name, p.default) for p in positional]
         return function(*first, **given)
 
     return by_name
 
 
 def checked_limits(where: object, timeout: object) -> None:
-    """Refuse a place that does not exist and a time that is none."""
+    """Raise TypeError or ValueError for a wrong place or time."""
     if where is not None and where not in PLACES:
-        raise ValueError(f"where is one of {', '.join(map(repr, PLACES))}, not {where!r}")
+        raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
     if timeout is None:
         return
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
-        raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
+        raise TypeError(f"timeout must be a number of seconds, got {timeout!r}")
     if not (math.isfinite(timeout) and timeout > 0):
-        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
+        raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
 
 
 def checked_names(names: object, option: str) -> tuple[str, ...]:
-    """A list of names given to a decorator's option; a single text is one name, not its letters."""
+    """The names for an option; a string is one name, not its letters."""
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(n, str) for n in names):
-        raise TypeError(f"{option} is a list of names, not {names!r}")
+        raise TypeError(f"{option} must be a list of names, got {names!r}")
     return tuple(dict.fromkeys(names))
 
 
 def checked_name(name: object, what: str, word: str) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"the {word} of {what} is text, not {name!r}")
+        raise TypeError(f"the {word} of {what} must be text, not {name!r}")
     if not name or any(c.isspace() or not c.isprintable() for c in name):
-        raise ValueError(f"the {word} of {what} is text without blanks, not {name!r}")
+        raise ValueError(f"the {word} of {what} must be text without spaces, not {name!r}")
 
 
 def _refuse_shape(function: Callable[..., Any], what: str, name: str) -> None:
     inner = _inner(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise ValueError(f"{what} {name!r} yields: a call gives one value, so return a list instead")
+        raise ValueError(f"{what} {name!r} yields, but a call has one result: return a list instead")
     if isinstance(inner, types.FunctionType):
         around = inner.__qualname__.rpartition(".")[0]
         first = next(iter(inspect.signature(inner).parameters), None)

@@ -1,4 +1,4 @@
-"""What the code of a function names: globals, attributes and imports."""
+"""The names in the code of a function: globals, attributes and imports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LOOK_UPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 
 
 def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A function's code, and that of its inner functions."""
+    """The code of a function and of its inner functions."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -19,13 +19,13 @@ def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:
-    """What a function looks up in its globals, its inner functions too; an attribute's name is none of them."""
+    """The globals that a function and its inner functions read."""
     for one in codes_in(code):
         yield from dict.fromkeys(found.argval for found in dis.get_instructions(one) if found.opname in _LOOK_UPS)
 
 
 def words_in(code: types.CodeType) -> frozenset[str]:
-    """Every name that stands in it: attributes, and texts that may be handed to ``getattr``."""
+    """All names in it: attributes too, and strings that ``getattr`` may use."""
     words = (word for one in codes_in(code) for word in (*one.co_names, *one.co_consts))
     return frozenset(word for word in words if isinstance(word, str))
 

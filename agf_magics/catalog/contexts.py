@@ -1,4 +1,4 @@
-"""Named contexts: what plans have said so far, kept across cells. What a log is, its language knows."""
+"""Named contexts: the messages of plans, which last across cells. The plan language defines the log."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from ..text.diagnostics import DefinitionError, Diagnostic
 
 
 class Context:
-    """A log with a name. One run at a time adds to it."""
+    """A log with a name. One run at a time writes to it."""
 
     __slots__ = ("_free", "holder", "last", "log", "name")
 
     def __init__(self, name: str, log: Any = None) -> None:
         self.name = name
         self.log = log
-        """None: nothing was ever said."""
+        """None: no run has used it."""
         self.holder = ""
-        """The run that adds to it now."""
+        """The run that uses it now; empty: none."""
         self.last = ""
-        """The run that added to it last."""
-        self._free = [None]  # taking the one thing out of a list is one step for other threads
+        """The last run that used it."""
+        self._free = [None]  # an atomic lock: `pop` succeeds for one thread
 
     def hold(self, run_id: str) -> None:
-        """Let a run add to it. Raises DefinitionError while another one does."""
+        """Lock it for a run. Raises DefinitionError if another run has it."""
         try:
             self._free.pop()
         except IndexError:
-            message = f"another run adds to the context {self.name!r}"
-            hint = "%runs lists it: wait for it or cancel it; or give this plan a context of its own"
+            message = f"another run uses the context {self.name!r}"
+            hint = "%runs lists it: wait for it, cancel it, or give this plan its own context"
             raise DefinitionError(Diagnostic("run.context-busy", message, hint=hint)) from None
         self.holder = self.last = run_id
 

@@ -1,7 +1,7 @@
-"""Arrays, tables and a few values of the standard library as parts of a digest: everything that a function could read
-of them, or `Untold`.
+"""Arrays, tables and values of the standard library as parts of a digest, with everything that a function can read of
+them.
 
-Read by their buffers. The libraries are never imported here: whoever has a table has loaded its library.
+Arrays are read by their buffers. The libraries are not imported here: the owner of a table has imported its library.
 """
 
 from __future__ import annotations
@@ -21,68 +21,68 @@ from typing import Any, Protocol
 from ..flow.values import is_json
 
 
-class Untold(Exception):
-    """There is no telling what it is."""
+class NoDigest(Exception):
+    """The value has no digest."""
 
 
-class Telling(Protocol):
-    """What a digest is made of."""
+class Digest(Protocol):
+    """Collects the parts of a digest."""
 
     def add(self, kind: str, data: bytes | str = b"") -> None: ...
     def add_reserved(self, kind: str, data: bytes) -> None: ...
     def reserve(self, size: int) -> None: ...
-    def tell(self, thing: Any) -> None: ...
+    def add_value(self, thing: Any) -> None: ...
 
 
-def tell_data(told: Telling, thing: Any) -> bool:
-    """Tell what ``thing`` holds; whether it is a value of a kind that is known here. Raises Untold."""
+def add_data(digest: Digest, thing: Any) -> bool:
+    """Add ``thing`` if it is of a known kind, and return whether it is. Raises NoDigest."""
     kind = type(thing)
     if kind in _PLAIN:
-        told.add(f"{kind.__module__}.{kind.__qualname__}", _PLAIN[kind](thing))
+        digest.add(f"{kind.__module__}.{kind.__qualname__}", _PLAIN[kind](thing))
         return True
     package = kind.__module__.partition(".")[0]
     if package not in ("numpy", "pandas"):
         return False
     library: Any = sys.modules[package]
     if package == "numpy" and (kind is library.ndarray or isinstance(thing, library.generic)):
-        told.add("may be written", str(thing.flags.writeable))
-        _array(told, thing)
+        digest.add("writeable", str(thing.flags.writeable))
+        _array(digest, thing)
     elif package == "pandas" and isinstance(thing, (library.DataFrame, library.Series)):
-        _table(told, thing, library)
+        _table(digest, thing, library)
     elif package == "pandas" and isinstance(thing, library.Index):
-        _index(told, thing, library)
+        _index(digest, thing, library)
     else:
-        raise Untold
+        raise NoDigest
     return True
 
 
 # --- numpy ------------------------------------------------------------------------------------------------------------
 
 
-def _array(told: Telling, array: Any) -> None:
+def _array(digest: Digest, array: Any) -> None:
     if array.dtype.hasobject:
-        raise Untold
-    told.add("array", f"{type(array).__name__} {array.shape}")
-    _dtype(told, array.dtype)
-    told.reserve(array.nbytes)  # before anything is copied
-    told.add_reserved("bytes", array.tobytes())
+        raise NoDigest
+    digest.add("array", f"{type(array).__name__} {array.shape}")
+    _dtype(digest, array.dtype)
+    digest.reserve(array.nbytes)  # before anything is copied
+    digest.add_reserved("bytes", array.tobytes())
 
 
-def _dtype(told: Telling, dtype: Any) -> None:
-    """A type of numbers with the names of its fields: ``dtype.str`` calls every structure ``|V8``."""
+def _dtype(digest: Digest, dtype: Any) -> None:
+    """A dtype with the names of its fields: ``dtype.str`` of any structure is ``|V8``."""
     if not type(dtype).__module__.startswith("numpy"):
-        raise Untold
-    told.add("dtype", f"{dtype.str} {dtype.itemsize} {dtype.isalignedstruct}")
-    told.tell(dict(dtype.metadata) if dtype.metadata else None)
+        raise NoDigest
+    digest.add("dtype", f"{dtype.str} {dtype.itemsize} {dtype.isalignedstruct}")
+    digest.add_value(dict(dtype.metadata) if dtype.metadata else None)
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
-        told.add("of", f"{shape}")
-        _dtype(told, base)
+        digest.add("of", f"{shape}")
+        _dtype(digest, base)
     for name in dtype.names or ():
         inner, offset, *title = dtype.fields[name]
-        told.add("field", name)
-        told.tell([offset, *title])
-        _dtype(told, inner)
+        digest.add("field", name)
+        digest.add_value([offset, *title])
+        _dtype(digest, inner)
 
 
 # --- pandas -----------------------------------------------------------------------------------------------------------
@@ -90,75 +90,75 @@ def _dtype(told: Telling, dtype: Any) -> None:
 _OF_A_TABLE = frozenset({"_mgr", "_attrs", "_flags", "_name", "_item_cache", "_cacher", "_typ", "_metadata"})
 
 
-def _table(told: Telling, table: Any, pandas: Any) -> None:
+def _table(digest: Digest, table: Any, pandas: Any) -> None:
     if type(table) not in (pandas.DataFrame, pandas.Series) or not _OF_A_TABLE.issuperset(vars(table)):
-        raise Untold  # a class of somebody's, or attributes that somebody has set
-    told.add("table", type(table).__name__)
-    told.tell(dict(table.attrs))
-    told.tell(table.flags.allows_duplicate_labels)
-    _index(told, table.index, pandas)
+        raise NoDigest  # a subclass, or attributes of the user
+    digest.add("table", type(table).__name__)
+    digest.add_value(dict(table.attrs))
+    digest.add_value(table.flags.allows_duplicate_labels)
+    _index(digest, table.index, pandas)
     if type(table) is pandas.Series:
-        told.tell(table.name)
-        _column(told, table.array, pandas)
+        digest.add_value(table.name)
+        _column(digest, table.array, pandas)
         return
-    _index(told, table.columns, pandas)
+    _index(digest, table.columns, pandas)
     for place in range(table.shape[1]):
-        _column(told, table.iloc[:, place].array, pandas)
+        _column(digest, table.iloc[:, place].array, pandas)
 
 
-def _index(told: Telling, index: Any, pandas: Any) -> None:
+def _index(digest: Digest, index: Any, pandas: Any) -> None:
     kind = type(index)
     if not kind.__module__.startswith("pandas"):
-        raise Untold
-    told.add("index", f"{kind.__name__} {getattr(index, 'freq', None)!r}")
-    told.tell(list(index.names))
+        raise NoDigest
+    digest.add("index", f"{kind.__name__} {getattr(index, 'freq', None)!r}")
+    digest.add_value(list(index.names))
     if kind is pandas.RangeIndex:
-        told.tell([index.start, index.stop, index.step])
+        digest.add_value([index.start, index.stop, index.step])
     elif kind is pandas.MultiIndex:
-        told.tell(index.sortorder)
+        digest.add_value(index.sortorder)
         for level, codes in zip(index.levels, index.codes, strict=True):
-            _index(told, level, pandas)
-            _array(told, codes)
+            _index(digest, level, pandas)
+            _array(digest, codes)
     else:
-        _column(told, index.array, pandas)
+        _column(digest, index.array, pandas)
 
 
-def _column(told: Telling, column: Any, pandas: Any) -> None:
+def _column(digest: Digest, column: Any, pandas: Any) -> None:
     """The values of one column, by its type."""
     dtype = getattr(column.dtype, "numpy_dtype", column.dtype) if _is_plain(column) else column.dtype
-    told.add("column", f"{type(dtype).__name__} {dtype}")
+    digest.add("column", f"{type(dtype).__name__} {dtype}")
     if isinstance(dtype, pandas.CategoricalDtype):
-        told.tell(dtype.ordered)
-        _index(told, dtype.categories, pandas)
-        _array(told, column.codes)
+        digest.add_value(dtype.ordered)
+        _index(digest, dtype.categories, pandas)
+        _array(digest, column.codes)
     elif isinstance(dtype, pandas.IntervalDtype):
-        _index(told, column.left, pandas)
-        _index(told, column.right, pandas)
+        _index(digest, column.left, pandas)
+        _index(digest, column.right, pandas)
     elif isinstance(dtype, pandas.DatetimeTZDtype):
-        told.add("zone", f"{type(dtype.tz).__module__} {_zone(dtype.tz)}")
-        _array(told, column.view("i8"))
+        digest.add("zone", f"{type(dtype.tz).__module__} {_zone(dtype.tz)}")
+        _array(digest, column.view("i8"))
     elif isinstance(dtype, pandas.PeriodDtype):
-        _array(told, column.view("i8"))
+        _array(digest, column.view("i8"))
     elif isinstance(dtype, pandas.StringDtype):
-        told.add("missing", f"{dtype.storage} {dtype.na_value!r}")
-        told.reserve(column.nbytes)
-        _objects(told, column.to_numpy(dtype=object, na_value=None).tolist())
+        digest.add("missing", f"{dtype.storage} {dtype.na_value!r}")
+        digest.reserve(column.nbytes)
+        _objects(digest, column.to_numpy(dtype=object, na_value=None).tolist())
     elif type(dtype).__name__ in _MASKED:
-        _array(told, column.isna())
-        _array(told, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
+        _array(digest, column.isna())
+        _array(digest, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
     elif type(dtype).__module__.startswith("numpy"):
         values = column.to_numpy()
         if dtype.hasobject:
-            told.reserve(values.nbytes)
-            _objects(told, values.tolist())
+            digest.reserve(values.nbytes)
+            _objects(digest, values.tolist())
         else:
-            _array(told, values)
+            _array(digest, values)
     else:
-        raise Untold
+        raise NoDigest
 
 
 def _is_plain(column: Any) -> bool:
-    """Whether a column is an array of numpy's in a cover."""
+    """Whether a column wraps a numpy array."""
     return type(column.dtype).__name__ == "NumpyEADtype"
 
 
@@ -166,23 +166,23 @@ _MASKED = frozenset({"BooleanDtype", "Float32Dtype", "Float64Dtype",
                      *(f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64))})  # fmt: skip
 
 
-def _objects(told: Telling, values: list[Any]) -> None:
-    """Values one by one, as JSON where they are that: most are texts."""
+def _objects(digest: Digest, values: list[Any]) -> None:
+    """Values as JSON if possible (most are strings), else one by one."""
     if is_json(values):
-        told.add("json", json.dumps(values, separators=(",", ":")))
+        digest.add("json", json.dumps(values, separators=(",", ":")))
     else:
-        told.tell(values)
+        digest.add_value(values)
 
 
 # --- the standard library ---------------------------------------------------------------------------------------------
 
 
 def _zone(zone: datetime.tzinfo | None) -> str:
-    """A time zone as text. Raises Untold for a class of somebody's."""
+    """A time zone as text. Raises NoDigest for a user's class."""
     if isinstance(zone, zoneinfo.ZoneInfo) and zone.key is None:  # read from a file
-        raise Untold
+        raise NoDigest
     if zone is not None and type(zone) not in (datetime.timezone, zoneinfo.ZoneInfo):
-        raise Untold
+        raise NoDigest
     return repr(zone)
 
 
@@ -203,4 +203,4 @@ _PLAIN: dict[type, Callable[[Any], str]] = {
     re.Pattern: lambda pattern: f"{pattern.flags} {type(pattern.pattern).__name__} {pattern.pattern!r}",  # not its repr
     **dict.fromkeys((pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath), repr),
 }
-"""Exact classes whose values are all that these texts say; the repr of a pattern is cut."""
+"""Exact classes whose values have a complete text; the repr of a pattern is truncated."""

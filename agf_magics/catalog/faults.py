@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with arguments, in our words and without its values where they are secret."""
+"""pydantic's errors of arguments as plain phrases, without the values of secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TYPES = {"string": "text", "integer": "whole number", "number": "number", "boole
 
 
 def faults(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value], secret: Collection[str]) -> list[str]:
-    """Each as a phrase that follows the name of what was called: ``needs 'name'``, ``has no argument 'nmae'``."""
+    """Each error as a phrase after the name of a tool: ``needs 'name'``, ``has no argument 'nmae'``."""
     phrases: list[str] = []
     expected: dict[str, list[str]] = {}
     got: dict[str, str] = {}
@@ -32,7 +32,7 @@ def faults(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value], secre
         loc, kind = error["loc"], error["type"]
         path, tail = _follow(given, loc)
         hidden = loc[0] in secret
-        if hidden:  # its keys are nobody's business either
+        if hidden:  # no keys of a secret either
             path, tail = str(loc[0]), ()
         if kind == "extra_forbidden":
             phrases.append(f"has no argument {path!r}" if len(loc) == 1 else f"knows no {path!r}")
@@ -53,11 +53,11 @@ def faults(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value], secre
 
 
 def takes(schema: Mapping[str, Any]) -> str:
-    """The arguments of a JSON Schema in a line: ``name (text), limit (number, optional)``."""
+    """The arguments of a JSON Schema in one line: ``name (text), limit (number, optional)``."""
     required = schema.get("required", ())
     known = [
-        f"{name} ({_word(told, schema)}{'' if name in required else ', optional'})"
-        for name, told in schema.get("properties", {}).items()
+        f"{name} ({_word(field, schema)}{'' if name in required else ', optional'})"
+        for name, field in schema.get("properties", {}).items()
     ]
     if schema.get("additionalProperties"):
         known.append("any other" if known else "anything")
@@ -65,7 +65,7 @@ def takes(schema: Mapping[str, Any]) -> str:
 
 
 def _deepest(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value]) -> list[Mapping[str, Any]]:
-    """Without what a union's other members say where one of its members got further in."""
+    """The errors without those of a union's other members if one member matched further."""
     places = [_follow(given, error["loc"])[0] for error in found]
     tagged = {p for p, error in zip(places, found, strict=True) if _tags(given, error["loc"])}
     return [
@@ -76,8 +76,8 @@ def _deepest(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value]) -> 
 
 
 def _follow(given: Value, loc: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
-    """The path of ``loc`` as far as the value goes, and what is left. pydantic puts the names of a union's members in
-    between; what is neither a key nor an index of the value is one of them."""
+    """The path of ``loc`` in the value, and the rest. pydantic adds the names of a union's members, which are neither
+    keys nor indices of the value."""
     path, rest = "", list(loc)
     value: Any = given
     for index, bit in enumerate(loc):
@@ -105,30 +105,31 @@ def _join(path: str, bit: str | int) -> str:
 
 
 def _otherwise(path: str, error: Mapping[str, Any]) -> str:
-    told = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    if told.startswith("Input should be "):
-        return f"expects {path!r} to be {told.removeprefix('Input should be ')}, got {_got(error['input'], False, '')}"
-    return f"refuses {path!r}: {told[:1].lower()}{told[1:]}"
+    message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if message.startswith("Input should be "):
+        wanted = message.removeprefix("Input should be ")
+        return f"expects {path!r} to be {wanted}, got {_got(error['input'], False, '')}"
+    return f"refuses {path!r}: {message[:1].lower()}{message[1:]}"
 
 
 def _got(value: Value, hidden: bool, wanted: str) -> str:
     kind = type(value)
     if kind.__name__ in wanted.split() and kind not in (str, int, float, bool):
-        return f"a {kind.__name__} of another definition (of an earlier cell?)"
+        return f"a {kind.__name__} of another definition (from an earlier cell?)"
     return type_name(value) if hidden else shown_value(value)
 
 
-def _word(told: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    if "$ref" in told:
-        name = str(told["$ref"]).rpartition("/")[2]
+def _word(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    if "$ref" in field:
+        name = str(field["$ref"]).rpartition("/")[2]
         inner = schema.get("$defs", {}).get(name, {})
         return _word(inner, schema) if "enum" in inner else name
-    if "enum" in told:
-        return " or ".join(repr(v) for v in told["enum"])
-    if "const" in told:
-        return repr(told["const"])
-    if "anyOf" in told:
-        return " or ".join(dict.fromkeys(_word(one, schema) for one in told["anyOf"]))
-    if "type" in told:
-        return TYPES.get(str(told["type"]), str(told["type"]))
-    return str(told.get("title", "anything"))
+    if "enum" in field:
+        return " or ".join(repr(v) for v in field["enum"])
+    if "const" in field:
+        return repr(field["const"])
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(_word(one, schema) for one in field["anyOf"]))
+    if "type" in field:
+        return TYPES.get(str(field["type"]), str(field["type"]))
+    return str(field.get("title", "anything"))

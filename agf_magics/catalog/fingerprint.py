@@ -1,10 +1,9 @@
-"""What a function is and what a value holds, as a digest: an equal call may take an earlier result only if both are
-the same.
+"""Digests of functions and values: an identical call reuses an earlier result only if all digests are equal.
 
-A function is its code, its constants and defaults, what it closes over, and whatever of the notebook's own it names:
-functions, classes and plain values, those they name in turn, and so on. What belongs to an installed package counts as
-the package's name and version. File names and line numbers count for nothing, so a cell that is moved or run again is
-the same. What cannot be told has no digest, and what has none is never reused.
+The digest of a function covers its code, constants, defaults and closure, and all functions, classes and plain values
+of the notebook that it names, directly or indirectly. An object of an installed package counts as the package's name
+and version. File names and line numbers do not count, so a cell can be moved or run again. Anything else has no digest,
+and a call without a digest is never reused.
 """
 
 from __future__ import annotations
@@ -22,28 +21,27 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from ..flow.values import is_json
 from .code_names import imported, names_in, words_in
-from .data_digest import Untold, tell_data
+from .data_digest import NoDigest, add_data
 from .origins import has_plain_state, is_found, is_ours, is_put_there, version_of
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
-MOST = 100_000
-"""Parts that are looked at; a bigger function or value has no digest."""
+MAX_PARTS = 100_000
+"""The number of parts; a larger function or value has no digest."""
 
 LARGEST_FILE = 10_000_000
 
 
 def fingerprint(function: Callable[..., Any], most: int | None = None) -> str | None:
-    """A digest of what ``function`` does; None if it is unknown, or if the objects that it refers to hold more than
-    ``most`` bytes."""
+    """The digest of ``function``; None if it has none, or if the objects it refers to hold more than ``most`` bytes."""
     return _digest(function, most)
 
 
 def content(value: Any, most: int | None = None) -> str | None:
-    """A digest of what ``value`` holds; None if its type has none, or if it holds more than ``most`` bytes. Equal
-    digests are equal values."""
+    """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal digests mean equal
+    values."""
     try:
-        if is_json(value):  # nearly always, and its text says all of it
+        if is_json(value):  # nearly always
             return hashlib.sha256(b"json " + _encode(value).encode()).hexdigest()
     except (ValueError, RecursionError):  # a number of 5,000 digits
         pass
@@ -51,18 +49,18 @@ def content(value: Any, most: int | None = None) -> str | None:
 
 
 def _digest(thing: Any, most: int | None = None) -> str | None:
-    told = _Telling(most)
+    digest = _Digest(most)
     try:
-        told.tell(thing)
-    except (Untold, RecursionError):
+        digest.add_value(thing)
+    except (NoDigest, RecursionError):
         return None
-    except Exception:  # somebody's class that will not be looked into
+    except Exception:  # of a user's class
         return None
-    return told.hash.hexdigest()
+    return digest.hash.hexdigest()
 
 
-class _Telling:
-    """One walk over what a thing is made of, every part of it hashed with its kind and its length."""
+class _Digest:
+    """A hash of all parts of an object, each with its kind and its length."""
 
     def __init__(self, most: int | None = None) -> None:
         self.hash = hashlib.sha256()
@@ -70,8 +68,8 @@ class _Telling:
         """The bytes that may still be added; None: any number."""
         self.seen: dict[int, int] = {}
         self.held: list[Any] = []
-        """Keeps what was seen alive: an id is somebody else's once its owner is gone."""
-        self.left = MOST
+        """Keeps the objects alive, so that no id is used again."""
+        self.left = MAX_PARTS
 
     def add(self, kind: str, data: bytes | str = b"") -> None:
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
@@ -83,16 +81,16 @@ class _Telling:
         self.hash.update(raw)
 
     def reserve(self, size: int) -> None:
-        """Take ``size`` bytes of the room before they are copied. Raises Untold if there are not as many."""
+        """Reserve ``size`` bytes before they are copied. Raises NoDigest if there are not as many left."""
         if self.room is not None:
             if size > self.room:
-                raise Untold
+                raise NoDigest
             self.room -= size
 
-    def tell(self, thing: Any) -> None:
+    def add_value(self, thing: Any) -> None:
         self.left -= 1
         if self.left < 0:
-            raise Untold
+            raise NoDigest
         kind = type(thing)
         if kind in _ATOMS:
             self.add(kind.__name__, repr(thing))
@@ -105,9 +103,9 @@ class _Telling:
             return
         self.seen[id(thing)] = len(self.seen)
         self.held.append(thing)
-        for of, tell in _KINDS:
+        for of, add in _KINDS:
             if isinstance(thing, of):
-                tell(self, thing)
+                add(self, thing)
                 return
         _object(self, thing)
 
@@ -115,97 +113,96 @@ class _Telling:
         parts = list(things)
         self.add(kind, str(len(parts)))
         for part in parts:
-            self.tell(part)
+            self.add_value(part)
 
 
-def _list(told: _Telling, things: Any) -> None:
+def _list(digest: _Digest, things: Any) -> None:
     if type(things) not in (list, tuple):
-        raise Untold
-    told.all(type(things).__name__, things)
+        raise NoDigest
+    digest.all(type(things).__name__, things)
 
 
-def _dict(told: _Telling, things: Mapping[Any, Any]) -> None:
+def _dict(digest: _Digest, things: Mapping[Any, Any]) -> None:
     if type(things) is not dict:
-        raise Untold
-    told.add("dict", str(len(things)))
-    for key, value in things.items():  # in their order: a function may read it
-        told.tell(key)
-        told.tell(value)
+        raise NoDigest
+    digest.add("dict", str(len(things)))
+    for key, value in things.items():  # in order, which a function may depend on
+        digest.add_value(key)
+        digest.add_value(value)
 
 
-def _set(told: _Telling, things: Any) -> None:
+def _set(digest: _Digest, things: Any) -> None:
     if type(things) not in (set, frozenset):
-        raise Untold
+        raise NoDigest
     digests = [_digest(each) for each in things]
     if None in digests:
-        raise Untold
-    told.all(type(things).__name__, sorted(map(str, digests)))
+        raise NoDigest
+    digest.all(type(things).__name__, sorted(map(str, digests)))
 
 
-def _function(told: _Telling, function: types.FunctionType) -> None:
-    # Where its code is from: a decorator may have given it the module of another function.
-    installed = _installed(told, function.__globals__.get("__name__"), function.__qualname__)
-    for cell in function.__closure__ or ():  # a package's decorator holds the notebook's function
+def _function(digest: _Digest, function: types.FunctionType) -> None:
+    # The module of its code: a decorator may have set ``__module__``.
+    installed = _installed(digest, function.__globals__.get("__name__"), function.__qualname__)
+    for cell in function.__closure__ or ():  # the notebook's function inside of a package's decorator
         try:
-            told.tell(cell.cell_contents)
+            digest.add_value(cell.cell_contents)
         except ValueError:  # not bound yet
-            told.add("empty")
+            digest.add("empty")
     if installed:
         return
-    told.add("function")
-    _code(told, function.__code__)
-    told.tell(function.__defaults__)
-    told.tell(function.__kwdefaults__)
-    _annotations(told, function)
+    digest.add("function")
+    _code(digest, function.__code__)
+    digest.add_value(function.__defaults__)
+    digest.add_value(function.__kwdefaults__)
+    _annotations(digest, function)
     if function.__dict__:
-        told.tell(function.__dict__)
+        digest.add_value(function.__dict__)
     modules = []
     words = words_in(function.__code__)
     names = list(names_in(function.__code__))
     if "import_module" in words or not _READS_ANYTHING.isdisjoint(names):
-        raise Untold
+        raise NoDigest
     for name in names:
         if name in function.__globals__:
             found = function.__globals__[name]
-            told.add("global", name)
+            digest.add("global", name)
             if isinstance(found, types.ModuleType):
-                _named_module(told, found)
+                _named_module(digest, found)
                 modules.append(found)
             else:
-                told.tell(found)
-    modules += _imports(told, function)
-    _attributes(told, modules, words)
+                digest.add_value(found)
+    modules += _imports(digest, function)
+    _attributes(digest, modules, words)
 
 
-def _annotations(told: _Telling, function: types.FunctionType) -> None:
-    """What it says of its arguments: they are converted to that before a tool is called."""
+def _annotations(digest: _Digest, function: types.FunctionType) -> None:
+    """Annotations count: arguments are converted to them before a call."""
     for name, kind in function.__annotations__.items():
-        told.add("annotation", name)
-        told.tell(kind)
+        digest.add("annotation", name)
+        digest.add_value(kind)
         for word in dict.fromkeys(re.findall(r"[^\W\d]\w*", kind) if isinstance(kind, str) else ()):
             found = function.__globals__.get(word)
             if isinstance(found, types.ModuleType):
-                _named_module(told, found)
+                _named_module(digest, found)
             elif found is not None:
-                told.add("named", word)
-                told.tell(found)
+                digest.add("named", word)
+                digest.add_value(found)
 
 
-def _imports(told: _Telling, function: types.FunctionType) -> Iterator[types.ModuleType]:
-    """The modules that a function imports in its body."""
+def _imports(digest: _Digest, function: types.FunctionType) -> Iterator[types.ModuleType]:
+    """The modules that a function's body imports."""
     for name in imported(function):
-        told.add("import", name)
+        digest.add("import", name)
         module = sys.modules.get(name)
         if module is not None:
-            _named_module(told, module)
+            _named_module(digest, module)
             yield module
-        elif not _installed(told, name, ""):
-            raise Untold
+        elif not _installed(digest, name, ""):
+            raise NoDigest
 
 
-def _attributes(told: _Telling, modules: list[types.ModuleType], words: frozenset[str]) -> None:
-    """What of the notebook's own modules a function may name, as it is now: a file may have been edited since it was
-    loaded, and a module may be changed by anybody."""
+def _attributes(digest: _Digest, modules: list[types.ModuleType], words: frozenset[str]) -> None:
+    """The attributes of the notebook's modules that a function names, with their current values."""
     known = set[int]()
     while modules:
         module = modules.pop()
@@ -216,137 +213,137 @@ def _attributes(told: _Telling, modules: list[types.ModuleType], words: frozense
             found = vars(module)[word]
             if not is_ours(module.__name__) and not is_put_there(found):
                 continue
-            told.add("attribute", word)
+            digest.add("attribute", word)
             if isinstance(found, types.ModuleType):
-                _named_module(told, found)
+                _named_module(digest, found)
                 modules.append(found)
             else:
-                told.tell(found)
+                digest.add_value(found)
 
 
-def _code(told: _Telling, code: types.CodeType) -> None:
-    told.add("code", code.co_code)
-    told.add("raises", code.co_exceptiontable)
+def _code(digest: _Digest, code: types.CodeType) -> None:
+    digest.add("code", code.co_code)
+    digest.add("raises", code.co_exceptiontable)
     shape = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
-    told.all("names", (*shape, *code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars))
-    told.add("constants", str(len(code.co_consts)))
+    digest.all("names", (*shape, *code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars))
+    digest.add("constants", str(len(code.co_consts)))
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            _code(told, constant)
+            _code(digest, constant)
         else:
-            told.tell(constant)
+            digest.add_value(constant)
 
 
-def _method(told: _Telling, method: types.MethodType) -> None:
-    told.all("method", (method.__func__, method.__self__))
+def _method(digest: _Digest, method: types.MethodType) -> None:
+    digest.all("method", (method.__func__, method.__self__))
 
 
-def _builtin(told: _Telling, function: Any) -> None:
+def _builtin(digest: _Digest, function: Any) -> None:
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or ""
     if owner is None or isinstance(owner, types.ModuleType):
-        told.add("builtin", f"{module}.{function.__qualname__} {version_of(module)}")
+        digest.add("builtin", f"{module}.{function.__qualname__} {version_of(module)}")
     else:
-        told.all("builtin method", (function.__qualname__, owner))
+        digest.all("builtin method", (function.__qualname__, owner))
 
 
-def _partial(told: _Telling, partial: functools.partial[Any]) -> None:
+def _partial(digest: _Digest, partial: functools.partial[Any]) -> None:
     if type(partial) is not functools.partial:
-        raise Untold
-    told.all("partial", (partial.func, partial.args, partial.keywords, vars(partial)))
+        raise NoDigest
+    digest.all("partial", (partial.func, partial.args, partial.keywords, vars(partial)))
 
 
-def _class(told: _Telling, kind: type) -> None:
-    if is_found(kind) and _installed(told, kind.__module__, kind.__qualname__):
+def _class(digest: _Digest, kind: type) -> None:
+    if is_found(kind) and _installed(digest, kind.__module__, kind.__qualname__):
         return
-    told.add("class", kind.__qualname__)
+    digest.add("class", kind.__qualname__)
     if type(kind) is not type:
-        told.tell(type(kind))
-    told.all("bases", kind.__bases__)
+        digest.add_value(type(kind))
+    digest.all("bases", kind.__bases__)
     for name, value in sorted(vars(kind).items()):
         if name not in _OF_EVERY_CLASS:
-            told.add("attribute", name)
-            told.tell(value)
+            digest.add("attribute", name)
+            digest.add_value(value)
 
 
-def _generic(told: _Telling, alias: Any) -> None:
+def _generic(digest: _Digest, alias: Any) -> None:
     """``list[int]``, ``int | None``, ``Annotated[int, Gt(3)]``: its parts."""
     origin = get_origin(alias)
     if origin is None:
-        raise Untold
-    told.tell(origin)
-    told.all("arguments", get_args(alias))
+        raise NoDigest
+    digest.add_value(origin)
+    digest.all("arguments", get_args(alias))
 
 
-def _wrapped(told: _Telling, wrapper: Any) -> None:
+def _wrapped(digest: _Digest, wrapper: Any) -> None:
     if type(wrapper) not in (property, staticmethod, classmethod):
-        raise Untold
+        raise NoDigest
     parts = (wrapper.fget, wrapper.fset, wrapper.fdel) if isinstance(wrapper, property) else (wrapper.__func__,)
-    told.all(type(wrapper).__name__, parts)
+    digest.all(type(wrapper).__name__, parts)
 
 
-def _module(told: _Telling, module: types.ModuleType) -> None:
-    """A module as a value. Of one of the notebook's own anything may be read."""
-    if sys.modules.get(module.__name__) is not module or not _installed(told, module.__name__, ""):
-        raise Untold
+def _module(digest: _Digest, module: types.ModuleType) -> None:
+    """A module as a value; the notebook's own have no digest: any attribute may be read."""
+    if sys.modules.get(module.__name__) is not module or not _installed(digest, module.__name__, ""):
+        raise NoDigest
 
 
-def _named_module(told: _Telling, module: types.ModuleType) -> None:
-    """A module that a function names: what it reads of it, `_attributes` tells."""
+def _named_module(digest: _Digest, module: types.ModuleType) -> None:
+    """A module that a function names; `_attributes` adds what the function reads of it."""
     if sys.modules.get(module.__name__) is not module:
-        raise Untold
-    if _installed(told, module.__name__, ""):
+        raise NoDigest
+    if _installed(digest, module.__name__, ""):
         return
-    path = Path(getattr(module, "__file__", None) or "")  # none: it was made by hand
+    path = Path(getattr(module, "__file__", None) or "")  # empty: it was made by code
     if not path.is_file() or path.stat().st_size > LARGEST_FILE:
-        raise Untold
-    told.add("module", path.read_bytes())
+        raise NoDigest
+    digest.add("module", path.read_bytes())
 
 
-def _member(told: _Telling, member: enum.Enum) -> None:
-    told.tell(type(member))
-    told.add("member", str(member._name_))
-    told.tell({name: value for name, value in vars(member).items() if name not in _OF_EVERY_MEMBER})
+def _member(digest: _Digest, member: enum.Enum) -> None:
+    digest.add_value(type(member))
+    digest.add("member", str(member._name_))
+    digest.add_value({name: value for name, value in vars(member).items() if name not in _OF_EVERY_MEMBER})
 
 
-def _object(told: _Telling, thing: Any) -> None:
-    """A value that `data_digest` knows, or an instance of the notebook's own classes."""
+def _object(digest: _Digest, thing: Any) -> None:
+    """Data, or an instance of the notebook's classes."""
     kind = type(thing)
-    if tell_data(told, thing):
+    if add_data(digest, thing):
         return
     if kind.__module__ == "typing":
         if get_origin(thing) is not None:
-            _generic(told, thing)
+            _generic(digest, thing)
         elif isinstance(thing, TypeVar):
-            told.all("variable", (thing.__name__, thing.__bound__, thing.__constraints__))
+            digest.all("variable", (thing.__name__, thing.__bound__, thing.__constraints__))
         else:
-            told.add("typing", repr(thing))
+            digest.add("typing", repr(thing))
         return
     if not is_ours(kind.__module__) or not has_plain_state(kind):
-        raise Untold
+        raise NoDigest
     _, arguments, state, items, entries = (*thing.__reduce_ex__(2), None, None, None)[:5]
-    told.all("instance", (arguments, state))
+    digest.all("instance", (arguments, state))
     if items is not None or entries is not None:
-        raise Untold
+        raise NoDigest
 
 
-def _installed(told: _Telling, module: str | None, name: str) -> bool:
-    """Tell what belongs to an installed package by its version; whether it does."""
+def _installed(digest: _Digest, module: str | None, name: str) -> bool:
+    """Add the version of an installed package; return whether the module belongs to one."""
     if module is None or is_ours(module):
         return False
-    told.add("installed", f"{module}.{name} {version_of(module)}")
+    digest.add("installed", f"{module}.{name} {version_of(module)}")
     return True
 
 
 _ATOMS = frozenset({int, float, complex, bool, type(None), type(Ellipsis)})
 _READS_ANYTHING = frozenset({"globals", "eval", "exec", "__import__"})
-"""Who calls one of these may read what its code does not name."""
+"""Functions that read globals without naming them."""
 _OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
 _OF_EVERY_CLASS = frozenset(
     {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__", "__slotnames__"}
 )
 
-_KINDS: tuple[tuple[Any, Callable[[_Telling, Any], None]], ...] = (
+_KINDS: tuple[tuple[Any, Callable[[_Digest, Any], None]], ...] = (
     ((list, tuple), _list),
     (dict, _dict),
     ((set, frozenset), _set),
@@ -357,7 +354,7 @@ _KINDS: tuple[tuple[Any, Callable[[_Telling, Any], None]], ...] = (
     (enum.Enum, _member),
     ((types.GenericAlias, types.UnionType), _generic),
     (type, _class),
-    (types.MemberDescriptorType, lambda told, slot: told.add("slot", slot.__name__)),
+    (types.MemberDescriptorType, lambda digest, slot: digest.add("slot", slot.__name__)),
     ((staticmethod, classmethod, property), _wrapped),
     (types.ModuleType, _module),
 )

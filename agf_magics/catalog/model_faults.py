@@ -1,7 +1,7 @@
-"""What went wrong with a model, in words that say what to do; no key is ever part of them (decision A3).
+"""Errors of models, with hints and without keys (decision A3).
 
-The library's exceptions are told by what they carry (a status, a class's name), so that nothing here imports it. They
-are never the cause of ours: an exception of a provider's holds the request, and the request holds the key.
+The library's exceptions are recognised by their status and class name, so that the library is not imported. They are
+never the cause of ours: they have the request, and the request has the key.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _BUSY = frozenset({408, 409, 425, 429})
 
 
 class ModelFault(StepError):
-    """A request to a model that came to nothing."""
+    """A failed request to a model."""
 
     again: bool = False
-    """Whether the same request may well be answered a little later."""
+    """Whether the same request may succeed later."""
     after: float | None = None
-    """Seconds that the provider asks to wait before."""
+    """The delay that the provider asks for, in seconds."""
 
 
 def fault(
@@ -38,57 +38,54 @@ def fault(
 
 
 def explained(error: Exception, model: str, where: str) -> ModelFault:
-    """``error``, which the library raised for a request to ``model``; ``where``: its server's address, if known."""
+    """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or empty."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     status, at = getattr(error, "status_code", None), f" at {where}" if where else ""
-    told = _told(error)
+    reason = _reason(error)
     if "ContentFilterError" in kinds:
-        return fault("model.filtered", f"{model} may not answer, says its provider: {told}", "say it in another way")
+        return fault("model.filtered", f"{model} is blocked by its provider's filter: {reason}", "rephrase the prompt")
     if "ModelAuthenticationError" in kinds or status in (401, 403):
-        return fault("model.key-refused", f"{model} refuses the key: {told}", _keys(model))
+        return fault("model.key-refused", f"{model} does not accept the key: {reason}", _keys(model))
     if "ModelQuotaExceededError" in kinds or status == 402:
-        return fault("model.quota", f"{model} has no credit left: {told}", "its provider's page on billing says more")
+        return fault("model.quota", f"{model} has no credit left: {reason}", "see the provider's billing page")
     if "ModelNotFoundError" in kinds or status == 404:
-        hint = (
-            "the name after the colon is the provider's own; the address of a server ends with its version, as in /v1"
-        )
-        return fault("model.not-found", f"{model} is not known{at}: {told}", hint)
+        hint = "use the provider's name of the model; the address of a server ends with its version, such as /v1"
+        return fault("model.not-found", f"{model} is not known{at}: {reason}", hint)
     after = getattr(error, "retry_after", None)
     if status == 429 or "ModelRateLimitError" in kinds:
-        message, hint = f"{model} is asked too often: {told}", "ask less at once (max_parallel), or later"
+        message, hint = f"{model} receives too many requests: {reason}", "lower max_parallel, or try later"
         return fault("model.rate-limit", message, hint, again=True, after=after)
     if status is not None and (status >= 500 or status in _BUSY):
-        message = f"{model} has trouble of its own: {told}"
-        return fault("model.server", message, "ask again later", again=True, after=after)
+        message = f"{model} has an internal error: {reason}"
+        return fault("model.server", message, "try again later", again=True, after=after)
     if "ModelTimeoutError" in kinds:
         return timed_out(model, None)
     if "ModelConnectionError" in kinds:
-        return fault("model.no-server", f"nobody answers for {model}{at}: {told}", _server(model))
+        return fault("model.no-server", f"there is no server for {model}{at}: {reason}", _server(model))
     if status is not None or "ModelRequestRejectedError" in kinds:
-        return fault("model.rejected", f"{model} does not take the request: {told}", _taken(kinds, told))
-    if "UnexpectedModelBehavior" in kinds or "decode" in told.lower():
-        hint = "a server of another kind, a proxy or a page for people may be answering: look at its address"
-        return fault("model.reply", f"what {model} answers{at} is no reply of a model: {told}", hint)
-    return fault("model.failed", f"{model} could not be asked: {type(error).__name__}: {told}")
+        return fault("model.rejected", f"{model} rejects the request: {reason}", _rejection_hint(kinds, reason))
+    if "UnexpectedModelBehavior" in kinds or "decode" in reason.lower():
+        hint = "the address may be that of another kind of server, a proxy or a web page"
+        return fault("model.reply", f"the answer of {model}{at} is not a model's reply: {reason}", hint)
+    return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
 
 
 def timed_out(model: str, seconds: float | None) -> ModelFault:
     within = f" within {seconds:g} s" if seconds else ""
-    return fault(
-        "model.timeout", f"{model} did not answer{within}", "%config AgfMagics.model_timeout sets how long it may take"
-    )
+    hint = "%config AgfMagics.model_timeout sets the time limit"
+    return fault("model.timeout", f"{model} did not reply{within}", hint)
 
 
 def without_keys(text: str, known: Collection[str] = ()) -> str:
-    """``text`` without what is, or looks like, a key: the values of the environment's secrets, and ``known`` ones."""
+    """``text`` without keys: secrets of the environment, ``known`` ones, and what looks like a key."""
     secrets = {value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= 8}
     for word in sorted(secrets | set(known), key=len, reverse=True):
         text = text.replace(word, "•••")
     return _SECRET.sub("•••", text)
 
 
-def _told(error: Exception) -> str:
-    """What the provider says, in a line."""
+def _reason(error: Exception) -> str:
+    """The provider's message in one line."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else body
     message = inner.get("message") if isinstance(inner, dict) else inner
@@ -101,20 +98,20 @@ def _told(error: Exception) -> str:
 def _keys(model: str) -> str:
     provider = model.partition(":")[0]
     names = " or ".join(KEYS[provider]) if provider in KEYS else "the variable that its provider names"
-    return f"set {names} in the environment (os.environ), not in a cell that is kept, and run again"
+    return f"set {names} in the environment (os.environ), not in a saved cell, and run again"
 
 
 def _server(model: str) -> str:
     if model.startswith("ollama:"):
-        return "start it: ollama serve (OLLAMA_BASE_URL says where, if it is elsewhere)"
-    return "is the server started, and its address right? %config AgfMagics.model_base_url sets it"
+        return "start it: ollama serve (OLLAMA_BASE_URL sets another address)"
+    return "start the server, or set its address: %config AgfMagics.model_base_url = …"
 
 
-def _taken(kinds: Collection[str], told: str) -> str | None:
+def _rejection_hint(kinds: Collection[str], reason: str) -> str | None:
     if "ModelContextWindowExceededError" in kinds:
-        return "what was said so far is too long for it: let tools give less, or take fewer steps"
-    if "tool" in told.lower():
-        return "the server may need to be told that its model may use tools (vLLM: --enable-auto-tool-choice)"
+        return "the messages are too long: let tools return less, or use fewer steps"
+    if "tool" in reason.lower():
+        return "the server may need an option to allow tools (vLLM: --enable-auto-tool-choice)"
     return None
 
 
@@ -123,4 +120,4 @@ KEYS = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
 }
-"""Where the library looks for the keys of the providers that the extra brings."""
+"""The environment variables of the keys."""

@@ -1,4 +1,4 @@
-"""Our requests and replies as pydantic-ai's, and back. Imported when a model is first asked."""
+"""Requests and replies translated to pydantic-ai and back. Imported with the first request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic_ai import messages as said
+from pydantic_ai import messages as ai
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, UnexpectedModelBehavior
 from pydantic_ai.models import Model as Made
@@ -19,14 +19,14 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from ..flow.values import TooDeep, Value, is_json, isolate
-from .models import Offered, Request
+from .messages import ModelMessage, Reply, Request, Tokens, ToolCall
 
-WRAPPED = "answer"
-"""The one field of the object that an answer which is no object is asked for in: providers want an object."""
+_WRAPPED = "answer"
+"""The field of the object that wraps any other answer: providers accept only objects."""
 
-KEPT = ("kind", "parts", "provider_name", "provider_url", "canonical_system", "provider_details",
+_KEPT = ("kind", "parts", "provider_name", "provider_url", "canonical_system", "provider_details",
         "provider_response_id", "model_name")  # fmt: skip
-"""What of a reply its provider may want to see again."""
+"""The parts of a reply that its provider may need in the next request."""
 
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _SETTINGS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_output_tokens": "max_tokens",
@@ -34,7 +34,7 @@ _SETTINGS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "
 
 
 def made(provider: str, model: str, base_url: str) -> Made:
-    """What talks to the provider. Raises the library's UserError, ImportError or ValueError."""
+    """pydantic-ai's model. Raises the library's UserError, ImportError or ValueError."""
     if base_url and provider == "ollama":
         from pydantic_ai.models.ollama import OllamaModel
         from pydantic_ai.providers.ollama import OllamaProvider
@@ -45,17 +45,14 @@ def made(provider: str, model: str, base_url: str) -> Made:
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
         return OpenAIChatModel(model, provider=OpenAICompatibleProvider("server", base_url=base_url))
-    infer_provider_class(provider)  # a ValueError for one that it does not know
+    infer_provider_class(provider)  # raises ValueError for an unknown one
     return infer_model(f"{provider}:{model}")
 
 
-def loop() -> asyncio.AbstractEventLoop:
-    """The one that a request is about to be made on."""
-    return asyncio.get_running_loop()
+running_loop = asyncio.get_running_loop  # this is the only module of the room that uses asyncio
 
 
-async def asked(model: Made, request: Request) -> dict[str, Value]:
-    """The model's reply, as flow/session.py has it."""
+async def asked(model: Made, request: Request) -> Reply:
     names = _Names(request)
     messages = _history(request, names)
     parameters = _parameters(model, request, names)
@@ -75,9 +72,9 @@ async def asked(model: Made, request: Request) -> dict[str, Value]:
 
 
 async def _streamed(
-    model: Made, messages: list[said.ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
-) -> said.ModelResponse | None:
-    """The reply of a server that only streams; None when that is not what is wrong with it."""
+    model: Made, messages: list[ai.ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
+) -> ai.ModelResponse | None:
+    """The reply of a server that only streams; None if it has another fault."""
     try:
         async with model_request_stream(
             model, messages, model_settings=settings, model_request_parameters=parameters
@@ -91,7 +88,7 @@ async def _streamed(
 
 
 class _Names:
-    """Tools by the names that every provider takes, and back."""
+    """The names of tools in a form that all providers accept, and back."""
 
     def __init__(self, request: Request) -> None:
         self.sent: dict[str, str] = {}
@@ -111,9 +108,12 @@ class _Names:
 
 
 def _parameters(model: Made, request: Request, names: _Names) -> ModelRequestParameters:
-    # In the last request no tool is offered; providers that want those that were called declared may not use them.
+    # The last request offers no tools, except to providers that require the called ones to be declared.
     keeps = not request.last or model.system in ("anthropic", "bedrock")
-    tools = [_tool(tool, names) for tool in request.tools] if keeps else []
+    tools = [
+        ToolDefinition(name=names.sent[name], parameters_json_schema=dict(accepts), description=description or None)
+        for name, description, accepts in (request.tools if keeps else ())
+    ]
     if request.schema is None:
         return ModelRequestParameters(function_tools=tools)
     schema, can = _wrapped(request.schema), _profile(model)
@@ -136,26 +136,21 @@ def _parameters(model: Made, request: Request, names: _Names) -> ModelRequestPar
 def _profile(model: Made) -> Mapping[str, Any]:
     try:
         return model.profile
-    except NotImplementedError:  # one that stands for several
+    except NotImplementedError:  # a model that wraps several
         return {}
 
 
-def _tool(tool: Offered, names: _Names) -> ToolDefinition:
-    name, accepts = names.sent[tool.name], dict(tool.accepts)
-    return ToolDefinition(name=name, parameters_json_schema=accepts, description=tool.description or None)
-
-
 def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """``schema`` as an object's."""
+    """``schema`` as the schema of an object."""
     plain = {name: value for name, value in schema.items() if name != "$schema"}
     if plain.get("type") == "object":
         return plain
     defs = {"$defs": plain.pop("$defs")} if "$defs" in plain else {}
-    return {"type": "object", "properties": {WRAPPED: plain}, "required": [WRAPPED], **defs}
+    return {"type": "object", "properties": {_WRAPPED: plain}, "required": [_WRAPPED], **defs}
 
 
 def _settings(model: Made, request: Request, tools: bool) -> ModelSettings:
-    """What is not supported is left out by the library; retrying is the engine's, which can be cancelled."""
+    """The library omits unsupported settings. The engine retries, so that retries can be cancelled."""
     named = {theirs: request.settings[ours] for ours, theirs in _SETTINGS.items() if ours in request.settings}
     settings: ModelSettings = dict(named)  # type: ignore[assignment]
     if "max_retries" not in model.unsupported_settings:
@@ -167,75 +162,76 @@ def _settings(model: Made, request: Request, tools: bool) -> ModelSettings:
     return settings
 
 
-def _history(request: Request, names: _Names) -> list[said.ModelMessage]:
-    """What was said so far; what stands between two replies is one request."""
-    found: list[said.ModelMessage] = []
-    waiting: list[said.ModelRequestPart] = []
+def _history(request: Request, names: _Names) -> list[ai.ModelMessage]:
+    """The messages so far; those between two replies become one request."""
+    found: list[ai.ModelMessage] = []
+    waiting: list[ai.ModelRequestPart] = []
     if request.instructions:
-        waiting.append(said.SystemPromptPart(request.instructions))
+        waiting.append(ai.SystemPromptPart(request.instructions))
     for message in request.messages:
         if message["role"] == "model":
-            found += [said.ModelRequest(parts=waiting), _response(message, names)]
+            found += [ai.ModelRequest(parts=waiting), _response(message, names)]
             waiting = []
         elif message["role"] == "tool":
             name = names.answer if message["tool"] == "" else names.of(message["tool"])
             outcome: Literal["success", "failed"] = "failed" if message["failed"] else "success"
-            waiting.append(said.ToolReturnPart(name, message["text"], message["id"], outcome=outcome))
+            waiting.append(ai.ToolReturnPart(name, message["text"], message["id"], outcome=outcome))
         else:
-            waiting.append(said.UserPromptPart(message["text"]))
-    return [*found, said.ModelRequest(parts=waiting)]
+            waiting.append(ai.UserPromptPart(message["text"]))
+    return [*found, ai.ModelRequest(parts=waiting)]
 
 
-def _response(message: Mapping[str, Any], names: _Names) -> said.ModelResponse:
+def _response(message: ModelMessage, names: _Names) -> ai.ModelResponse:
     if "kept" in message:
-        (kept,) = said.ModelMessagesTypeAdapter.validate_python([message["kept"]])
-        assert isinstance(kept, said.ModelResponse), "what is kept is a reply"
+        (kept,) = ai.ModelMessagesTypeAdapter.validate_python([message["kept"]])
+        assert isinstance(kept, ai.ModelResponse), "``kept`` is a reply"
         return kept
-    parts: list[said.ModelResponsePart] = [said.TextPart(message["text"])] if message["text"] else []
+    parts: list[ai.ModelResponsePart] = [ai.TextPart(message["text"])] if message["text"] else []
     for call in message["calls"]:
         name = names.of(call["tool"]) if call["tool"] else names.answer
-        parts.append(said.ToolCallPart(name, call["arguments"], call["id"]))
-    return said.ModelResponse(parts=parts)
+        parts.append(ai.ToolCallPart(name, call["arguments"], call["id"]))
+    return ai.ModelResponse(parts=parts)
 
 
-def _reply(response: said.ModelResponse, request: Request, names: _Names) -> dict[str, Value]:
-    text = "".join(part.content for part in response.parts if isinstance(part, said.TextPart))
-    calls = [_call(part, names) for part in response.parts if isinstance(part, said.ToolCallPart)]
-    usage = {"input": response.usage.input_tokens, "output": response.usage.output_tokens}
-    reply: dict[str, Value] = {"text": text, "calls": calls, "usage": usage}
+def _reply(response: ai.ModelResponse, request: Request, names: _Names) -> Reply:
+    text = "".join(part.content for part in response.parts if isinstance(part, ai.TextPart))
+    calls = [_call(part, names) for part in response.parts if isinstance(part, ai.ToolCallPart)]
+    usage: Tokens = {"input": response.usage.input_tokens, "output": response.usage.output_tokens}
+    reply: Reply = {"text": text, "calls": calls, "usage": usage}
     given = next((call for call in calls if call["tool"] == ""), None)
     if given is not None and "fault" not in given:
         reply["answer"] = _unwrapped(given["arguments"], request.schema)
     if response.finish_reason == "length":
         reply["cut"] = True
     if any(not _plain(part) for part in response.parts):
-        (whole,) = said.ModelMessagesTypeAdapter.dump_python([response], mode="json")
-        reply["kept"] = {name: whole[name] for name in KEPT if whole.get(name) is not None}
+        (whole,) = ai.ModelMessagesTypeAdapter.dump_python([response], mode="json")
+        reply["kept"] = {name: whole[name] for name in _KEPT if whole.get(name) is not None}
     return reply
 
 
 def _plain(part: Any) -> bool:
-    """Whether a part says no more than our own form of it."""
-    known = isinstance(part, said.TextPart | said.ToolCallPart)
+    """Whether a text or a call without provider data."""
+    known = isinstance(part, ai.TextPart | ai.ToolCallPart)
     return known and not getattr(part, "provider_details", None) and not getattr(part, "id", None)
 
 
-def _call(part: said.ToolCallPart, names: _Names) -> dict[str, Value]:
-    """A call; that which gives the answer has no tool's name."""
+def _call(part: ai.ToolCallPart, names: _Names) -> ToolCall:
     tool = "" if part.tool_name == names.answer else names.ours.get(part.tool_name, part.tool_name)
-    call: dict[str, Value] = {"id": part.tool_call_id, "tool": tool}
     read = part.args if part.args is not None else {}
     try:
         read = json.loads(read or "{}") if isinstance(read, str) else read
         found = isolate(read)
-        why = "" if isinstance(found, dict) and is_json(found) else "are no JSON object"
+        why = "" if isinstance(found, dict) and is_json(found) else "are not a JSON object"
     except json.JSONDecodeError as error:
         why = f"are not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
     except (TooDeep, RecursionError, ValueError):
-        why = "nest too deep, or hold a number that is too long"
-    return {**call, "arguments": part.args, "fault": why} if why else {**call, "arguments": found}
+        why = "nest too deep or have a number that is too long"
+    call: ToolCall = {"id": part.tool_call_id, "tool": tool, "arguments": part.args if why else found}
+    if why:
+        call["fault"] = why
+    return call
 
 
 def _unwrapped(answer: Value, schema: Mapping[str, Any] | None) -> Value:
     wrapped = schema is not None and schema.get("type") != "object"
-    return answer.get(WRAPPED) if wrapped and isinstance(answer, dict) else answer
+    return answer.get(_WRAPPED) if wrapped and isinstance(answer, dict) else answer

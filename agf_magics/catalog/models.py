@@ -1,24 +1,22 @@
-"""Models: one request, one reply, whatever the provider. The only place that knows pydantic-ai, which is imported when
-a model is first asked: that takes seconds.
+"""Models: one request and one reply, for all providers.
 
-Its direct request is used and not its Agent: a loop that hides the tool calls would hide what a run is made of. Keys
-are the library's business: it finds them in the environment, and nothing of ours holds one (decision A3).
+pydantic-ai does the requests and is imported with the first one, which takes seconds. Its Agent is not used: it hides
+the tool calls, which are steps of a run. It finds the keys in the environment; no value of ours has one (decision A3).
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError, suggest
+from .messages import Reply, Request
 from .model_faults import CHOOSE, INSTALL, KEYS, ModelFault, explained, fault
 
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
-"""Those that the extra brings; the library knows more, each with an extra of its own."""
+"""The providers of the extra ``llm``; the library has more, each with its own extra."""
 
 _GUESSED = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "chatgpt": "openai", "claude": "anthropic",
             "gemini": "google"}  # fmt: skip
@@ -26,61 +24,34 @@ _PACKAGES = {"openai": "openai", "anthropic": "anthropic", "google": "google.gen
 _OLLAMA = "http://localhost:11434/v1"
 
 
-class Offered(NamedTuple):
-    """A tool as a model is told of it."""
-
-    name: str
-    description: str
-    accepts: Mapping[str, Any]
-    """JSON Schema of its arguments."""
-
-
-class Request(NamedTuple):
-    """What a model is asked."""
-
-    messages: list[Value]
-    """What was said so far, as flow/session.py has it."""
-    instructions: str = ""
-    tools: tuple[Offered, ...] = ()
-    tool_choice: str = "auto"
-    """``auto``, ``required``, ``none``."""
-    schema: Mapping[str, Any] | None = None
-    """JSON Schema of the answer; None: text."""
-    settings: Mapping[str, Value] = {}
-    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``."""
-    last: bool = False
-    """Whether it must answer now, without tools."""
-
-
 class Loop(Protocol):
-    """An event loop: connections belong to the one they were opened on."""
+    """An event loop: a connection belongs to the one that opened it."""
 
     def is_closed(self) -> bool: ...
 
 
 class Model:
-    """A model by its name. It is not looked for before it is asked."""
+    """A model by its name, which is checked when the model is asked."""
 
     def __init__(self, name: str, base_url: str = "", *, made: Any = None) -> None:
-        """``base_url``: that of an OpenAI-compatible server; ``made``: a model object of pydantic-ai."""
+        """``base_url``: the address of an OpenAI-compatible server; ``made``: a model object of pydantic-ai."""
         self.name = name
         self._base_url = base_url
         self._given = made
         self._made: dict[Loop, Any] = {}
-        """What talks to the provider, for each loop that it is asked on."""
+        """pydantic-ai's model for each loop."""
 
     @property
     def address(self) -> str | None:
-        """Its name, and where it is asked; None for a model object that somebody made."""
+        """Its name and its server; None for a model object that the user made."""
         return None if self._given is not None else f"{self.name} {self._base_url}"
 
     def ready(self, loop: Loop) -> bool:
-        """Whether it can be asked at once on that loop."""
-        there = self._given is not None or loop in self._made
-        return there and "agf_magics.catalog.model_requests" in sys.modules
+        """Whether it can be asked on that loop without an import."""
+        return (self._given is not None or loop in self._made) and "agf_magics.catalog.model_requests" in sys.modules
 
     def problem(self) -> Diagnostic | None:
-        """Why it can surely not be asked, as far as that is known without asking anybody."""
+        """Why it cannot be asked, as far as that is known without a request."""
         try:
             self._check()
         except ModelFault as found:
@@ -88,10 +59,9 @@ class Model:
         return None
 
     def open(self, loop: Loop) -> Any:
-        """Import the library and make what talks to the provider on that loop; slow, and for a thread that may wait.
+        """Import the library and return its model for that loop. This is slow.
 
-        Sessions side by side open it at once, and must be given one and the same: the last to leave it closes its
-        connections. Raises ModelFault.
+        Concurrent sessions share one model: the last one to leave it closes its connections. Raises ModelFault.
         """
         from . import model_requests  # noqa: F401 - this is the slow part
 
@@ -102,22 +72,22 @@ class Model:
             made = self._make()
             for other in [known for known in list(self._made) if known.is_closed()]:
                 self._made.pop(other, None)
-            self._made.setdefault(loop, made)  # one step: of several threads the first one's counts
+            self._made.setdefault(loop, made)  # atomic: the first thread wins
         return self._made[loop]
 
-    async def ask(self, request: Request) -> dict[str, Value]:
-        """The model's reply to one request, as flow/session.py has it. Raises ModelFault."""
-        from .model_requests import asked, loop
+    async def ask(self, request: Request) -> Reply:
+        """The reply to one request. Raises ModelFault."""
+        from .model_requests import asked, running_loop
 
-        made = self.open(loop())
+        made = self.open(running_loop())
         try:
             async with made:
                 return await asked(made, request)
         except StepError:
             raise
-        except Exception as error:  # the library's, the provider's package's, or that of a model somebody wrote
-            wrong = explained(error, self.name, _address(made) or self._base_url)
-        raise wrong  # out here: the cause would hold the request, and that the key
+        except Exception as error:  # of the library, the provider's package, or the user's model
+            failure = explained(error, self.name, _address(made) or self._base_url)
+        raise failure  # not in the except: its cause would have the request with the key
 
     def _check(self) -> None:
         if self._given is not None or self._made:
@@ -128,7 +98,7 @@ class Model:
             raise fault("model.not-installed", f"{self.name} needs {package}, which is not installed", INSTALL)
         named = KEYS.get(provider, ())
         if named and not self._base_url and not any(map(os.environ.get, (*named, "OPENAI_BASE_URL"))):
-            hint = f"set {' or '.join(named)} in the environment (os.environ), not in a cell that is kept"
+            hint = f"set {' or '.join(named)} in the environment (os.environ), not in a saved cell"
             raise fault("model.no-key", f"there is no key for {self.name}", hint)
 
     def _make(self) -> Any:
@@ -136,7 +106,8 @@ class Model:
         try:
             from .model_requests import made
 
-            return made(provider, model, self._base_url or (_ollama() if provider == "ollama" else ""))
+            ollama = os.environ.get("OLLAMA_BASE_URL") or _OLLAMA if provider == "ollama" else ""
+            return made(provider, model, self._base_url or ollama)
         except StepError:
             raise
         except ImportError as error:
@@ -150,7 +121,7 @@ class Model:
             found = fault(
                 "model.unknown-provider", f"no provider {provider!r}", suggest(provider, PROVIDERS, "providers")
             )
-        except Exception as error:  # the library's UserError, which says what is missing
+        except Exception as error:  # the library's UserError
             found = fault("model.no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}")
         raise found
 
@@ -159,10 +130,10 @@ class Model:
 
 
 def model_of(chosen: Any, base_url: str = "") -> Model:
-    """A model from its name (``"openai:gpt-4o"``) or from a model object of pydantic-ai's.
+    """A model from its name (``"openai:gpt-4o"``) or from a model object of pydantic-ai.
 
-    ``base_url``: where names of the provider ``openai``, and names without a provider, are asked: any server that
-    speaks its protocol. It is never sent a key of another's.
+    ``base_url``: the address of a server with the OpenAI protocol, used for the provider ``openai`` and for names
+    without a provider. It never receives the key of another provider.
     """
     if isinstance(chosen, Model):
         return chosen
@@ -170,9 +141,8 @@ def model_of(chosen: Any, base_url: str = "") -> Model:
         provider = chosen.partition(":")[0] if ":" in chosen else "openai"
         return Model(chosen, base_url if provider in ("openai", "openai-chat") else "")
     if not callable(getattr(chosen, "request", None)) or not hasattr(chosen, "model_name"):
-        raise TypeError(
-            f"a model is a name like 'openai:gpt-4o' or a model of pydantic_ai, not {type(chosen).__name__}"
-        )
+        kind = type(chosen).__name__
+        raise TypeError(f"model must be a name such as 'openai:gpt-4o', or a model of pydantic_ai, not {kind}")
     own = str(chosen.model_name).strip(":")
     return Model(own if own.startswith(f"{chosen.system}:") else f"{chosen.system}:{own}", made=chosen)
 
@@ -187,26 +157,24 @@ def _split(name: str, served: bool) -> tuple[str, str]:
         if served:
             return "openai", model
         if not provider:
-            raise fault("model.no-provider", f"nobody knows whose model {name!r} is", f"say provider:model. {CHOOSE}")
+            raise fault(
+                "model.no-provider", f"the provider of model {name!r} is unknown", f"write provider:model. {CHOOSE}"
+            )
     if not provider or not model:
-        hint = f"a model is named provider:model; {suggest(provider, PROVIDERS, 'providers')}"
-        raise fault("model.name", f"{name!r} names no model", hint)
+        hint = f"write provider:model; {suggest(provider, PROVIDERS, 'providers')}"
+        raise fault("model.name", f"{name!r} is not the name of a model", hint)
     return provider, model
 
 
 def _address(made: Any) -> str:
     try:
         return str(made.base_url or "")
-    except Exception:  # a model of somebody's own has none
+    except Exception:  # a user's own model
         return ""
 
 
 def _absent(package: str) -> bool:
     try:
         return find_spec(package) is None
-    except ModuleNotFoundError:  # what it is a part of
+    except ModuleNotFoundError:  # its parent package is missing
         return True
-
-
-def _ollama() -> str:
-    return os.environ.get("OLLAMA_BASE_URL") or _OLLAMA

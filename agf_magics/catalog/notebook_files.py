@@ -1,11 +1,10 @@
-"""Files of the notebook's folder, as the built-in tools may touch them (decision D3).
+"""The files of the notebook's folder that the built-in tools may open (decision D3).
 
-A path is relative, has no ``..`` and goes through no symbolic link. Some files are never touched, because whoever
-writes them runs code or turns something on later, or whoever reads them sees what is not for a definition: dot-files,
-the files of `RUN_LATER`, our own. Names are compared as the file systems that are the least strict compare them.
+A path is relative, has no ``..`` and no symbolic link. Protected files are never opened: dot-files, files that run code
+or configure programs (`RUN_LATER`), our own. Names are compared as the least strict file system compares them.
 
-A path is opened folder by folder, each relative to the one before (``dir_fd``), so nobody can put a link there between
-a check and its use. Windows has no such calls: there each name is looked at before the file is opened.
+A path is opened folder by folder, each relative to the one before (``dir_fd``), so that no link can be inserted between
+the check and the use. Windows has no such calls: each name is checked before the file is opened.
 """
 
 from __future__ import annotations
@@ -22,24 +21,23 @@ from typing import Literal, NamedTuple
 from ..text.diagnostics import Diagnostic, StepError
 
 RUN_LATER = frozenset({"pyproject.toml", "setup.cfg", "conftest.py", "makefile", "gnumakefile"})
-"""Files that a program runs, or is configured by, in the folder they are in."""
+"""Files that run code or configure a program in their folder."""
 
 IMPORTED = frozenset({"sitecustomize", "usercustomize", "conftest"})
-"""Modules that Python or pytest imports by itself, in whatever form: a source, a compiled file, a folder."""
+"""Modules that Python or pytest imports automatically, as a source, a compiled file or a folder."""
 
-LONGEST_NAME = 255
-"""Bytes."""
-LONGEST_PATH = 4_096
-"""Bytes of a path below the folder."""
+MAX_NAME = 255
+MAX_PATH = 4_096
+"""Both in bytes."""
 
 ANCHORED = os.open in os.supports_dir_fd and os.mkdir in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 """Whether a file can be opened relative to an open folder."""
 
 UNUSABLE = ("Cc", "Cs", "Zl", "Zp")
-"""Categories of characters that no path has: control characters, half characters, line ends."""
+"""Unicode categories that no path has: control characters, lone surrogates, line ends."""
 
 HINT = "a path is relative to the notebook's folder and may not leave it"
-OWN_TOOL = "no definition may touch it; a tool of your own can"
+OWN_TOOL = "definitions cannot use it; your own tool can"
 
 
 class Found(NamedTuple):
@@ -50,24 +48,24 @@ class Found(NamedTuple):
 
 
 class NotThere(Exception):
-    """Why a file cannot be opened, in words: ``does not exist``."""
+    """Why a file cannot be opened: ``does not exist``."""
 
 
 def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, ...]:
-    """The names that ``path`` goes through. Raises StepError ``tool.file-path`` where it may not be touched.
+    """The parts of ``path``. Raises StepError ``tool.file-path`` for a path that cannot be used.
 
-    ``protected``: paths below the folder that may not be touched either, nor what is below them.
+    ``protected``: further protected files and folders, relative to the notebook's folder.
     """
     asked = PurePath(path)
     if not path.strip() or any(unicodedata.category(each) in UNUSABLE for each in path):
         raise _refused(f"{path!r} is not a path", HINT)
     if asked.drive or asked.root or ".." in asked.parts:
-        raise _refused(f"{path!r} leads out of the notebook's folder", HINT)
+        raise _refused(f"{path!r} is outside of the notebook's folder", HINT)
     if any("\\" in name for name in asked.parts):
         raise _refused(f"{path!r} has a backslash", "write / between folders")
-    if len(os.fsencode(path)) > LONGEST_PATH or any(len(os.fsencode(name)) > LONGEST_NAME for name in asked.parts):
+    if len(os.fsencode(path)) > MAX_PATH or any(len(os.fsencode(name)) > MAX_NAME for name in asked.parts):
         shown = f"{path[:40]}…"
-        raise _refused(f"{shown!r} is too long", f"a name has at most {LONGEST_NAME} bytes, a path {LONGEST_PATH:,}")
+        raise _refused(f"{shown!r} is too long", f"a name has at most {MAX_NAME} bytes, a path {MAX_PATH:,}")
     folded = tuple(map(fold, asked.parts))
     for name, as_written in zip(folded, asked.parts, strict=True):
         if is_protected(name):
@@ -79,8 +77,8 @@ def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, 
 
 
 def fold(name: str) -> str:
-    """A name as the least strict file system has it: without case, without forms of a letter, without what is not seen
-    in it, without what Windows cuts off its end.
+    """A name as the least strict file system compares it: without case, variants of letters, invisible characters, and
+    the ending that Windows removes.
 
     >>> fold("PyProject.TOML. "), fold("\\uff0eg\\u200cit"), fold("conftest.py::$DATA")
     ('pyproject.toml', '.git', 'conftest.py')
@@ -91,7 +89,7 @@ def fold(name: str) -> str:
 
 
 def is_protected(name: str) -> bool:
-    """Whether a folded name may not be touched, as a file or a folder."""
+    """Whether a folded name is protected, as a file or a folder."""
     short = os.name == "nt" and "~" in name  # PYPROJ~1.TOM is pyproject.toml
     return (
         not name
@@ -105,10 +103,10 @@ def is_protected(name: str) -> bool:
 
 @contextmanager
 def opened(root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]) -> Iterator[Found]:
-    """The regular file at ``parts`` below ``root``; to be written it is made, with the folders on the way.
+    """Open the regular file ``parts`` below ``root``; for writing, make it and its folders.
 
-    ``path``: as it was asked for, for messages. Raises StepError ``tool.file-path`` for a symbolic link, NotThere
-    where there is no such file, OSError.
+    ``path``: for messages. Raises StepError ``tool.file-path`` for a symbolic link, NotThere for any other object,
+    OSError.
     """
     file = _anchored(root, path, parts, how) if ANCHORED else _checked(root, path, parts, how)
     try:
@@ -123,7 +121,7 @@ def opened(root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "
 
 
 def _anchored(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
-    """The file's descriptor, by way of a descriptor of each folder."""
+    """The descriptor of the file, opened through a descriptor of each folder."""
     here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in parts[:-1]:
@@ -136,7 +134,7 @@ def _anchored(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
             here = inner
         if not parts:
             return os.dup(here)
-        # Without waiting: a pipe has nobody at its other end.
+        # O_NONBLOCK: a pipe without a reader would block.
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         return _open(parts[-1], flags | (os.O_RDONLY if how == "read" else os.O_WRONLY | os.O_CREAT), here, path)
     finally:
@@ -151,7 +149,7 @@ def _open(name: str, flags: int, folder: int, path: str) -> int:
             raise _refused(f"{path!r} goes through a symbolic link", HINT) from None
         if error.errno == errno.ENOENT:
             raise NotThere("does not exist") from None
-        if error.errno in (errno.EISDIR, errno.ENXIO):  # a pipe that nobody reads, a socket
+        if error.errno in (errno.EISDIR, errno.ENXIO):  # a pipe without a reader, a socket
             raise NotThere("is not a file") from None
         raise
 
@@ -164,7 +162,7 @@ def _is_link(name: str, folder: int) -> bool:
 
 
 def _checked(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
-    """The file's descriptor where the system has no ``dir_fd``."""
+    """The descriptor of the file on a system without ``dir_fd``."""
     place = root
     for name in parts:
         place = place / name

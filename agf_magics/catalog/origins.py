@@ -1,4 +1,4 @@
-"""Whose a module is: the notebook's own, or an installed package's, which is known by its version."""
+"""Whether a module is the notebook's own, or of an installed package, which has a version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INSTALLED = tuple(
 
 
 def is_ours(module: str) -> bool:
-    """Whether a module is the notebook's own: its cells, a file that is not installed, or one that was made by hand."""
+    """Whether a module is the notebook's own: its cells, a file that is not installed, or made by code."""
     if module == "__main__":
         return True
     if module in sys.builtin_module_names or module == "builtins":
@@ -43,10 +43,10 @@ def _is_ours(file: str | None) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _file(module: str) -> str | None:
-    """Where the package of a module lies that is not loaded yet."""
+    """The file of a module's package that is not loaded."""
     try:
         found = find_spec(module.partition(".")[0])
-    except (ImportError, ValueError):  # it is none, or says nothing of itself
+    except (ImportError, ValueError):  # not a package, or without a spec
         return None
     return found.origin if found is not None and found.has_location else None
 
@@ -56,7 +56,7 @@ def version_of(module: str) -> str:
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top == "builtins":
         return sys.version
-    import importlib.metadata  # here: most runs never ask, and it takes as long as a language
+    import importlib.metadata  # here, because it is slow and rarely needed
 
     for name in importlib.metadata.packages_distributions().get(top, [top]):
         try:
@@ -67,7 +67,7 @@ def version_of(module: str) -> str:
 
 
 def is_found(kind: type) -> bool:
-    """Whether a class is the one of its module: a class that was made by a call may only say so."""
+    """Whether a class is the one that its module has under its name."""
     found: Any = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -75,15 +75,15 @@ def is_found(kind: type) -> bool:
 
 
 def is_put_there(found: Any) -> bool:
-    """Whether a function or a class of the notebook's own was put into an installed module."""
+    """Whether a function or a class of the notebook was set in an installed module."""
     if isinstance(found, types.FunctionType):
         return is_ours(str(found.__globals__.get("__name__")))
     return isinstance(found, type) and is_ours(found.__module__)
 
 
 def has_plain_state(kind: type) -> bool:
-    """Whether the state of its instances is what Python itself takes it to be: a class with a state of its own in C, or
-    with a word to say about how it is copied, may leave something out."""
+    """Whether Python's default reduction has all state of its instances: a class with its own reduction, or with state
+    in C, may omit some."""
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:  # type: ignore[comparison-overlap]
         return False
     getting = getattr(kind, "__getstate__", None)
@@ -91,4 +91,4 @@ def has_plain_state(kind: type) -> bool:
 
 
 _WHOLE_STATES = frozenset({"dataclasses", "pydantic.main"})
-"""Modules whose ``__getstate__`` leaves nothing out."""
+"""Modules whose ``__getstate__`` has all state."""

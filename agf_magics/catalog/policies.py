@@ -1,7 +1,7 @@
-"""Vendor policies: execution policies of your own, under an id ``x-<vendor>.<name>`` (AGF-75, decision B4).
+"""Vendor policies: your own execution policies, with an id ``x-<vendor>.<name>`` (AGF-75, decision B4).
 
-One is a function that gives the output, or a builder: a function that gives the `Step` to run, called when a definition
-is linked, so that its steps are drawn and told of like any other.
+A policy is a function that returns the output, or a builder: a function that returns the `Step` to run. A builder is
+called when a definition is linked, so that its steps are drawn and journaled like all others.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .callables import F, Where, checked_limits, description_of, is_async, name_of, signature_of
-from .registry import Registry, into
+from .callables import Where, checked_limits, description_of, is_async, name_of, signature_of
 
 ID = re.compile(r"x-[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+", re.ASCII)
 
 TAKES = {False: ("config", "input", "agents"), True: ("config",)}
-"""What a policy may ask for, by whether it is a builder; a parameter is filled by its name."""
+"""The parameters that a policy, and a builder (True), may have; they are filled by name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Policy:
-    """A function with what is said of it. Called with keyword arguments, those of `takes`."""
+    """A vendor policy and its options. Called with the keyword arguments in `takes`."""
 
     name: str
     """Its id."""
     function: Callable[..., Any]
     takes: tuple[str, ...]
-    """Which of ``config``, ``input`` and ``agents`` it asks for."""
+    """Its parameters, of ``config``, ``input`` and ``agents``."""
     builder: bool = False
-    """Whether it gives the Step to run."""
+    """Whether it returns the Step to run."""
     description: str = ""
     where: Where | None = None
     """None: decided from the flow."""
@@ -40,51 +39,20 @@ class Policy:
     is_async: bool = False
 
 
-def policy(
-    name: str,
-    /,
-    *,
-    builder: bool = False,
-    registry: Registry | None = None,
-    timeout: float | None = None,
-    where: Where | None = None,
-) -> Callable[[F], F]:
-    """Register a function as a vendor's execution policy. A policy that has the same id is replaced.
-
-        @policy("x-acme.vote")
-        def vote(config, input, agents): ...
-
-        @policy("x-acme.twice", builder=True)
-        def twice(config): ...  # returns a Step
-
-    The function's parameters are filled by name: ``config`` (as in the definition), ``input``, and ``agents``, a
-    mapping of aliases to functions that accept an input object.
-
-    Parameters:
-
-    - ``name``: the id of the policy, ``x-<vendor>.<name>``. Required.
-    - ``builder``: whether the function returns the `Step` to run instead of the output. Default False.
-    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
-    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
-    """
+def check_policy(name: object, builder: object) -> None:
+    """Raise ValueError for an id that is not a vendor's, TypeError for a wrong ``builder``."""
     if not isinstance(name, str) or not ID.fullmatch(name):
-        raise ValueError(f"a policy's id is x-<vendor>.<name>, as in 'x-acme.vote', not {name!r}")
+        raise ValueError(f"the id of a policy must be x-<vendor>.<name>, such as 'x-acme.vote', not {name!r}")
     if not isinstance(builder, bool):
-        raise TypeError(f"builder is True or False, not {builder!r}")
-
-    def register(function: F) -> F:
-        into(registry).policies.add(_make(function, name, builder, timeout, where))
-        return function
-
-    return register
+        raise TypeError(f"builder must be True or False, got {builder!r}")
 
 
-def _make(function: Callable[..., Any], name: str, builder: bool, timeout: float | None, where: Where | None) -> Policy:
+def make_policy(
+    function: Callable[..., Any], name: str, builder: bool, where: Where | None, timeout: float | None
+) -> Policy:
     checked_limits(where, timeout)
     if builder and is_async(function):
-        raise ValueError(f"policy {name!r} is a builder: it gives a Step at once, so it is no async function")
+        raise ValueError(f"policy {name!r} is a builder, which returns a Step: it cannot be an async function")
     return Policy(
         name=name_of(function, "policy", name),
         function=function,
@@ -100,15 +68,16 @@ def _make(function: Callable[..., Any], name: str, builder: bool, timeout: float
 def _asked(function: Callable[..., Any], name: str, offered: tuple[str, ...]) -> tuple[str, ...]:
     signature = signature_of(function)
     if signature is None:
-        raise ValueError(f"policy {name!r}: nobody knows what this function takes; wrap it in one with parameters")
+        raise ValueError(
+            f"policy {name!r}: the parameters of this function are unknown; wrap it in a function with parameters"
+        )
     parameters = signature.parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return offered
     empty = inspect.Parameter.empty
-    strange = [
-        p.name for p in parameters if p.name not in offered and p.default is empty and p.kind is not p.VAR_POSITIONAL
-    ]
-    unnamed = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
-    if strange or unnamed:
-        raise ValueError(f"policy {name!r} takes {', '.join(offered)} by name, not {', '.join(strange or unnamed)}")
+    required = [p for p in parameters if p.default is empty and p.kind is not p.VAR_POSITIONAL]
+    misplaced = [p.name for p in required if p.name not in offered]
+    misplaced = misplaced or [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    if misplaced:
+        raise ValueError(f"policy {name!r} takes {', '.join(offered)} by name, not {', '.join(misplaced)}")
     return tuple(p.name for p in parameters if p.name in offered)

@@ -1,9 +1,8 @@
-"""A command as a process of its own: no shell reads it, and it never outlives the call that started it.
+"""A command as a process: it is not read by a shell, and it ends with the call that started it.
 
-Its output goes to files, not pipes: no thread has to read two pipes at once, and a command that prints without end
-costs no memory. It leads a process group, so that what it started ends with it, whatever ends the call: an interrupt on
-the notebook's own thread, its timeout, or, on a thread that no interrupt reaches, ``stopped`` (asked ten times a
-second).
+Its output goes to files, not pipes: no thread has to read two pipes, and endless output needs no memory. It leads a
+process group, so that its child processes end with it, whether an interrupt, the timeout or ``stopped`` (checked ten
+times a second) ends the call.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from typing import BinaryIO, NamedTuple
 
 from ..text.diagnostics import Diagnostic, StepError
 
-MOST = 10_000_000
-"""Bytes a command may print. More is an error: text that was cut looks like text that is whole."""
+MAX_PRINTED = 10_000_000
+"""Bytes of output. More is an error: truncated text looks like complete text."""
 
 TAIL = 2_000
-"""Bytes of its last words shown when it failed."""
+"""Bytes of its last output that the error shows."""
 
 GRACE = 1.0
-"""Seconds between asking it to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 
 class Finished(NamedTuple):
-    """What a command printed, without the line ends at its end, as ``$(…)`` gives it."""
+    """The output of a command, without final line ends, as in ``$(…)``."""
 
     stdout: str
     stderr: str
@@ -50,7 +49,9 @@ def run(
 ) -> Finished:
     """Run ``command`` in ``folder``; ``timeout`` in seconds. Raises StepError ``tool.shell-…``."""
     if timeout is not None and not timeout > 0:
-        raise StepError(Diagnostic("tool.shell-timeout", f"timeout is a number of seconds above 0, not {timeout:g}"))
+        raise StepError(
+            Diagnostic("tool.shell-timeout", f"timeout must be a number of seconds above 0, got {timeout:g}")
+        )
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = _start(command, folder, out, err)
         end = functools.partial(_end, process)
@@ -83,7 +84,7 @@ def _start(command: Sequence[str], folder: Path, out: BinaryIO, err: BinaryIO) -
         why = error.strerror or str(error)
     except ValueError as error:  # a NUL in a word
         why = str(error)
-    hint = "a command is a program and its arguments; no shell reads it, so there are no pipes and no built-ins"
+    hint = "a command is a program and its arguments; without a shell there are no pipes and no built-ins"
     raise StepError(Diagnostic("tool.shell-command", f"{command[0]!r} cannot be run: {why}", hint=hint))
 
 
@@ -99,9 +100,9 @@ def _wait(
         left = deadline - time.monotonic()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(min(max(left, 0), 0.1))
-        if any(os.fstat(file.fileno()).st_size > MOST for file in printed):
-            message = f"{name!r} printed more than {MOST:,} bytes"
-            raise StepError(Diagnostic("tool.shell-output", message, hint="let it write to a file"))
+        if any(os.fstat(file.fileno()).st_size > MAX_PRINTED for file in printed):
+            message = f"{name!r} printed more than {MAX_PRINTED:,} bytes"
+            raise StepError(Diagnostic("tool.shell-output", message, hint="write the output to a file"))
         if process.returncode is None and left <= 0:
             raise StepError(Diagnostic("tool.shell-timeout", f"{name!r} did not end within {timeout:g} s"))
         if process.returncode is None and stopped():
@@ -109,7 +110,7 @@ def _wait(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it and what it started, unless it has ended by itself (then what it left running is meant to)."""
+    """End it and its child processes, unless it has ended by itself."""
     if process.poll() is not None:
         return
     try:
@@ -117,14 +118,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(GRACE)
     except subprocess.TimeoutExpired:
         pass
-    finally:  # also when a second interrupt comes meanwhile
+    finally:  # also after a second interrupt
         _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
         process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
     if os.name == "posix":
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; on macOS also: only just gone
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
             os.killpg(process.pid, number)
     else:
         process.kill()

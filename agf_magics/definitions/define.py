@@ -1,4 +1,4 @@
-"""A definition's text becomes a flow: loaded, checked, and (define) linked and registered."""
+"""Definitions: a text is loaded, checked and linked to a flow, and `define` registers it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ from .files import files
 
 
 class Defined(NamedTuple):
-    """What a definition's text gave."""
+    """A definition that was loaded."""
 
     flow: Flow | None
-    """None: the text declares schemas alone."""
+    """None: the text declares only schemas."""
     schemas: Mapping[str, Schema]
     findings: tuple[Diagnostic, ...]
-    """Warnings and notes, sorted by place; what linking found is a warning here and an error when run (decision A5)."""
+    """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an error of a run
+    (decision A5)."""
 
 
 def load(
     text: str | Path | Source,
     language: str | None = None,
     *,
+    name: str | None = None,
     strict: bool = False,
     registry: Registry | None = None,
     latent: Collection[str] = (),
@@ -46,6 +48,7 @@ def load(
     - ``text``: the definition, or the `Path` of a file that contains it. Required.
     - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None: recognised from the text,
       else ``"pipeline"``.
+    - ``name``: the name of the flow. Default None: the name in the definition, else that of the file or the language.
     - ``strict``: whether warnings are errors. Default False.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``latent``: names of further latent tools of a plan: tools that are never called. Default: none.
@@ -54,14 +57,16 @@ def load(
     """
     file, text = file_name(text), source_of(text)
     language = language or told(text.text)
-    loaded = read(text, language, strict=strict, registry=registry or default(), latent=latent)
-    return _there(loaded.flow, file or language, text)
+    found = read(text, language, strict=strict, registry=registry or default(), latent=latent)
+    flow = _flow_of(found.flow, file or language, text)
+    return replace(flow, name=_checked_name(name)) if name is not None else flow
 
 
 def define(
     text: str | Path | Source,
     language: str | None = None,
     *,
+    name: str | None = None,
     strict: bool = False,
     registry: Registry | None = None,
     latent: Collection[str] = (),
@@ -73,13 +78,14 @@ def define(
     - ``text``: the definition, or the `Path` of a file that contains it. Required.
     - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None: recognised from the text,
       else ``"pipeline"``.
+    - ``name``: the name of the flow. Default None: the name in the definition, else that of the file.
     - ``strict``: whether warnings are errors. Default False.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
     - ``latent``: names of further latent tools of a plan: tools that are never called. Default: none.
 
     Returns the flow, or None if the text declares only schemas. Raises DefinitionError with everything that is wrong.
     """
-    return register(text, language, strict=strict, registry=registry, latent=latent).flow
+    return register(text, language, name=name, strict=strict, registry=registry, latent=latent).flow
 
 
 def register(
@@ -93,26 +99,31 @@ def register(
     latent: Collection[str] = (),
     given: Collection[str] = (),
 ) -> Defined:
-    """`define`, telling all of it. ``name`` replaces the document's, and a file's own name stands in for one;
-    ``origin`` is where the text stands (a cell's id): a name that another origin defined is replaced with a note
-    (decision A2)."""
+    """`define` with its findings. ``origin``: the cell's id or the file; if another origin has defined the name, there
+    is a note (decision A2)."""
     registry, file, text = registry or default(), file_name(text), source_of(text)
     language = language or told(text.text)
-    loaded = read(text, language, strict=strict, registry=registry, latent=latent, given=given)
+    found = read(text, language, strict=strict, registry=registry, latent=latent, given=given)
     notes: list[Diagnostic] = []
-    flow = loaded.flow
-    name = name or (file if flow is not None and not flow.name else None)
+    flow = found.flow
+    name = _checked_name(name) if name is not None else file if flow is not None and not flow.name else None
     if flow is not None and not (name or flow.name):
-        hint = f"name the cell: %%{flow.language} NAME; or let the document say its own"
+        hint = f"write %%{flow.language} NAME; in Python: define(…, name='NAME')"
         raise DefinitionError(Diagnostic("define.no-name", f"this {flow.language} has no name", flow.span, hint))
-    for schema in loaded.schemas.values():
+    for schema in found.schemas.values():
         if replaced := registry.schemas.define(schema, origin):
             notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))
     if flow is not None:
         flow = replace(flow, name=name) if name else flow
         if replaced := registry.flows.define(flow, origin):
             notes.append(Diagnostic("flow.replaced", replaced, flow.span, severity="note"))
-    return Defined(flow, loaded.schemas, (*loaded.findings, *notes))
+    return Defined(flow, found.schemas, (*found.findings, *notes))
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise DefinitionError(Diagnostic("define.no-name", f"the name of a flow must be text, not {name!r}"))
+    return name
 
 
 def read(
@@ -124,14 +135,15 @@ def read(
     latent: Collection[str] = (),
     given: Collection[str] = (),
 ) -> Defined:
-    """Load, check and link, registering nothing; all errors are raised at once. ``given``: the names of the input of a
-    run that follows."""
+    """Load, check and link a definition, registering nothing. ``given``: the names of the input of a run that follows.
+    Raises DefinitionError with everything that is wrong."""
     flow, schemas, problems = _checked(source_of(text), language, latent)
     known = {**registry.schemas, **schemas}
     used = {name: one for schema in schemas for name, one in resolve(schema, known)[0].items()}
     check_schemas(used, problems)  # a ref to the schema of another cell may close a circle
     if flow is not None:
-        problems.extend(_milder(d) for d in linked(flow, registry)[1])
+        for found in linked(flow, registry)[1]:
+            problems.add(replace(found, severity="warning") if found.severity == "error" else found)
     findings = Diagnostics()
     findings.extend(for_input(problems, given))
     findings.refuse(strict)
@@ -154,7 +166,6 @@ def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterato
 def _checked(
     source: Source, language: str, latent: Collection[str] = ()
 ) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
-    """Load and check."""
     problems = Diagnostics()
     with sparing():
         definition = loaded(source, language, problems, latent)
@@ -164,28 +175,27 @@ def _checked(
             problems.extend(found)
     problems.refuse()
     if flow is not None:
-        # What the text decides belongs to the flow; what the registry decides changes with the next cell.
+        # These depend only on the text. Problems that linking finds depend on the registry, which later cells change.
         flow = replace(flow, warnings=tuple(problems))
     return flow, definition.schemas, problems
 
 
 def loaded(source: Source, language: str, problems: Diagnostics, latent: Collection[str] = ()) -> Definition:
-    """What a text defines in its language. Raises DefinitionError for a ``latent`` that says nothing."""
+    """The definition in a text. Raises DefinitionError for a wrong ``latent``."""
     known = language_of(language)
     if not latent:
         return known.load(source, problems, current.settings.bounds)
     if isinstance(latent, str) or not all(isinstance(name, str) and name.strip() for name in latent):
-        raise DefinitionError(
-            Diagnostic("define.latent", "latent is a list of names of tools", hint="latent=['think']")
-        )
+        message, hint = "latent must be a list of names of tools", "latent=['think']"
+        raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
     if known.latent is None:
-        message, hint = f"a {language} has no latent tools", "they are for plans"
+        message, hint = f"a {language} has no latent tools", "latent= is for plans"
         raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
     return known.latent(source, problems, current.settings.bounds, latent)
 
 
 def before_a_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
-    """What to say of a definition that is run at once: not what refuses the run, which says it itself."""
+    """The findings of a definition that is run at once, without the errors of that run."""
     if defined.flow is None:
         return defined.findings
     refusing = {(found.code, found.span) for found in linked(defined.flow, registry)[1].errors}
@@ -193,27 +203,27 @@ def before_a_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]
 
 
 def linked(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
-    """`link`, with the files that it names."""
+    """Link ``flow`` with the registry and with the files that it names."""
     with sparing():
         return link(flow, registry, files(_of_file))
 
 
 def _of_file(path: Path) -> Flow:
-    """What a file defines. It is linked with whoever names it: two that name each other are a cycle there."""
+    """The flow of a file. The caller links it, and finds cycles of files."""
     source = source_of(path)
     language = told(source.text)
-    return _there(_checked(source, language)[0], file_name(path) or language, source)
+    return _flow_of(_checked(source, language)[0], file_name(path) or language, source)
 
 
-def _there(flow: Flow | None, name: str, source: Source) -> Flow:
-    """A definition's flow, called ``name`` where it does not say; a DefinitionError where it declares schemas alone."""
+def _flow_of(flow: Flow | None, name: str, source: Source) -> Flow:
+    """The flow of a definition, with ``name`` if it has no own. Raises DefinitionError if there are only schemas."""
     if flow is not None:
-        # Without a name of its own it has no context of that name either: two such texts share nothing.
+        # A context has a name of the document's: two texts without a name do not share one.
         if flow.name:
             return flow
         own = flow.extension
         return replace(flow, name=name, extension=own and own.with_context(own.context or None))
-    hint = "one document with pipeline: and steps:"
+    hint = "write a document with pipeline: and steps:"
     raise DefinitionError(Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint))
 
 
@@ -234,9 +244,9 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
     known = {name: parse for lang in LANGUAGES.values() for name, parse in lang.expressions.items()}
     if language not in known:
         hint = suggest(language, known, "expression languages")
-        raise DefinitionError(Diagnostic("evaluate.language", f"no expression language {language!r}", hint=hint))
+        raise DefinitionError(Diagnostic("evaluate.language", f"unknown expression language {language!r}", hint=hint))
     if not isinstance(expression, str):
-        raise TypeError(f"an expression is a text, not {type_name(expression)}")
+        raise TypeError(f"an expression must be text, not {type_name(expression)}")
     parsed = known[language](Source("<expression>", expression).span())
     try:
         frame = settle(context)
@@ -249,7 +259,7 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
 
 
 def source_of(text: str | Path | Source) -> Source:
-    """A text, a file or a source as a source."""
+    """The source of a definition. Raises DefinitionError if its file cannot be read."""
     if isinstance(text, Source):
         return text
     if isinstance(text, Path):
@@ -260,25 +270,21 @@ def source_of(text: str | Path | Source) -> Source:
         except UNUSABLE as error:
             raise DefinitionError(Diagnostic("define.file", f"{text} cannot be read: {why(error)}")) from None
     if not isinstance(text, str):
-        raise TypeError(f"a definition is a text or the Path of a file, not {type_name(text)}")
+        raise TypeError(f"a definition must be text or the Path of a file, not {type_name(text)}")
     return Source("<text>", text)
 
 
 def file_name(text: str | Path | Source) -> str | None:
-    """What a definition that does not say is called after its file: ``team/article.agf.yaml`` is an article."""
+    """The name of a definition without one, from its file: ``article`` for ``team/article.agf.yaml``."""
     return text.name.split(".")[0] or None if isinstance(text, Path) else None
 
 
 def language_of(name: str) -> Language:
     if name not in LANGUAGES:
         hint = suggest(name, LANGUAGES, "languages")
-        raise DefinitionError(Diagnostic("define.language", f"no language {name!r}", hint=hint))
+        raise DefinitionError(Diagnostic("define.language", f"unknown language {name!r}", hint=hint))
     return LANGUAGES[name]
 
 
 def all_findings(*groups: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
     return tuple(in_order([d for group in groups for d in group]))
-
-
-def _milder(diagnostic: Diagnostic) -> Diagnostic:
-    return replace(diagnostic, severity="warning") if diagnostic.severity == "error" else diagnostic

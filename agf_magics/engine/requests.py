@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..catalog import Model, ModelFault, Offered, Request, Tool, Where, timed_out
+from ..catalog import Model, ModelFault, Offered, Reply, Request, Tool, Where, timed_out
 from ..catalog.fingerprint import content
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
@@ -98,7 +98,7 @@ class _Caller:
 
 async def ask_model(
     model: Model, request: Request, seconds: float | None, warn: Callable[[ModelFault, float], None]
-) -> dict[str, Value]:
+) -> Reply:
     """The model's reply; ``seconds``: the limit of one request. Raises ModelFault."""
     for attempt in range(RETRIES + 1):
         try:

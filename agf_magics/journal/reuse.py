@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from ..catalog import Agent, Policy, Tool, Transform
 from ..catalog.fingerprint import content, fingerprint
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import Grant
-from ..serialization.codec import sign, user_key
+from ..serialization.codec import DecodeError, sign, user_key
 from .records import Record
+
+ReadValue = Callable[[Record, str], Record]
 
 
 class CallDigest:
@@ -88,16 +91,29 @@ def _called(callee: object, most: int | None) -> str | None:
 
 
 class Reuse:
-    """The results of an earlier run, taken out call by call."""
+    """The results of earlier runs, to be taken call by call."""
 
-    def __init__(self, run_id: str, records: Iterable[Record]) -> None:
-        self.run_id = run_id
-        self._left: dict[bytes, deque[Record]] = {}
-        for record in records:
-            if record.what == "finished" and record.digest and record.form != "again":
-                self._left.setdefault(record.digest, deque()).append(record)
+    def __init__(self, source: str, runs: Iterable[tuple[str, Iterable[Record]]], read: ReadValue) -> None:
+        """``source``: what the run says of them; ``runs``: the id and the records of each run, the newest run first.
+        The n-th result of a digest is that of the newest run that has so many. ``read``: given a record and its run's
+        id, the record with its value; raises DecodeError if that cannot be used."""
+        self.run_id = source
+        self._read = read
+        found: dict[bytes, list[tuple[Record, str]]] = {}
+        for run_id, records in runs:
+            count = dict[bytes, int]()
+            for record in records:
+                if record.what == "finished" and record.digest and record.form != "again":
+                    count[record.digest] = number = count.get(record.digest, 0) + 1
+                    results = found.setdefault(record.digest, [])
+                    if number > len(results):
+                        results.append((record, run_id))
+        self._left = {digest: deque(results) for digest, results in found.items()}
 
     def take(self, digest: bytes | None) -> Record | None:
         """The next result of an identical call."""
         left = self._left.get(digest or b"")
-        return left.popleft() if left else None
+        while left:
+            with suppress(DecodeError):
+                return self._read(*left.popleft())
+        return None

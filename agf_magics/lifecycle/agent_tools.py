@@ -1,8 +1,7 @@
-"""The launches as an agent may be given them: functions that take JSON, give JSON and do not raise.
+"""The launches as tools of an agent: functions that take JSON, return JSON and do not raise.
 
-They are for an agent that runs outside a run: a loop of your own around a model, a server. Who is wrong there is a
-model, and an answer that says so is what it can use. Inside a run nobody has them (decision A13): a step nests with
-`call`, Python code in a tool has `agf_magics.run`.
+They are for an agent outside of a run: your own loop around a model, a server. Its mistakes are a model's, which needs
+an error as an answer. Inside a run no agent gets them (decision A13): a step uses `call`, a tool `agf_magics.run`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -21,10 +21,13 @@ from ..host.limits import ANYTHING, OFFERED, Grant, granted
 from ..host.rights import refuse_inside
 from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
-from .launch import Run, begin, live
+from .driving import driven
+from .launch import begin
+from .live import live
+from .options import RunOptions
 from .past_run import PastRun
 from .past_runs import past
-from .run import driven
+from .run import Run
 
 Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""
@@ -49,7 +52,7 @@ def run_pipeline_async(name: str, input: Mapping[str, Any] | None = None) -> Env
     - ``name``: the name of a registered flow. Required.
     - ``input``: an object with the values that the first steps read. Default None: an empty object.
     """
-    return _Launcher(default(), ANYTHING).registered(name, input, behind=True)
+    return _Launcher(default(), ANYTHING).registered(name, input, background=True)
 
 
 def run_pipeline_inline(definition: str, input: Mapping[str, Any] | None = None) -> Envelope:
@@ -71,7 +74,7 @@ def run_pipeline_inline_async(definition: str, input: Mapping[str, Any] | None =
     - ``definition``: the YAML of the pipeline and its schemas. Required.
     - ``input``: an object with the values that the first steps read. Default None: an empty object.
     """
-    return _Launcher(default(), ANYTHING).inline(definition, input, behind=True)
+    return _Launcher(default(), ANYTHING).inline(definition, input, background=True)
 
 
 def run_result(run_id: str) -> Envelope:
@@ -81,9 +84,9 @@ def run_result(run_id: str) -> Envelope:
     """
     refuse_inside("run_result")
     if not isinstance(run_id, str):
-        return _error("run_id is required: that of a run that was started")
+        return _error("run_id is required: the id that the start returned")
     run = live.find(run_id)
-    return _ended(run) if run is not None else _kept(run_id)
+    return _state(run) if run is not None else _journaled(run_id)
 
 
 def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> dict[str, Callable[..., Envelope]]:
@@ -104,9 +107,9 @@ def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> d
     mine = _Launcher(registry, _grant(identity, registry))
     offered = {
         "run_pipeline": _alike(run_pipeline, mine.registered),
-        "run_pipeline_async": _alike(run_pipeline_async, mine.registered, behind=True),
+        "run_pipeline_async": _alike(run_pipeline_async, mine.registered, background=True),
         "run_pipeline_inline": _alike(run_pipeline_inline, mine.inline),
-        "run_pipeline_inline_async": _alike(run_pipeline_inline_async, mine.inline, behind=True),
+        "run_pipeline_inline_async": _alike(run_pipeline_inline_async, mine.inline, background=True),
         "run_result": run_result,
     }
     for flow in registry.flows.values():
@@ -116,33 +119,34 @@ def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> d
 
 
 class _Launcher:
-    """Launches for somebody."""
+    """The launches with the rights of one identity."""
 
     def __init__(self, registry: Registry, grant: Grant) -> None:
         self.registry = registry
         self.grant = grant
 
-    def registered(self, name: str, input: Value = None, *, behind: bool = False) -> Envelope:
+    def registered(self, name: str, input: Value = None, *, background: bool = False) -> Envelope:
         refuse_inside("run_pipeline")
         if not isinstance(name, str) or not name.strip():
-            return _error("name is required: that of a registered pipeline")
+            return _error("name is required: the name of a registered pipeline")
         flows = self.registry.flows
         if name not in flows:
             return _error("\n".join(flows.missing(name, None, "flow.unknown-flow").lines()))
-        return self._launch(lambda: flows[name], input, behind, inline=False)
+        return self._launch(lambda: flows[name], input, background, inline=False)
 
-    def inline(self, definition: str, input: Value = None, *, behind: bool = False) -> Envelope:
+    def inline(self, definition: str, input: Value = None, *, background: bool = False) -> Envelope:
         refuse_inside("run_pipeline_inline")
         if not isinstance(definition, str) or not definition.strip():
             return _error("definition is required: a pipeline in YAML")
         source = Source("<definition>", definition)
-        return self._launch(lambda: load(source, "pipeline", registry=self.registry), input, behind, inline=True)
+        return self._launch(lambda: load(source, "pipeline", registry=self.registry), input, background, inline=True)
 
-    def _launch(self, find: Callable[[], Flow], input: Value, behind: bool, inline: bool) -> Envelope:
+    def _launch(self, find: Callable[[], Flow], input: Value, background: bool, inline: bool) -> Envelope:
         before = granted.set(self.grant)
         try:
-            ready = partial(begin, find(), input, registry=self.registry, behind=behind, inline=inline)
-            return _started(ready()) if behind else _ended(driven(ready))
+            options = RunOptions(registry=self.registry, background=background, inline=inline)
+            start = partial(begin, find(), input, options)
+            return _started(start()) if background else _state(driven(start))
         except DefinitionError as error:
             return _error(str(error))
         finally:
@@ -160,20 +164,26 @@ def _grant(identity: str, registry: Registry) -> Grant:
 def _alike(
     function: Callable[..., Envelope], launch: Callable[..., Envelope], **fixed: bool
 ) -> Callable[..., Envelope]:
-    """``launch`` under the name, the signature and the description of ``function``."""
+    """``launch`` with the name, the signature and the description of ``function``."""
 
     def call(*given: Any, **named: Any) -> Envelope:
         return launch(*given, **named, **fixed)
 
-    call.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
-    call.__annotations__ = dict(inspect.get_annotations(function, eval_str=True))
-    call.__name__ = call.__qualname__ = function.__name__
-    call.__doc__ = function.__doc__
+    _describe(call, function.__name__, function.__doc__, inspect.signature(function, eval_str=True))
     return call
 
 
+def _describe(call: Callable[..., Envelope], name: str, text: str | None, signature: inspect.Signature) -> None:
+    """Give ``call`` what agent libraries read."""
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    call.__annotations__["return"] = signature.return_annotation
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = text
+
+
 def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
-    """A registered flow as a function of what it reads."""
+    """A registered flow as a function of its inputs."""
     fields = {ref.path[-1]: ref.certain for ref in sorted(flow.inputs, key=lambda ref: ref.certain)}
     if flow.accepts is not None:
         required = flow.accepts.get("required", ())
@@ -189,46 +199,35 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
         taken = [inspect.Parameter(n, kind, default=empty if fields[n] else None, annotation=Any) for n in order]
     else:
         taken = [inspect.Parameter("input", kind, default=None, annotation=Mapping[str, Any] | None)]
-    call.__signature__ = inspect.Signature(taken, return_annotation=Envelope)  # type: ignore[attr-defined]
-    call.__annotations__ = {**{one.name: one.annotation for one in taken}, "return": Envelope}
-    call.__name__ = call.__qualname__ = f"{OFFERED}{flow.name}"
-    call.__doc__ = flow.description or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
+    text = flow.description or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
+    _describe(call, f"{OFFERED}{flow.name}", text, inspect.Signature(taken, return_annotation=Envelope))
     return call
 
 
-def _ended(run: Run) -> Envelope:
-    """A run as it stands."""
-    if not run.done:
-        return _started(run)
-    try:
-        run.result()
-    except StepError as error:
-        return {"status": run.status, "data": {"error": str(error), "run_id": run.run_id}}
-    return _finished(run)
-
-
-def _kept(run_id: str) -> Envelope:
-    """A run of an earlier kernel, or one that ended long ago, as the journal has it."""
+def _journaled(run_id: str) -> Envelope:
+    """The state of a run of an earlier kernel, or of one that ended long ago, from the journal."""
     try:
         run = past(run_id)
     except DefinitionError:
         run = None
-    if run is None or run.run_id != run_id:
-        return _error(f"there is no run {run_id!r}")
-    if run.status == "running":
-        return {"status": "started", "data": {"run_id": run_id}}
+    return _state(run) if run is not None and run.run_id == run_id else _error(f"there is no run {run_id!r}")
+
+
+def _state(run: Run | PastRun) -> Envelope:
+    """The state of a run, and its results once it has ended."""
+    if not run.done if isinstance(run, Run) else run.status == "running":
+        return _started(run)
+    if isinstance(run, Run):
+        with suppress(StepError):
+            run.result()  # raises a bug
     if run.status == "ok":
-        return _finished(run)
+        data = {"run_id": run.run_id, "output": _plain(run.output), "named_stores": _plain(dict(run.stores))}
+        return {"status": "ok", "data": data}
     status = run.status if run.status in ("cancelled", "waiting") else "error"
-    return {"status": status, "data": {"error": str(run.error or run.note), "run_id": run_id}}
+    return {"status": status, "data": {"error": str(run.error or run.note), "run_id": run.run_id}}
 
 
-def _finished(run: Run | PastRun) -> Envelope:
-    data = {"run_id": run.run_id, "output": _plain(run.output), "named_stores": _plain(dict(run.stores))}
-    return {"status": "ok", "data": data}
-
-
-def _started(run: Run) -> Envelope:
+def _started(run: Run | PastRun) -> Envelope:
     return {"status": "started", "data": {"run_id": run.run_id}}
 
 
@@ -237,7 +236,7 @@ def _error(message: str) -> Envelope:
 
 
 def _plain(value: Value) -> Value:
-    """As JSON: what is opaque is only named."""
+    """As JSON; an opaque value becomes the name of its type."""
     if is_json(value):
         return value
     if isinstance(value, dict):

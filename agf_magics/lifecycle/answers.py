@@ -1,7 +1,7 @@
-"""A question to a person who types the answer: in a cell that waits, in a terminal, through a pipe.
+"""A question to a person who types the answer: in a cell, in a terminal, through a pipe.
 
-What was meant is asked again until it is understood; that nobody is there (no standard input, its end, a kernel without
-one) is told to the engine, which lets an approval be denied and a run wait (decision A18).
+The question is repeated until the answer is understood. If no one can answer (no standard input, or its end), the
+engine denies an approval and lets a run wait (decision A18).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ..pictures.plain import line, plain
 from ..progress.events import Question
 from ..text.diagnostics import Diagnostics
 from ..text.nodes import Fields
-from ..text.nodes import plain as meant
+from ..text.nodes import plain as plain_value
 from ..text.source import Source
 from ..text.yamlnodes import documents
 
 ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 TRIES = 20
-"""Answers that are not understood before nobody is taken to be there: a pipe may send anything."""
+"""The number of answers that are tried: a pipe may send anything."""
 
 
 def typed(
     question: Question, *, say: Callable[[str], object] = print, read: Callable[[str], str] | None = None
 ) -> Value:
-    """The answer: for an approval True, False, or a mapping of what is put in the call's place; one of the choices;
+    """Ask, and return the answer: for an approval True, False, or a mapping of changed arguments; one of the choices;
     else the text. Raises Nobody."""
     say(told(question))
     for _ in range(TRIES):
@@ -35,18 +35,18 @@ def typed(
         if found is not None:
             return found
         say(f"please answer {_prompt(question).strip()}")
-    raise Nobody(f"no answer that could be understood in {TRIES} tries")
+    raise Nobody(f"none of {TRIES} answers was understood")
 
 
 def told(question: Question) -> str:
-    """The question as it is shown: whoever wrote it may have put anything in it."""
+    """The question as shown, without control characters."""
     text = plain(question.text, 4_000)
     choices = [f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)]
     return "\n".join([text, *choices])
 
 
 def understood(question: Question, text: str) -> Value:
-    """What ``text`` says to it; None where that is nothing it asks for.
+    """The answer that ``text`` gives; None if it is not an answer to this question.
 
     >>> understood(Question("Which?", ("red", "green")), "2")
     'green'
@@ -55,23 +55,23 @@ def understood(question: Question, text: str) -> Value:
     """
     text = text.strip()
     if question.approval:
-        said = ANSWERS.get(text.lower())
-        return _mapping(text) if said is None and question.arguments is not None else said
+        answer = ANSWERS.get(text.lower())
+        return _mapping(text) if answer is None and question.arguments is not None else answer
     if not question.choices:
         return text
     return _choice(text, question.choices)
 
 
 def _mapping(text: str) -> Value:
-    """What a text puts in the place of a call: YAML or JSON, ``{amount: 3}`` or ``amount: 3``."""
+    """The changed arguments of a call, as YAML or JSON: ``{amount: 3}`` or ``amount: 3``."""
     problems = Diagnostics()
     nodes = documents(Source("", text), problems)
-    found = meant(nodes[0]) if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields) else None
+    found = plain_value(nodes[0]) if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields) else None
     return found or None
 
 
 def _choice(text: str, choices: Sequence[str]) -> str | None:
-    """By its whole text, its number, or a beginning that no other has."""
+    """The choice with this text, this number, or (if there is only one) this beginning."""
     if text in choices:
         return text
     if text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= len(choices):
@@ -81,7 +81,7 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
 
 
 def others(question: Question) -> list[str]:
-    """What may be put in the place of a call, as it is written: ``{amount: …}``, ``{_output: …}``."""
+    """Examples of a changed call: ``{amount: …}``, ``{_output: …}``."""
     one = next(iter(question.arguments or ()), None)
     shown = ([line(one, 40)] if one is not None else []) + [question.result]
     return [f"{{{name}: …}}" for name in shown]
@@ -98,5 +98,5 @@ def _prompt(question: Question) -> str:
 def _read(read: Callable[[str], str], prompt: str) -> str:
     try:
         return read(prompt)
-    except (EOFError, OSError, RuntimeError) as error:  # no input, its end, a kernel that offers none
-        raise Nobody("nobody is there to answer") from error
+    except (EOFError, OSError, RuntimeError) as error:  # no input, or its end
+        raise Nobody("there is no one to answer") from error

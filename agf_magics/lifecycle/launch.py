@@ -1,11 +1,13 @@
-"""Runs: here (`run`), awaited (`arun`), behind (`start`), and begun to be waited for (`begin`: the notebook's live view
-needs the handle).
-"""
+"""Runs are started here: `run` waits, `arun` is awaited, `start` returns at once. All of them go through `prepare`."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from ..catalog import Context, Registry, default
 from ..definitions.define import all_findings, for_input, load
@@ -25,15 +27,38 @@ from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Span
-from .persistence import keep
+from .driving import driven, run_here, start_on_engine
+from .live import Live, live
+from .options import DEFAULTS, RunOptions
+from .persistence import start_journal
 from .reuse import reuse_results
-from .run import Live, Run, RunCancelled, driven, live
+from .run import Run, RunCancelled
 from .trace import Trace
 
-ASKED = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
-"""What is wrong with who would be asked."""
+WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
+"""Problems that a dry run does not have: it asks no agent and no model."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
+    """``agf.run("x", word="pear")`` is a natural mistake: its TypeError says how the input is given."""
+    known = inspect.signature(function).parameters
+
+    @functools.wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        for name in named:
+            if name not in known:
+                near = suggest(name, known)
+                hint = near or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
+                raise TypeError(f"{function.__name__}() has no parameter {name!r}: {hint}")
+        return function(*args, **named)
+
+    return call
+
+
+@_explains_input
 def run(
     flow: Flow | str | Path,
     input: Value = None,
@@ -61,18 +86,18 @@ def run(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
-    - ``reuse``: True reuses the results of identical calls of the last run of this flow, a run id those of that run.
-      Default False.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
+      that run. Default False.
 
     Raises DefinitionError before the first step if a name is unknown or a required input is missing, StepError if a
     step fails, and RunCancelled if the run is interrupted.
     """
-    ended = driven(
-        lambda: begin(flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse)
-    )
+    options = RunOptions(registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse)
+    ended = driven(lambda: begin(flow, input, options))
     return ended.result() if raises else ended
 
 
+@_explains_input
 async def arun(
     flow: Flow | str | Path,
     input: Value = None,
@@ -100,16 +125,17 @@ async def arun(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
-    - ``reuse``: True reuses the results of identical calls of the last run of this flow, a run id those of that run.
-      Default False.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
+      that run. Default False.
 
     Raises the same errors as `run`.
     """
-    made = prepare(flow, input, registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse)
-    await made.here(emitter(made.progress, on_event, made.secrets))
+    made = prepare(flow, input, RunOptions(registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse))
+    await run_here(made, emitter(made.progress, on_event, made.secrets))
     return made.result() if raises else made
 
 
+@_explains_input
 def start(
     flow: Flow | str | Path,
     input: Value = None,
@@ -138,95 +164,66 @@ def start(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
-    - ``reuse``: True reuses the results of identical calls of the last run of this flow, a run id those of that run.
-      Default False.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
+      that run. Default False.
 
     Raises DefinitionError as `run` does; no run is started then.
     """
-    return begin(
-        flow, input, registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse, behind=True
-    )
+    options = RunOptions(registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse)
+    return begin(flow, input, replace(options, background=True))
 
 
-def begin(
-    flow: Flow | str | Path,
-    input: Value = None,
-    *,
-    registry: Registry | None = None,
-    limits: Limits | None = None,
-    on_event: Callable[[Event], None] | None = None,
-    dry: bool = False,
-    ask: Asker | None = None,
-    reuse: bool | str = False,
-    enter: Callable[[], None] | None = None,
-    behind: bool = False,
-    inline: bool = False,
-) -> Run:
-    """Start a run and hand it back at once; unless it runs ``behind`` the caller must `wait`, because plain functions
-    run on the waiting thread.
-
-    ``enter`` is called first in every thread that works for the run (the notebook routes prints with it). ``inline``:
-    nobody registered the flow, and who runs it may not have written it: it must pass the static gate.
-    """
-    made = prepare(
-        flow, input, registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse, behind=behind, inline=inline
-    )
-    made.begin(emitter(made.progress, on_event, made.secrets), enter=enter, behind=behind)
+def begin(flow: Flow | str | Path, input: Value, options: RunOptions) -> Run:
+    """Start a run and return it at once."""
+    made = prepare(flow, input, options)
+    listener = emitter(made.progress, options.on_event, made.secrets)
+    start_on_engine(made, listener, options.enter, options.background)
     return made
 
 
-def prepare(
-    flow: Flow | str | Path,
-    input: Value = None,
-    *,
-    registry: Registry | None = None,
-    limits: Limits | None = None,
-    dry: bool = False,
-    ask: Asker | None = None,
-    reuse: bool | str = False,
-    behind: bool = False,
-    inline: bool = False,
-) -> Run:
-    """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with all that is
-    wrong.
-    """
-    registry = registry or default()
-    found_flow = find(flow, registry)
+def prepare(flow: Flow | str | Path, input: Value = None, options: RunOptions = DEFAULTS) -> Run:
+    """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with all problems."""
+    registry = options.registry or default()
+    found_flow = find_flow(flow, registry)
     linked, problems = link_with_files(found_flow, registry)
-    if inline:
+    if options.inline:
         problems = gate(found_flow, problems, rights().grant.identity)
-    if behind:
+    if options.background:
         problems.extend(kernel_bound(linked))
-    given = FlowInput(settled(input, found_flow), context=_context(found_flow, registry, dry))
+    given = FlowInput(settled(input, found_flow), context=_context(found_flow, registry, options.dry))
     for missing in _missing(found_flow, given.input if isinstance(given.input, dict) else {}):
         problems.add(missing)
-    for code in ASKED if dry else ():  # which asks nobody
+    for code in WHO_ANSWERS if options.dry else ():
         problems = problems.without(code)
     problems.refuse()
-    found = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
-    warnings = all_findings(tuple(found), tuple(problems))
-    made = Run(linked, given, limits or current.settings.limits, warnings, dry)
-    made._asker = ask
-    keep(made)
-    if reuse:
-        reuse_results(made, reuse)
+    own = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
+    found = all_findings(tuple(own), tuple(problems))
+    seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
+    warnings = tuple(one for one in found if (one.code, one.span) not in seen)
+    made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
+    made._asker = options.ask
+    start_journal(made)
+    if options.reuse:
+        reuse_results(made, options.reuse)
     return made
 
 
-def find(flow: Flow | str | Path, registry: Registry) -> Flow:
-    """A flow by what a person gives: itself, its registered name, a file, a definition's text."""
+def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
+    """The flow itself, or the one with a registered name, of a file, or of a definition's text."""
     if isinstance(flow, Flow):
         return flow
     if isinstance(flow, str) and "\n" not in flow and ":" not in flow:
         if flow in registry.flows:
             return registry.flows[flow]
-        hint = suggest(flow, registry.flows, "registered flows") or "define one first: %%pipeline"
+        hint = suggest(flow, registry.flows, "registered flows") or "define one first: agf.define(…), or %%pipeline"
+        if flow.endswith((".yaml", ".yml", ".json")):
+            hint = f"give a file as a Path: Path({flow!r})"
         raise DefinitionError(Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint))
     return load(flow, registry=registry)
 
 
 def _context(flow: Flow, registry: Registry, dry: bool) -> Context | None:
-    """The named context of a plan; a dry run adds to one of its own that begins alike."""
+    """The named context of a plan; for a dry run, a copy."""
     name = flow.extension.context if flow.extension is not None else None
     if name is None or not (name or flow.name):
         return None
@@ -235,59 +232,59 @@ def _context(flow: Flow, registry: Registry, dry: bool) -> Context | None:
 
 
 def settled(input: Value, flow: Flow) -> Value:
-    """An input as a run of ``flow`` takes it, our own. Raises DefinitionError."""
+    """A copy of an input of ``flow``, checked. Raises DefinitionError."""
     if input is None:
         return {}
-    whole = not isinstance(input, Mapping) and flow.accepts is not None  # a definition with an interface says itself
+    whole = not isinstance(input, Mapping) and flow.accepts is not None  # the definition's interface checks it
     if not whole and (not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input)):
-        hint = "input is a mapping of names to values"
-        raise DefinitionError(Diagnostic("run.input", f"the input is {type_name(input)}, not a mapping", hint=hint))
+        message = f"the input must be a mapping of names to values, not {type_name(input)}"
+        raise DefinitionError(Diagnostic("run.input", message, hint="for example {'word': 'pear'}"))
     try:
         return settle(input) if whole else {str(key): settle(value) for key, value in input.items()}
-    except Exception as error:  # it contains itself, or somebody's class that cannot be looked into
+    except Exception as error:  # it contains itself, or a user's class that raises
         why = str(error) if isinstance(error, TooDeep) else describe_exception(error)
         raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None
 
 
 def _missing(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
-    told: dict[str, Diagnostic] = {}
-    known = {found.span: found.hint for found in flow.warnings if found.span and found.hint}
-    others = [ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given]
+    found: dict[str, Diagnostic] = {}
+    known = {warning.span: warning.hint for warning in flow.warnings if warning.span and warning.hint}
+    optional = [ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given]
     for ref in flow.inputs:
         name = ref.path[-1]
-        if ref.certain and name not in given and name not in told:
-            # What was found at this very token when it was loaded knows better what was meant.
-            near = (ref.span and known.get(ref.span)) or suggest(name, given) or _give(name, ref.span, others)
-            told[name] = Diagnostic(
-                "run.missing-input", f"{flow.name!r} reads {name!r}, which the input lacks", ref.span, near
+        if ref.certain and name not in given and name not in found:
+            # The hint of a warning about the same token is more specific.
+            hint = (ref.span and known.get(ref.span)) or suggest(name, given) or _give(name, ref.span, optional)
+            found[name] = Diagnostic(
+                "run.missing-input", f"{flow.name!r} reads {name!r}, which the input lacks", ref.span, hint
             )
-    return list(told.values())
+    return list(found.values())
 
 
-def _give(name: str, span: Span | None, others: Sequence[str]) -> str:
+def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
     bare = f" A text has quotes of its own: \"'{name}'\"." if span is not None and span.text == name else ""
-    also = f" It may also read {', '.join(others)}." if others else ""
-    return f"give it: --set {name}=… (in Python: input={{{name!r}: …}}).{bare}{also}"
+    also = f" It may also read {', '.join(optional)}." if optional else ""
+    return f"give it: {current.words.give.format(name)}.{bare}{also}"
 
 
 def emitter(
     progress: Progress, listener: Callable[[Event], None] | None, secrets: Secrets | None = None
 ) -> Callable[[Event], None]:
-    """Fold each event and tell the listener, without secrets; one that raises is dropped with a warning and the run
-    goes on."""
+    """A function that applies each event to ``progress`` and passes it to ``listener`` without secrets. A listener
+    that raises is dropped with a warning."""
     if listener is None:
         return progress.apply
-    told: list[Callable[[Event], None]] = [listener]
+    listeners: list[Callable[[Event], None]] = [listener]
 
     def emit(event: Event) -> None:
-        if progress.ended is not None and type(event) is not BackgroundCallEnded:  # RunEnded is the last of all others
+        if progress.ended is not None and type(event) is not BackgroundCallEnded:  # no other event follows RunEnded
             return
         progress.apply(event)
-        for tell in told:
+        for notify in listeners:
             try:
-                tell(secrets.event(event) if secrets is not None and secrets.active else event)
+                notify(secrets.event(event) if secrets is not None and secrets.active else event)
             except Exception as error:
-                told.clear()
+                listeners.clear()
                 message = f"on_event raised {describe_exception(error)}; it is not called again"
                 progress.apply(Warned(clock(), Diagnostic("run.listener", message, severity="warning")))
 
@@ -301,7 +298,7 @@ __all__ = [
     "Trace",
     "arun",
     "begin",
-    "find",
+    "find_flow",
     "live",
     "prepare",
     "run",

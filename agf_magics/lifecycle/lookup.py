@@ -1,75 +1,93 @@
-"""What the journal has of a run, for whoever takes it up or takes results over: found by its id, read, or refused."""
+"""Runs of the journal, found by id and read, for whatever resumes, reuses or shows them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ..flow.values import type_name
 from ..journal.errors import JournalError
-from ..journal.queries import RunRow, list_runs, read_run, records
+from ..journal.queries import RunHead, RunRow, list_runs, read_run, records
 from ..journal.recorder import CURES
 from ..journal.records import Record
 from ..journal.store import Store
+from ..pictures.plain import counted
 from ..serialization.codec import DecodeError, SignatureError
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
-from .persistence import journal_file
-from .run import live
+from .live import live
+from .manifest import read_manifest
+from .persistence import journal_file, this_notebook
 
-
-def unwritten(calls: int) -> str:
-    """What to say of a run of which some calls are not in the journal; nothing where all are."""
-    return f"{calls:,} {'calls were' if calls > 1 else 'call was'} not written to the journal" if calls else ""
-
-
-CUT = ("interrupted", "waiting")
-"""What a run is that did not come to its end: whoever begins the next session is told of it."""
+UNFINISHED = ("interrupted", "waiting")
+"""The statuses of runs that the next session should continue."""
 
 
 def journal() -> Store:
-    """The journal of this kernel, which must be there. Raises DefinitionError."""
+    """The journal of this process. Raises DefinitionError if there is none."""
     path = journal_file()
     if path is None:
-        hint = "%config AgfMagics.journal says where: '.agf/runs.sqlite'"
-        raise refused("journal.off", "runs are not kept: there is no journal", hint)
-    try:
+        hint = "set its file: %config AgfMagics.journal = '.agf/runs.sqlite'"
+        raise refused("journal.off", "there is no journal: it is switched off", hint)
+    with as_definition_errors():
         return Store.at(path)
-    except JournalError as trouble:
-        raise unusable(trouble) from None
 
 
-def find(store: Store, run_id: str) -> RunRow:
-    """A run by its id, or by the beginning of it that no other has. Raises DefinitionError, Trouble."""
+def find_run(store: Store, run_id: str) -> RunRow:
+    """A run by its id, or by an unambiguous beginning of it. Raises DefinitionError, JournalError."""
     if not isinstance(run_id, str):
-        message = f"a run is named by its id, not by {type_name(run_id)}"
-        raise refused("journal.unknown-run", message, "run.run_id is it")
+        message = f"a run's id is text, not {type_name(run_id)}"
+        raise refused("journal.unknown-run", message, "use run.run_id")
     found = read_run(store, run_id)
-    if found is None:
-        begun = [run.run_id for run in live.running if run.journal is not None]  # its line may still be on its way
-        known = list(dict.fromkeys([*begun, *(one.run_id for one in list_runs(store))]))
-        near = [one for one in known if one.startswith(run_id)]
-        found = read_run(store, near[0]) if run_id and len(near) == 1 else None
-        if found is None and run_id and len(near) == 1:
-            raise refused("journal.running", f"run {run_id!r} is going on, here or in another kernel")
-    if found is None:
-        hint = f"it may be {', '.join(near[:5])}" if near else suggest(run_id, known, "runs") or "no run is kept yet"
-        raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
-    return found
+    if found is not None:
+        return found
+    started = [run.run_id for run in live.running if run.journal is not None]  # its row may not be written yet
+    known = list(dict.fromkeys([*started, *(one.run_id for one in list_runs(store))]))
+    near = [one for one in known if one.startswith(run_id)]
+    if run_id and len(near) == 1:
+        found = read_run(store, near[0])
+        if found is None:
+            raise refused_running(run_id)
+        return found
+    hint = f"it may be {', '.join(near[:5])}" if near else suggest(run_id, known, "runs") or "the journal is empty"
+    raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
 
 
-def last_cut(store: Store) -> RunRow:
-    """The last run that did not come to its end. Raises DefinitionError, Trouble."""
-    cut = next((one.run_id for one in list_runs(store) if one.status in CUT), None)
-    if cut is None:
-        hint = "%runs lists the runs; %resume RUN takes up one that failed or was cancelled"
-        raise refused("journal.unknown-run", "no run was interrupted", hint)
-    return find(store, cut)
+def last_unfinished(store: Store) -> RunRow:
+    """The last interrupted or waiting run of this notebook. Raises DefinitionError, JournalError."""
+    others, errors = list[RunHead](), list[JournalError]()
+    for head in list_runs(store):
+        if head.status not in UNFINISHED:
+            continue
+        try:
+            found = find_run(store, head.run_id)
+        except JournalError as error:  # a damaged run does not hide the others
+            errors.append(error)
+            continue
+        if _notebook(found) == this_notebook():
+            return found
+        others.append(head)
+    if errors:
+        raise errors[0]
+    hint = "%runs lists the runs; %resume RUN resumes one that failed or was cancelled"
+    if others:
+        hint = f"of another notebook: %resume {others[0].run_id}"
+    raise refused("journal.unknown-run", "no run of this notebook was interrupted or waits for an answer", hint)
 
 
-def readable(store: Store, found: RunRow, trust: bool) -> list[Record]:
-    """The records of a run, with their pickles read. Raises Unreadable for what is not this user's."""
-    return [unpickled(record, found.listed.run_id, trust) for record in records(store, found.listed.num)]
+def _notebook(found: RunRow) -> str:
+    try:
+        return read_manifest(found.work, found.listed.run_id).notebook
+    except DecodeError:  # `resume` reports it
+        return this_notebook()
+
+
+def read_all(store: Store, head: RunHead, trust: bool) -> list[Record]:
+    """The records of a run with their values. Raises DecodeError for a value that the user has not signed."""
+    return [unpickled(record, head.run_id, trust) for record in records(store, head.num)]
 
 
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
-    """A record of that run with its value. Raises Unreadable for what is not this user's."""
+    """A record of that run with its value. Raises DecodeError for a value that the user has not signed."""
     if record.value is None or record.form not in ("json", "pickle"):
         return record
     try:
@@ -80,9 +98,33 @@ def unpickled(record: Record, run_id: str, trust: bool) -> Record:
         raise DecodeError(f"the result of {record.name!r} cannot be read ({error})") from None
 
 
-def unusable(trouble: JournalError) -> DefinitionError:
-    return refused(trouble.code, f"the journal cannot be used: {trouble}", CURES[trouble.code])
+def describe_lost(calls: int) -> str:
+    """The note of a run some of whose calls are not in the journal; empty if all are."""
+    was = "were" if calls > 1 else "was"
+    return f"{counted(calls, 'call')} {was} not written to the journal" if calls else ""
+
+
+def describe_resumed(times: int) -> str:
+    """How often a run was resumed; empty if never."""
+    return "" if not times else f"resumed {'once' if times == 1 else f'{times} times'}"
+
+
+@contextmanager
+def as_definition_errors() -> Iterator[None]:
+    """Raise a JournalError as a DefinitionError that says what to do about the journal."""
+    try:
+        yield
+    except JournalError as error:
+        raise unusable(error) from None
+
+
+def unusable(error: JournalError) -> DefinitionError:
+    return refused(error.code, f"the journal cannot be used: {error}", CURES[error.code])
 
 
 def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
     return DefinitionError(Diagnostic(code, message, hint=hint))
+
+
+def refused_running(run_id: str) -> DefinitionError:
+    return refused("journal.running", f"run {run_id!r} is running, here or in another kernel")

@@ -1,8 +1,7 @@
-"""A run's work order: all that is needed to do it, written down before its first step.
+"""The manifest of a run: everything that is needed to do it, journaled before its first step.
 
-The definitions are kept as texts, with the schemas that they use and every definition that they call: whoever takes
-the run up loads those and not what has been edited since. Tools and agents are functions of the kernel and are looked
-up again.
+It has the texts of the definitions, of the schemas they use and of all definitions they call: a resumed run loads these
+texts, not the edited ones. Tools and agents are functions of the kernel and are looked up again.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from ..engine.linked import Linked
 from ..flow.values import Value
 from ..host.limits import Grant, Limits
 from ..languages import LANGUAGES
-from ..secrets.masking import Secrets
 from ..serialization.codec import (
     DecodeError,
     SignatureError,
@@ -32,98 +30,109 @@ from ..serialization.codec import (
     sign,
     user_key,
 )
+from ..settings import current
 from ..text.source import Source
-from .secret_flow import flows_of, hidden_by, reached
+from .run import Run
+from .secret_flow import flows_of, hidden_by, reachable_flows, secret_paths
 
 FORMAT = 1
 
-MOST_OPENED = 100_000
-"""Definitions that a run may open within each other, counted at each call."""
+MAX_OPENED = 100_000
+"""The number of definitions that a run may open, counted at each call."""
 
 
 class Text(NamedTuple):
-    """A definition as it was, and what it called."""
+    """The text of a definition at the time of the run, and the definitions that it called."""
 
     name: str
     language: str
     source: Source
     file: str | None
     calls: Mapping[str, tuple[int, ...]]
-    """By the id of a step: the numbers of the definitions it may run."""
+    """By step id: the numbers of the definitions that the step may run."""
     made: bool
-    """Whether a vendor's builder made it: it has no text of its own."""
+    """Whether a vendor's builder made the flow: it has no text."""
     chosen: tuple[str, ...] = ()
     """The options in effect: see `Extension`."""
     latent: tuple[str, ...] = ()
 
 
 class Manifest(NamedTuple):
-    """A work order, read."""
+    """A manifest that was read."""
 
     flows: tuple[Text, ...]
-    """The first one is what is run."""
+    """The first one is the flow of the run."""
     schemas: tuple[tuple[str, Source], ...]
-    """Texts that declare schemas which the definitions use, each with its language."""
+    """The texts of schemas that are declared outside of the definitions, each with its language."""
     input: Value
-    """As far as it was kept; to be shown where it was not."""
+    """The journaled input; only for display if ``unkept`` says that a part is missing."""
     unkept: str
-    """Why the input was not kept whole; empty: it was."""
+    """Why the input is not complete; empty if it is."""
     secret: tuple[str, ...]
-    """Fields of the input that were not kept because a tool takes them as secret."""
+    """Input fields that are not journaled because a tool takes them as secret."""
     context: Value
-    """The messages of its named context, as they were."""
+    """The messages of the named context before the run."""
     context_name: str
-    """Empty: it has none."""
+    """Empty: the run has no context."""
     limits: Limits
     grant: Grant
     version: str
+    notebook: str
+    """The path of the notebook that started the run; empty if unknown."""
 
 
-def write_manifest(
-    linked: Linked,
-    input: Value,
-    context: tuple[str, Value],
-    limits: Limits,
-    grant: Grant,
-    run_id: str,
-    most: int,
-    secrets: Secrets,
-) -> str:
-    """The work order as JSON; ``context``: the name of its context and its messages."""
-    flows = reached(linked)
+def write_manifest(run: Run, grant: Grant, notebook: str) -> str:
+    """The manifest of ``run`` as JSON."""
+    flows = reachable_flows(run._linked)
     numbers = {id(each): number for number, each in enumerate(flows)}
-    inputs, _ = hidden_by(linked)
-    secret = frozenset[str]()
-    if isinstance(input, dict):
-        secret = frozenset(name for name, value in input.items() if name in inputs or secrets.holds(value, near=False))
-    kept = {name: value for name, value in input.items() if name not in secret} if secret else input
-    order = {
+    inputs, _ = hidden_by(run._linked)
+    secret, public = frozenset[str](), run.input
+    if isinstance(run.input, dict):
+        holds = run.secrets.holds
+        secret = frozenset(name for name, value in run.input.items() if name in inputs or holds(value, near=False))
+        public = {name: value for name, value in run.input.items() if name not in secret}
+    context_name, log = _context(run)
+    manifest = {
         "format": FORMAT,
         "version": _version(),
         "python": sys.version.split()[0],
         "folder": str(Path.cwd()),
+        "notebook": notebook,
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),
-        "input": _packed(kept, run_id, "input", most),
+        "input": _packed(public, run.run_id, "input"),
         "secret": sorted(secret),
-        "context": _packed(context[1], run_id, "context", most),
-        "context_name": context[0],
-        "limits": asdict(limits),
+        "context": _packed(log, run.run_id, "context"),
+        "context_name": context_name,
+        "limits": asdict(run.limits),
         "identity": grant.identity,
         "tools": sorted(grant.tools) if grant.tools is not None else None,
     }
-    return encode(order)
+    return encode(manifest)
+
+
+def _context(run: Run) -> tuple[str, Value]:
+    """The name and the messages of a run's named context, without secrets."""
+    context, extension = run.context, run.flow.extension
+    if context is None:
+        return "", None
+    log = context.log or ()
+    if context.log is not None and extension is not None:
+        paths = secret_paths(run._linked)
+        if paths or run.secrets.active:
+            log = extension.without_secrets(context.log, paths, run.secrets.holds_any)
+    return context.name, list(log)
 
 
 def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest:
-    """``trust``: None unpickles nothing (to be shown); False, what this user signed; True, everything.
+    """``trust``: None unpickles nothing (for display), False only values that the user has signed, True everything.
 
-    Raises Unreadable.
+    Raises DecodeError.
     """
     try:
         found = json.loads(text)
         if found["format"] != FORMAT:
-            raise DecodeError(f"it was written by version {found['version']}")
+            raise DecodeError(f"it was written by version {found['version']} of agf-magics")
         _check(found)
         sources: dict[tuple[str, str], Source] = {}
 
@@ -152,13 +161,14 @@ def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest
             limits=Limits(**{name: most for name, most in found["limits"].items() if name in known}),
             grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
             version=found["version"],
+            notebook=found.get("notebook", ""),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise DecodeError(f"its work order is damaged: {error!r}") from None
+        raise DecodeError(f"its manifest is damaged: {error!r}") from None
 
 
 def _check(found: dict[str, Any]) -> None:
-    """Raise ValueError, or what a value of another type raises, for what `written` cannot have written."""
+    """Raise ValueError, or an error of a wrong type, for data that `write_manifest` cannot have written."""
     flows, schemas, tools = found["flows"], found["schemas"], found["tools"]
     _require("flows", isinstance(flows, list) and flows and not flows[0]["made"])
     for one in flows:
@@ -176,11 +186,11 @@ def _check(found: dict[str, Any]) -> None:
     _require("context", isinstance(found["context"].get("json"), list | None))
     _require("secret", _are_texts(found["secret"]) and isinstance(found["context_name"], str))
     _require("tools", isinstance(found["identity"], str) and (tools is None or _are_texts(tools)))
-    _require("version", isinstance(found["version"], str))
+    _require("version", isinstance(found["version"], str) and isinstance(found.get("notebook", ""), str))
 
 
 def _check_calls(calls: list[list[int]]) -> None:
-    """Definitions call each other without a circle, and open at most `MOST_OPENED` all together."""
+    """Require that definitions call each other without a cycle and open at most `MAX_OPENED` in total."""
     opened: dict[int, int] = {}
     left = list(range(len(calls)))
     around: set[int] = set()
@@ -190,7 +200,7 @@ def _check_calls(calls: list[list[int]]) -> None:
         inside = [inner for inner in calls[number] if inner not in opened]
         if number in opened or not inside:
             opened.setdefault(number, 1 + sum(opened[inner] for inner in calls[number]))
-            _require("calls", opened[number] <= MOST_OPENED)
+            _require("calls", opened[number] <= MAX_OPENED)
             around.discard(left.pop())
         else:
             around.add(number)
@@ -232,12 +242,12 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
 
 
 def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
-    """The texts of the schemas that no definition here declares itself."""
-    told = {each.flow.source for each in flows}
+    """The texts of the schemas that none of these definitions declares."""
+    known = {each.flow.source for each in flows}
     for each in flows:
         for schema in each.schemas.values():
-            if schema.span is not None and schema.span.source not in told:
-                told.add(schema.span.source)
+            if schema.span is not None and schema.span.source not in known:
+                known.add(schema.span.source)
                 yield ["pipeline", _source(schema.span.source)]
 
 
@@ -245,14 +255,14 @@ def _source(source: Source) -> list[Any]:
     return [source.name, source.text, source.first_line]
 
 
-def _packed(value: Value, run_id: str, what: str, most: int) -> dict[str, Any]:
-    packed = encode_value(value, most)
+def _packed(value: Value, run_id: str, what: str) -> dict[str, Any]:
+    packed = encode_value(value, current.settings.journal_value)
     if packed.form == "json":
         return {"json": value}
     key = user_key()
     shown = json.loads(packed.shown) if packed.shown is not None else None
     if packed.form == "again" or key is None or not isinstance(packed.data, bytes):
-        return {"shown": shown, "why": packed.why or "this user has no key to sign it with"}
+        return {"shown": shown, "why": packed.why or "there is no key to sign it with"}
     data = base64.b64encode(packed.data).decode("ascii")
     return {"pickle": data, "shown": shown, "sign": sign(key, run_id, what, packed.data).hex()}
 

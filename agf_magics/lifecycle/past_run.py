@@ -1,4 +1,4 @@
-"""A run as the journal has it: read when somebody asks, value by value, and never unpickled to be shown."""
+"""A run of the journal, read value by value on demand and never unpickled for display."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 from ..engine.linked import Linked
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..journal import queries as history
+from ..journal import queries
 from ..journal.errors import JournalError
 from ..journal.queries import RunRow
 from ..journal.records import UNREADABLE, Record, decoded, error_from
@@ -21,17 +21,15 @@ from ..progress.events import format_path
 from ..progress.progress import Progress, Row, Usage
 from ..secrets.masking import Secrets
 from ..serialization.codec import DecodeError, decode_value, encode, is_signed, user_key
+from ..settings import current
 from ..text.diagnostics import Diagnostic, StepError
-from .lookup import refused, unusable, unwritten
+from .lookup import as_definition_errors, describe_lost, describe_resumed, refused, unusable
 from .manifest import Manifest, read_manifest
 from .resume import load_text
-from .snapshot import count_calls, drop_elements, fill, time_calls, used
-from .trace import Calls, Comparison, Trace, traced
+from .snapshot import count_calls, count_usage, drop_elements, restore_rows, time_calls
+from .trace import Calls, Comparison, Trace, trace_rows
 
 T = TypeVar("T")
-
-CALLS_SHOWN = 200
-"""Calls that a page of a run lists and draws."""
 
 
 class PastRun:
@@ -39,52 +37,48 @@ class PastRun:
 
     warnings: tuple[Diagnostic, ...] = ()
 
-    def __init__(self, store: Store, told: RunRow) -> None:
-        self._store, self._told = store, told
-        self.run_id = told.listed.run_id
-        self.name, self.language = told.listed.name, told.listed.language
-        self.status = told.listed.status
+    def __init__(self, store: Store, row: RunRow) -> None:
+        self._store, self._row = store, row
+        self.run_id = row.listed.run_id
+        self.name, self.language = row.listed.name, row.listed.language
+        self.status = row.listed.status
+        """``ok``, ``error``, ``cancelled``, ``waiting``, ``running`` or ``interrupted``."""
         self.secrets = Secrets()  # the journal stores none
-        """ok, error, cancelled, waiting, running, interrupted."""
 
     @property
     def started(self) -> datetime:
-        return datetime.fromtimestamp(self._told.listed.started)
+        return datetime.fromtimestamp(self._row.listed.started)
 
     @property
     def ended(self) -> datetime | None:
         """The time of the end; None if the run has not ended."""
-        ended = self._told.listed.ended
+        ended = self._row.listed.ended
         return datetime.fromtimestamp(ended) if ended is not None else None
 
     @property
     def seconds(self) -> float | None:
-        one = self._told.listed
+        one = self._row.listed
         return one.ended - one.started if one.ended is not None else None
 
     @property
     def note(self) -> str:
-        """What must be known to read it: that it was cut, and what can be done about that."""
-        return "; ".join(filter(None, (self._cut, unwritten(self._told.listed.lost))))
+        """Why the run is incomplete and how to resume it, how often it was resumed, and what the journal lacks. Usually
+        empty."""
+        head, resume = self._row.listed, self.how_to_continue
+        why = {"interrupted": "its process ended before it did", "waiting": "it waits for an answer"}.get(self.status)
+        parts = (f"{why}: {resume}" if why else resume and f"{resume} resumes it", describe_resumed(head.taken))
+        return "; ".join(filter(None, (*parts, describe_lost(head.lost))))
 
     @property
-    def _cut(self) -> str:
-        taken = self._told.listed.taken
-        more = f" (taken up {'once' if taken == 1 else f'{taken} times'} already)" if taken else ""
-        match self.status:
-            case "interrupted":
-                return f"its process ended before it did{more}: %resume {self.run_id} takes it up"
-            case "waiting":
-                return f"it waits for an answer{more}: %resume {self.run_id} --answer …"
-            case "error" | "cancelled":
-                return f"%resume {self.run_id} takes it up where it ended{more}"
-        return f"taken up {'once' if taken == 1 else f'{taken} times'}" if taken else ""
+    def how_to_continue(self) -> str:
+        """What to write to resume the run, ``%resume big-2``; empty if there is nothing to resume."""
+        return current.words.resume(self.run_id, self.status)
 
     @cached_property
     def order(self) -> Manifest:
-        """Its work order: the definitions, the input, the caps. Raises DefinitionError when it is damaged."""
+        """Its manifest: the definitions, the input, the limits. Raises DefinitionError if it is damaged."""
         try:
-            return read_manifest(self._told.work, self.run_id)
+            return read_manifest(self._row.work, self.run_id)
         except DecodeError as error:
             raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
 
@@ -95,20 +89,20 @@ class PastRun:
     @property
     def output(self) -> Value:
         """The output for display. `load` returns the value itself if it is not JSON."""
-        told = self._told
-        return self._decoded(told.output if told.form == "json" else told.shown)
+        row = self._row
+        return self._decoded(row.output if row.form == "json" else row.shown)
 
     @property
     def stores(self) -> Mapping[str, Value]:
-        found = self._decoded(self._told.stores) or {}
+        found = self._decoded(self._row.stores) or {}
         return found if isinstance(found, dict) else self._refuse_end()
 
     @cached_property
     def error(self) -> StepError | None:
-        if self._told.error is None:
+        if self._row.error is None:
             return None
         try:
-            return error_from(self._told.error, [text.source for text in self.order.flows])
+            return error_from(self._row.error, [text.source for text in self.order.flows])
         except UNREADABLE:
             self._refuse_end()
 
@@ -119,33 +113,28 @@ class PastRun:
 
     @cached_property
     def progress(self) -> Progress:
-        """The tree, with what became of each step."""
+        """The tree of steps with their states."""
         progress = Progress(self.flow, self._linked.callees)
         records = [record for record in self.records() if record.what in ("finished", "failed", "dropped")]
-        one, last = self._told.listed, max((record.ended or 0 for record in records), default=0)
+        one, last = self._row.listed, max((record.ended or 0 for record in records), default=0)
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
         progress.usage = self.usage
         progress.when, progress.ended = one.started, one.ended or max(last, one.started)
         try:
-            if (found := self._decoded(self._told.tree)) is not None:
-                fill(progress, found)
+            if (found := self._decoded(self._row.tree)) is not None:
+                restore_rows(progress, found)
             else:
                 count_calls(progress, records)
             time_calls(progress, records)
             drop_elements(progress, records)
         except UNREADABLE:
             self._refuse_end()
-        except JournalError as trouble:
-            raise unusable(trouble) from None
         return progress
 
     @cached_property
     def usage(self) -> Usage:
         """The use of models in this run, without results that were reused from another run."""
-        try:
-            return used(self.records())
-        except JournalError as trouble:
-            raise unusable(trouble) from None
+        return count_usage(self.records())
 
     @property
     def steps(self) -> Mapping[str, Row]:
@@ -156,23 +145,23 @@ class PastRun:
     def trace(self) -> Trace:
         """A table with one row per step, in the order of the definition."""
         once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
-        return traced(self.progress, _readable(history.once_each(self._store, self._told.listed.num, once)))
+        return trace_rows(self.progress, _readable(queries.once_each(self._store, self._row.listed.num, once)))
 
     @property
     def calls(self) -> Calls:
         """A table with one row per journaled call, in the order of their ends."""
-        return Calls(_readable(called(record) for record in self.records() if record.kind))
+        return Calls(_readable(_call_row(record) for record in self.records() if record.kind))
 
     def records(self) -> Iterator[Record]:
         """The rows of the journal. Raises DefinitionError if they are damaged."""
-        return _readable(history.records(self._store, self._told.listed.num))
+        return _readable(queries.records(self._store, self._row.listed.num))
 
     def load(self, at: str | None = None, trust: bool = False) -> Value:
         """Return the value of the call ``at`` (``steps[0].do#3``; default None: the output). A value other than JSON is
         unpickled, which can run code: without your signature only with ``trust`` (default False)."""
         if at is None:
-            told = self._told
-            return self._value("its output", told.form, told.output, told.sign, ("output", ""), trust)
+            row = self._row
+            return self._value("its output", row.form, row.output, row.sign, ("output", ""), trust)
         found = None
         for record in self.records():
             if record.what == "finished" and format_path(record.at) == at:
@@ -183,12 +172,12 @@ class PastRun:
 
     def compare(self, other: PastRun) -> Comparison:
         """Return a table with one row per step that shows how the run ``other`` (required) differs."""
-        return compared(self, other)
+        return _compare(self, other)
 
     def export(self, path: str | Path) -> Path:
         """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and return the path."""
         target = Path(path)
-        with target.open("w", encoding="utf-8", errors="backslashreplace") as file:  # half a character, as JSON does
+        with target.open("w", encoding="utf-8", errors="backslashreplace") as file:  # lone surrogates, as in JSON
             head = {
                 "run": self.run_id, "name": self.name, "language": self.language, "status": self.status,
                 "started": self.started.isoformat(), "seconds": self.seconds, "input": self.input,
@@ -198,14 +187,14 @@ class PastRun:
                                 for one in self.order.flows],
             }  # fmt: skip
             file.write(_strict(head)[:-1] + ',"calls":[')
-            for number, call in enumerate(_readable(called(record) for record in self.records() if record.kind)):
+            for number, call in enumerate(_readable(_call_row(record) for record in self.records() if record.kind)):
                 file.write((",\n" if number else "\n") + _strict(call))
             file.write("]}\n")
         return target
 
     @cached_property
     def _linked(self) -> Linked:
-        """Its definitions, each under the steps that called it; nothing of the kernel."""
+        """Its definitions, linked with each other only: nothing of the kernel is used."""
         texts = self.order.flows
         flows = [load_text(text) for text in texts]
         made: dict[int, Linked] = {}
@@ -230,7 +219,7 @@ class PastRun:
                 raise DecodeError("its signature is not yours")
             return decode_value(form or "again", data)
         except DecodeError as error:
-            raise refused("journal.unreadable", f"{what} cannot be had: {error}") from None
+            raise refused("journal.unreadable", f"{what} cannot be read: {error}") from None
 
     def _decoded(self, text: str | bytes | None) -> Any:
         try:
@@ -239,7 +228,7 @@ class PastRun:
             self._refuse_end()
 
     def _refuse_end(self) -> NoReturn:
-        raise unusable(JournalError("journal.damaged", f"the end of {self.run_id!r} is not what was written"))
+        raise unusable(JournalError("journal.damaged", f"the end of run {self.run_id!r} is damaged"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..pictures.past_page import past_html, past_text
@@ -251,15 +240,13 @@ class PastRun:
 
 
 def _readable(found: Iterable[T]) -> Iterator[T]:
-    """What is read of a journal, with its damage as a DefinitionError."""
-    try:
+    """Rows of a journal. Raises a JournalError as a DefinitionError."""
+    with as_definition_errors():
         yield from found
-    except JournalError as trouble:
-        raise unusable(trouble) from None
 
 
-def called(record: Record) -> dict[str, Any]:
-    """A kept call as a row of a table."""
+def _call_row(record: Record) -> dict[str, Any]:
+    """A journaled call as a row of a table."""
     return {
         "step": format_path(record.at),
         "kind": record.kind,
@@ -274,8 +261,8 @@ def called(record: Record) -> dict[str, Any]:
     }
 
 
-def compared(a: PastRun, b: PastRun) -> Comparison:
-    """One row a step that either of them kept calls of."""
+def _compare(a: PastRun, b: PastRun) -> Comparison:
+    """One row for each step of which either run has calls."""
     left, right = _by_step(a), _by_step(b)
     rows = []
     for step in dict.fromkeys((*left, *right)):
@@ -300,7 +287,7 @@ def compared(a: PastRun, b: PastRun) -> Comparison:
 
 
 def _by_step(run: PastRun) -> dict[str, dict[str, tuple[str, int, int, float]]]:
-    """Of each step the calls: what became of them, and digests of output and input."""
+    """The calls of each step: the outcome, hashes of output and input, and the seconds."""
     found: dict[str, dict[str, tuple[str, int, int, float]]] = {}
     for record in run.records():
         if record.kind and record.what in ("finished", "failed"):
@@ -312,6 +299,6 @@ def _by_step(run: PastRun) -> dict[str, dict[str, tuple[str, int, int, float]]]:
 
 
 def _strict(value: Any) -> str:
-    """JSON that every program reads: NaN and infinities as texts."""
+    """JSON that every program can read: NaN and infinities become strings."""
     plain = json.loads(encode(value), parse_constant=str)
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)

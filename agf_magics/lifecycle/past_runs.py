@@ -1,4 +1,4 @@
-"""Which runs there are, here and in the journal: listed, found, forgotten."""
+"""The runs of this process and of the journal: listed, found, deleted."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..journal import queries as history
-from ..journal.errors import JournalError
+from ..journal import queries
 from ..journal.queries import RunHead
 from ..pictures.plain import counted
 from ..settings import current
 from ..text.diagnostics import DefinitionError
-from . import retention as pruning
-from .lookup import CUT, find, journal, refused, unusable, unwritten
+from .live import live
+from .lookup import UNFINISHED, as_definition_errors, describe_lost, describe_resumed, find_run, journal, refused
 from .past_run import PastRun
 from .persistence import journal_file
-from .run import Run, live
+from .retention import forget_old
+from .run import Run
 
 
 class RunLine(NamedTuple):
-    """A run as a list shows it."""
+    """A run in a list."""
 
     run_id: str
     name: str
@@ -28,10 +28,10 @@ class RunLine(NamedTuple):
     started: float
     """Seconds since 1970."""
     seconds: float | None
-    """None: it has no end."""
+    """None: it has not ended."""
     note: str
     tokens: int | None = None
-    """None: no model was asked."""
+    """None: it asked no model."""
 
 
 class Runs(tuple[RunLine, ...]):
@@ -76,74 +76,50 @@ def runs(run_id: str | None = None) -> Any:
 def past(run_id: str) -> PastRun:
     """A run of the journal. Raises DefinitionError."""
     store = journal()
-    try:
-        return PastRun(store, find(store, run_id))
-    except JournalError as trouble:
-        raise unusable(trouble) from None
-
-
-def named(run_id: str) -> str:
-    """The whole id of a run of the journal, from its beginning. Raises DefinitionError."""
-    store = journal()
-    try:
-        return find(store, run_id).listed.run_id
-    except JournalError as trouble:
-        raise unusable(trouble) from None
+    with as_definition_errors():
+        return PastRun(store, find_run(store, run_id))
 
 
 def kept() -> list[RunHead]:
-    """The runs of the journal, the last one first; none where there is no journal. Raises DefinitionError."""
+    """The runs of the journal, the latest first; none without a journal. Raises DefinitionError."""
     path = journal_file()
     if path is None or not path.exists():
         return []
-    try:
-        return history.list_runs(journal())
-    except JournalError as trouble:
-        raise unusable(trouble) from None
+    store = journal()
+    with as_definition_errors():
+        return queries.list_runs(store)
 
 
 def delete(run_ids: Sequence[str]) -> list[str]:
-    """Forget these runs; the ids of them. Raises DefinitionError, and has then forgotten none."""
+    """Delete these runs and return their ids. Raises DefinitionError, and then deletes none."""
     store = journal()
-    try:
-        damaged = {one.run_id: one for one in history.list_runs(store) if one.status == "damaged"}
-        found = [damaged.get(run_id) or find(store, run_id).listed for run_id in run_ids]
+    with as_definition_errors():
+        damaged = {one.run_id: one for one in queries.list_runs(store) if one.status == "damaged"}
+        found = [damaged.get(run_id) or find_run(store, run_id).listed for run_id in run_ids]
         for one in found:
             if one.status == "running":
-                raise refused("journal.running", f"run {one.run_id!r} is going on", f"%runs --cancel {one.run_id}")
-        history.forget(store, [one.num for one in found])
-        history.shrink(store)
-    except JournalError as trouble:
-        raise unusable(trouble) from None
+                raise refused("journal.running", f"run {one.run_id!r} is running", f"%runs --cancel {one.run_id}")
+        queries.forget(store, [one.num for one in found])
+        queries.shrink(store)
     return [one.run_id for one in found]
 
 
 def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]:
-    """Forget runs that ended, or were interrupted, more than ``days`` ago, and then the oldest ones until the file
-    takes at most ``size`` bytes; None: what the settings say, 0: no limit. How many were forgotten, and the bytes that
-    are left. Runs that go on or wait for an answer stay.
+    """Delete runs that ended, or were interrupted, more than ``days`` ago, and then the oldest ones until the journal
+    takes at most ``size`` bytes; None: as the settings say, 0: no limit. Running and waiting runs stay.
 
-    Raises DefinitionError.
+    Returns the number of deleted runs and the bytes that the journal takes. Raises DefinitionError.
     """
-    settings = current.settings
-    store = journal()
-    try:
+    settings, store = current.settings, journal()
+    with as_definition_errors():
         most = settings.journal_size if size is None else size
-        gone = pruning.prune(store, settings.journal_days if days is None else days, most, cut=True)
-        return gone, history.shrink(store)
-    except JournalError as trouble:
-        raise unusable(trouble) from None
-
-
-def interrupted() -> list[RunHead]:
-    """The runs that can be resumed; none where the journal cannot be read."""
-    return on_load()[0]
+        count = forget_old(store, settings.journal_days if days is None else days, most, interrupted=True)
+        return count, queries.shrink(store)
 
 
 def on_load() -> tuple[list[RunHead], str]:
-    """The runs that can be resumed, and what is wrong with the journal, for whoever begins a session: empty where
-    nothing is. The journal may be a stranger's, so it can only be told here: nothing it contains may end the session.
-    """
+    """The runs that can be resumed, and the problem of the journal (or an empty text), for the start of a session.
+    The journal may be someone else's: nothing in it may end the session."""
     try:
         found = kept()
     except DefinitionError as error:
@@ -151,22 +127,19 @@ def on_load() -> tuple[list[RunHead], str]:
     except Exception as error:  # every row is checked when it is read; this is the last guard
         return [], f"the journal cannot be read: {type(error).__name__} [journal.damaged]"
     damaged = sum(one.status == "damaged" for one in found)
-    wrong = f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]" if damaged else ""
-    return [one for one in found if one.status in CUT], wrong
+    problem = f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]" if damaged else ""
+    return [one for one in found if one.status in UNFINISHED], problem
 
 
 def _line(one: RunHead) -> RunLine:
     seconds = one.ended - one.started if one.ended is not None else None
-    taken = f"taken up {one.taken}×" if one.taken else ""
-    note = "; ".join(filter(None, (taken, unwritten(one.lost))))
+    note = "; ".join(filter(None, (describe_resumed(one.taken), describe_lost(one.lost))))
     if one.status == "damaged":
         note = "journal.damaged: %runs --delete RUN"
     return RunLine(one.run_id, one.name, one.status, one.started, seconds, note, one.tokens)
 
 
 def _live_line(run: Run) -> RunLine:
-    seconds = run.progress.seconds
-    began = time.time() - (time.monotonic() - run.progress.when) if run.progress.when is not None else time.time()
-    return RunLine(
-        run.run_id, run.name, run.status, began, seconds, "not kept", run.usage.tokens if run.usage.requests else None
-    )
+    seconds, tokens = run.progress.seconds, run.usage.tokens if run.usage.requests else None
+    started = time.time() - (time.monotonic() - run.progress.when) if run.progress.when is not None else time.time()
+    return RunLine(run.run_id, run.name, run.status, started, seconds, "not in the journal", tokens)

@@ -1,8 +1,9 @@
-"""Where runs are kept, and that a run which begins is."""
+"""The journal of this process: where its file is, and that every run writes to it."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 from pathlib import Path
 
@@ -15,22 +16,22 @@ from ..progress.events import Warned
 from ..serialization.codec import key_file
 from ..settings import current, user_file
 from .manifest import write_manifest
-from .retention import prune
+from .retention import forget_old
 from .run import Run
-from .secret_flow import hidden_by, reached, secret_paths
-from .snapshot import summary
+from .secret_flow import hidden_by, reachable_flows
+from .snapshot import snapshot_rows
 
 PROJECT = ("pyproject.toml", ".git", ".agf")
-"""What the folder of a project has."""
+"""Files and folders that mark a project's folder."""
 
 
 def journal_file() -> Path | None:
-    """The file that the settings name, relative to the project that the notebook's folder is in; None: nowhere."""
+    """The file that the settings name, relative to the project that contains the current folder; None: no journal."""
     name = current.settings.journal
     if not name:
         return None
     path = Path(name).expanduser()
-    # A link in a path that the person wrote out is the person's; one in the project's folder may be anybody's.
+    # The user chose an absolute path, links included; a link in the project's folder may come with the project.
     return path.parent.resolve() / path.name if path.is_absolute() else _project() / path
 
 
@@ -45,46 +46,42 @@ def _project() -> Path:
 
 
 def own_files() -> tuple[Path, ...]:
-    """What this package has on the disk, for itself alone: the journal, the user's key and settings."""
+    """The files that only this package may touch: the journal, the user's key and settings."""
     path, user = journal_file(), [user_file()]
-    with contextlib.suppress(RuntimeError):  # there is no home
+    with contextlib.suppress(RuntimeError):  # there is no home folder
         user.append(key_file())
     runs = [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")] if path is not None else []
     return (*runs, *(one.with_name("owners") for one in runs[:1]), *(one.parent for one in user if one is not None))
 
 
-def keep(run: Run) -> None:
-    """Let ``run`` be kept, from before its first step on.
+def this_notebook() -> str:
+    """The path of the notebook of this kernel, as its server gives it; empty elsewhere."""
+    return os.environ.get("JPY_SESSION_NAME", "")
 
-    Not a dry run, which calls nothing; nor one that a tool starts: that is part of its tool's call, and is made again
-    with it. Where nothing can be kept the run says so and goes on.
+
+def start_journal(run: Run) -> None:
+    """Journal ``run`` from before its first step on, if it can be.
+
+    Not a dry run, which calls nothing, and not a run that a tool starts: it is part of the tool's call and is repeated
+    with it. A run that cannot be journaled has a warning and continues.
     """
     mine = rights()
     if run.dry or mine.inside:
         return
-    store = opened(run)
+    store = _open_store(run)
     if store is None:
         return
-    settings, linked = current.settings, run.linked
-    run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, settings.journal_value)
+    run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, current.settings.journal_value)
     watch(run)
-    context, extension = run.context, run.flow.extension
-    said = ("", None) if context is None else (context.name, list(context.log or ()))
-    if context is not None and context.log is not None and extension is not None:
-        paths = secret_paths(linked)
-        if paths or run.secrets.active:
-            said = (context.name, list(extension.without_secrets(context.log, paths, run.secrets.holds_any)))
-    run.work = write_manifest(
-        linked, run.input, said, run.limits, mine.grant, run.run_id, settings.journal_value, run.secrets
-    )
+    run.work = write_manifest(run, mine.grant, this_notebook())
 
 
 def watch(run: Run) -> None:
-    """Tell the journal of a run what it must know besides the calls."""
+    """Connect the journal of a run with the run's state and secrets."""
     assert run.journal is not None
-    names, steps = hidden_by(run.linked)
-    flows = reached(run.linked)
-    run.journal.summary = lambda: summary(run.progress, run.secrets)
+    names, steps = hidden_by(run._linked)
+    flows = reachable_flows(run._linked)
+    run.journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
     run.journal.tokens = lambda: run.progress.usage.tokens if run.progress.usage.requests else None
     run.journal.secret = run.secrets
     run.secrets.names = names
@@ -93,8 +90,8 @@ def watch(run: Run) -> None:
         run.secrets.learn(run.input[name])
 
 
-def opened(run: Run) -> Store | None:
-    """The journal of this kernel; where it cannot be had, the first run that would need it says why."""
+def _open_store(run: Run) -> Store | None:
+    """The journal of this process; if it cannot be opened, the first run has a warning."""
     path = journal_file()
     if path is None:
         return None
@@ -102,17 +99,17 @@ def opened(run: Run) -> Store | None:
         store = Store.at(path)
         if store.path not in _pruned:
             _pruned.add(store.path)
-            prune(store, current.settings.journal_days, current.settings.journal_size, cut=False)
-    except JournalError as trouble:
-        if (str(path), trouble.code) not in _told:
-            _told.add((str(path), trouble.code))
-            run.progress.apply(Warned(clock(), lost(trouble)))
+            forget_old(store, current.settings.journal_days, current.settings.journal_size, interrupted=False)
+    except JournalError as error:
+        if (str(path), error.code) not in _reported:
+            _reported.add((str(path), error.code))
+            run.progress.apply(Warned(clock(), lost(error)))
         return None
     return store
 
 
 _pruned: set[Path] = set()
-"""Files that were looked through for runs to forget: once a process."""
+"""Journals whose old runs were deleted: once in a process."""
 
-_told: set[tuple[str, str]] = set()
-"""Which troubles were told: not once a run."""
+_reported: set[tuple[str, str]] = set()
+"""Journal errors that a run already had as a warning."""

@@ -1,5 +1,6 @@
-"""A run taken up again: its definitions from its work order, its tools from the kernel as it is now, its outcomes from
-the journal. What was done is not done again; what was cut in the middle is.
+"""A run is resumed: its definitions come from its manifest, its tools from the kernel, its results from the journal.
+
+Completed calls are not repeated; a call that was interrupted is.
 """
 
 from __future__ import annotations
@@ -34,11 +35,22 @@ from ..serialization.codec import DecodeError, SignatureError, is_signed, user_k
 from ..settings import current
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from .answers import understood
+from .driving import driven, start_on_engine
 from .launch import emitter, settled
-from .lookup import find, journal, last_cut, readable, refused, unusable
+from .lookup import (
+    as_definition_errors,
+    find_run,
+    journal,
+    last_unfinished,
+    read_all,
+    refused,
+    refused_running,
+    unusable,
+)
 from .manifest import Manifest, Text, read_manifest
+from .options import DEFAULTS, RunOptions
 from .persistence import watch
-from .run import Run, driven
+from .run import Run
 
 
 def resume(
@@ -59,7 +71,8 @@ def resume(
 
     Parameters:
 
-    - ``run_id``: the id of the run. Default None: the last run that did not complete.
+    - ``run_id``: the id of the run. Default None: the last run of this notebook that was interrupted
+      or waits for an answer.
     - ``input``: a mapping with the inputs that the journal does not contain (secrets). Default None.
     - ``answer``: the answer to the question that the run waits for. Default None: ask.
     - ``trust``: whether to unpickle values that are not signed with your key, which can run code. Default False.
@@ -73,172 +86,142 @@ def resume(
 
     Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
     """
-    ended = driven(
-        lambda: resume_run(
-            run_id,
-            input=input,
-            answer=answer,
-            trust=trust,
-            registry=registry,
-            limits=limits,
-            on_event=on_event,
-            ask=ask,
-        )
-    )
+    options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, answer=answer, trust=trust)
+    ended = driven(lambda: resume_run(run_id, input, options))
     return ended.result() if raises else ended
 
 
-def resume_run(
-    run_id: str | None = None,
-    *,
-    input: Mapping[str, Value] | None = None,
-    answer: Value = None,
-    trust: bool = False,
-    registry: Registry | None = None,
-    limits: Limits | None = None,
-    on_event: Callable[[Event], None] | None = None,
-    ask: Asker | None = None,
-    enter: Callable[[], None] | None = None,
-    behind: bool = False,
-) -> Run:
-    """`resume`, handed back at once: the caller must `wait` unless it runs ``behind``."""
-    made, found = prepared(run_id, input, answer, trust, registry, limits, ask, behind)
-    assert made.journal is not None, "a run of the journal has one"
+def resume_run(run_id: str | None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS) -> Run:
+    """`resume` that returns at once: the caller must `wait` unless the run is in the background."""
+    made, head = prepared(run_id, input, options)
+    assert made.journal is not None, "a resumed run has a journal"
     hold_for(made.cancel)
     grant = granted.set(made.grant.narrow(rights().grant.tools))
     try:
-        mine = claim(made.journal.store, found)
-        if mine:
-            made.begin(emitter(made.progress, on_event, made.secrets), enter=enter, behind=behind)
-    except JournalError as trouble:
-        raise unusable(trouble) from None
+        claimed = claim(made.journal.store, head)
+        if claimed:
+            listener = emitter(made.progress, options.on_event, made.secrets)
+            start_on_engine(made, listener, options.enter, options.background)
+    except JournalError as error:
+        raise unusable(error) from None
     except BaseException:
-        if not made._begun:  # else its end is written
+        if not made._is_started:  # else its end is journaled
             with contextlib.suppress(JournalError):
-                leave(made.journal.store, found)
+                leave(made.journal.store, head)
         raise
     finally:
         granted.reset(grant)
-    if not mine:
-        raise refused("journal.running", f"run {found.run_id!r} was taken up somewhere else meanwhile")
+    if not claimed:
+        raise refused("journal.running", f"run {head.run_id!r} was resumed in another kernel just now")
     return made
 
 
 def prepared(
-    run_id: str | None = None,
-    input: Mapping[str, Value] | None = None,
-    answer: Value = None,
-    trust: bool = False,
-    registry: Registry | None = None,
-    limits: Limits | None = None,
-    ask: Asker | None = None,
-    behind: bool = False,
+    run_id: str | None = None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
 ) -> tuple[Run, RunHead]:
-    """A run that can go on, and what the journal has of it; neither claimed nor begun."""
+    """A run that can be resumed, and its row in the journal; neither claimed nor started."""
     refuse_inside("resume")
     store = journal()
-    try:
-        found = find(store, run_id) if run_id is not None else last_cut(store)
-        run_id = run_id or found.listed.run_id
-        made = _made(run_id, store, found, input, trust, registry or default(), limits, behind)
-        made._asker = (
-            ask if answer is None else _answering(answer, ask or (current.ask_behind if behind else current.ask))
-        )
-    except JournalError as trouble:
-        raise unusable(trouble) from None
+    with as_definition_errors():
+        found = find_run(store, run_id) if run_id is not None else last_unfinished(store)
+        made = _resumed(store, found, run_id or found.listed.run_id, input, options)
+        made._asker = options.ask
+        if options.answer is not None:
+            otherwise = options.ask or (current.ask_behind if options.background else current.ask)
+            made._asker = _answering(options.answer, otherwise)
     return made, found.listed
 
 
-def _made(
-    run_id: str,
-    store: Store,
-    found: RunRow,
-    input: Mapping[str, Value] | None,
-    trust: bool,
-    registry: Registry,
-    limits: Limits | None,
-    behind: bool,
-) -> Run:
+def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions) -> Run:
+    """``run_id``: the id as the user wrote it, for errors."""
+    one, registry = found.listed, options.registry or default()
+    order, earlier = _journaled(store, found, run_id, options.trust)
+    flow, then, known = as_it_was(order, registry)
+    linked, problems = link(flow, then, files(lambda path: load(path, registry=then), known))
+    if options.background:
+        problems.extend(kernel_bound(linked))
+    problems.refuse()
+    context, moved = _context(order, registry, one.run_id)
+    given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
+    made = Run(linked, given, options.limits or order.limits, all_findings(tuple(problems)), dry=False)
+    made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
+    made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
+    watch(made)
+    for warning in moved:
+        made.progress.apply(Warned(clock(), warning))
+    return made
+
+
+def _journaled(store: Store, found: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:
+    """The manifest of a run and the outcomes of its calls. Raises DefinitionError if it cannot be resumed."""
     one = found.listed
     if one.status == "ok":
-        raise refused("journal.finished", f"run {run_id!r} came to its end", f"%runs {run_id} shows it")
+        raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
     if one.status == "running":
-        raise refused("journal.running", f"run {run_id!r} is going on, here or in another kernel")
+        raise refused_running(run_id)
     try:
         if not trust and not is_signed(user_key(), found.work_sign, one.run_id, "work", found.work):
             raise SignatureError("its definitions are not signed with your key")
         order = read_manifest(found.work, one.run_id, trust)
-        earlier = ReplayLog(readable(store, found, trust), one.status in ("error", "cancelled"))
+        earlier = ReplayLog(read_all(store, one, trust), one.status in ("error", "cancelled"))
     except DecodeError as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"
             if isinstance(error, SignatureError)
             else None
         )
-        raise refused("journal.unreadable", f"run {run_id!r} cannot be taken up: {error}", hint) from None
-    flow, then, known = as_it_was(order, registry)
-    linked, problems = link(flow, then, files(lambda path: load(path, registry=then), known))
-    if behind:
-        problems.extend(kernel_bound(linked))
-    problems.refuse()
-    context, moved = _context(order, registry, one.run_id)
-    given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
-    made = Run(linked, given, limits or order.limits, all_findings(tuple(problems)), dry=False)
-    made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
-    made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
-    watch(made)
-    for doubt in moved:
-        made.progress.apply(Warned(clock(), doubt))
-    return made
+        raise refused("journal.unreadable", f"run {run_id!r} cannot be resumed: {error}", hint) from None
+    return order, earlier
 
 
 def _given(order: Manifest, input: Value, run_id: str) -> Value:
-    """The input, with what was not kept of it. What was kept is as it was: another input is another run."""
+    """The input: the journaled one, and from ``input`` the fields that are not journaled. Nothing else may differ."""
     if order.unkept and not input:
         hint = "give it again: --input VAR (in Python: input=…)"
-        raise refused("journal.input", f"the input of run {run_id!r} was not kept: {order.unkept}", hint)
+        raise refused("journal.input", f"the input of run {run_id!r} is not in the journal: {order.unkept}", hint)
     fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
     missing = [name for name in order.secret if name not in fields]
     if missing:
         names = ", ".join(missing)
-        hint = f"give it again: --set {missing[0]}=… (in Python: input={{{missing[0]!r}: …}})"
-        raise refused("journal.secret", f"run {run_id!r} needs {names}, which is secret and was not kept", hint)
+        hint = f"give it again: {current.words.give.format(missing[0])}"
+        raise refused("journal.secret", f"run {run_id!r} needs {names}, which is secret and not in the journal", hint)
     if order.unkept:
         return input
-    kept: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
+    original: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
     again = {name: value for name, value in fields.items() if name not in order.secret}
-    other = [name for name, value in again.items() if name not in kept or not _same(value, kept[name])]
+    other = [name for name, value in again.items() if name not in original or not _same(value, original[name])]
     if other or not isinstance(input, dict):
         what = ", ".join(map(repr, other)) or type_name(input)
-        message = f"run {run_id!r} goes on with the input it was begun with, not with another {what}"
-        raise refused("journal.other-input", message, "leave it out, or begin another run")
+        message = f"a resumed run uses its original input: {what} cannot be changed"
+        raise refused("journal.other-input", message, "leave it out, or start another run")
     extra = {name: fields[name] for name in order.secret}
-    return {**kept, **extra} if extra else order.input
+    return {**original, **extra} if extra else order.input
 
 
 def _same(one: Value, other: Value) -> bool:
     try:
         return bool(one == other)
-    except Exception:  # somebody's class, a table
+    except Exception:  # a user's class, a table
         return False
 
 
 def _context(order: Manifest, registry: Registry, run_id: str) -> tuple[Context | None, tuple[Diagnostic, ...]]:
-    """The named context as it was when the run began: the kernel's own, unless others have added to it since."""
+    """The named context with its messages from before the run: the kernel's own, or a copy if another run has added to
+    that one since."""
     if not order.context_name:
         return None, ()
     context = registry.contexts.named(order.context_name)
-    moved = context.log is not None and context.last != run_id
-    if moved:
+    changed = context.log is not None and context.last != run_id
+    if changed:
         context = Context(order.context_name)
     context.log = order.context
-    message = f"the context {order.context_name!r} has gone on since: what this run adds is not seen there"
-    return context, (Diagnostic("journal.context", message, severity="warning"),) if moved else ()
+    message = f"context {order.context_name!r} has changed since; this run writes to a copy"
+    return context, (Diagnostic("journal.context", message, severity="warning"),) if changed else ()
 
 
 def as_it_was(order: Manifest, registry: Registry) -> tuple[Flow, Registry, dict[Path, Flow]]:
-    """The definition that is run, a registry with the definitions and schemas of the work order and everything else as
-    it is now, and the definitions that were read from files. Raises DefinitionError."""
+    """The flow of the run; a registry with the manifest's definitions and schemas and everything else from
+    ``registry``; and the definitions of files. Raises DefinitionError."""
     then = Registry()
     for shelf, now in vars(registry).items():
         if shelf not in ("flows", "schemas"):
@@ -262,7 +245,7 @@ def as_it_was(order: Manifest, registry: Registry) -> tuple[Flow, Registry, dict
 
 
 def load_text(text: Text) -> Flow | None:
-    """The flow of a definition as it was; None: a builder made it, and it has no text. Raises DefinitionError."""
+    """The flow of a definition at the time of the run; None if a builder made it. Raises DefinitionError."""
     return None if text.made else _loaded(text)[0]
 
 
@@ -284,13 +267,13 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
 
 
 def _answering(answer: Value, otherwise: Asker | None) -> Asker:
-    """Gives ``answer`` to the first question, which is the one that the run waits for; then asks whoever is there. An
-    approval, and one of several choices, is what it would be if it were typed."""
+    """An asker that gives ``answer`` to the first question, the one that the run waits for, and then asks
+    ``otherwise``."""
     left = [answer]
 
     def ask(question: Question) -> Any:
         if left:
-            return _meant(question, left.pop())
+            return _checked_answer(question, left.pop())
         if otherwise is None:
             raise EOFError
         return otherwise(question)
@@ -298,15 +281,18 @@ def _answering(answer: Value, otherwise: Asker | None) -> Asker:
     return ask
 
 
-def _meant(question: Question, answer: Value) -> Value:
-    """Raises StepError where the question cannot have this answer."""
+def _checked_answer(question: Question, answer: Value) -> Value:
+    """The answer, parsed as if it were typed. Raises StepError if it does not fit the question."""
     typed = str(answer) if isinstance(answer, int) and not isinstance(answer, bool) else answer
     asks = question.approval or bool(question.choices)
     found = understood(question, typed) if asks and isinstance(typed, str) else answer
-    one_of_these = isinstance(found, bool | dict) if question.approval else not asks or found in question.choices
-    if found is None or not one_of_these:
-        what, cure = "answers no approval", "--answer yes, or --answer no"
+    fits = isinstance(found, bool | dict) if question.approval else not asks or found in question.choices
+    if found is None or not fits:
+        what, hint = "is not an answer to an approval", "--answer yes, or --answer no"
         if question.choices:
-            what, cure = "is none of the choices", f"--answer with one of {', '.join(map(repr, question.choices[:10]))}"
-        raise StepError(Diagnostic("run.answer", f"{answer!r} {what}: {question.text}", hint=cure))
+            what, hint = (
+                "is not one of the choices",
+                f"--answer with one of {', '.join(map(repr, question.choices[:10]))}",
+            )
+        raise StepError(Diagnostic("run.answer", f"{answer!r} {what}: {question.text}", hint=hint))
     return found

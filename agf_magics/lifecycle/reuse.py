@@ -1,49 +1,44 @@
-"""Results of an earlier run taken over by one that is about to begin: ``--reuse``.
+"""``--reuse``: a new run takes the results of identical calls from earlier runs.
 
-Editing step 7 then does not pay for the six calls before it. What is taken is kept again with the new run, so the next
-one may take it from there.
+After an edit of step 7 the six calls before it are not paid again. Reused results are journaled with the new run too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from functools import partial
 
-from ..journal.errors import JournalError
 from ..journal.queries import RunHead, list_runs, records
-from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..journal.store import Store
-from ..serialization.codec import DecodeError
-from .lookup import find, journal, refused, unpickled, unusable
+from .lookup import as_definition_errors, find_run, journal, refused, unpickled
 from .run import Run
+
+MAX_RUNS = 20
+"""The number of runs that are searched for results."""
 
 
 def reuse_results(run: Run, earlier: str | bool) -> None:
-    """Let ``run`` take what equal calls gave in the run ``earlier``; True: the last one of its name.
+    """Let ``run`` reuse the results of the run ``earlier``; True: for each call the newest result in the last
+    `MAX_RUNS` runs of its flow.
 
-    Raises DefinitionError when there is no such run, or runs are not kept.
+    Raises DefinitionError if there is no such run or no journal.
     """
     if run.dry:
         return
     store = journal()
-    try:
-        found = _last(store, run) if earlier is True else find(store, str(earlier)).listed
+    with as_definition_errors():
+        found = _latest(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
         if run.journal is not None:
-            run.journal.reuse = Reuse(found.run_id, _readable(store, found))
-    except JournalError as trouble:
-        raise unusable(trouble) from None
+            source = found[0].run_id if len(found) == 1 else f"the last {len(found)} runs"
+            runs = ((head.run_id, records(store, head.num)) for head in found)
+            run.journal.reuse = Reuse(source, runs, partial(unpickled, trust=False))
 
 
-def _readable(store: Store, found: RunHead) -> Iterator[Record]:
-    """What can be read of it: what somebody else has signed is called again."""
-    for record in records(store, found.num):
-        with suppress(DecodeError):
-            yield unpickled(record, found.run_id, trust=False)
-
-
-def _last(store: Store, run: Run) -> RunHead:
-    for one in list_runs(store):
-        if one.name == run.name and one.status != "damaged" and one.run_id != run.run_id:
-            return one
-    raise refused("journal.unknown-run", f"no earlier run of {run.name!r} is kept", "run it once without --reuse")
+def _latest(store: Store, run: Run) -> list[RunHead]:
+    """The last runs of this name, the newest first."""
+    heads = (head for head in list_runs(store) if head.name == run.name and head.status != "damaged")
+    found = [head for head in heads if head.run_id != run.run_id][:MAX_RUNS]
+    if not found:
+        message = f"the journal has no earlier run of {run.name!r}"
+        raise refused("journal.unknown-run", message, "run it once without --reuse")
+    return found

@@ -1,7 +1,7 @@
 """Where secrets come from: which inputs and steps of a definition feed arguments that a tool takes as secret.
 
-Found from the definitions, before the first step: the work order with the input is on the disk before any tool is
-called. The values themselves are `masking`'s.
+Found from the definitions before the first step, because the manifest with the input is written before any tool is
+called. masking.py handles the values.
 """
 
 from __future__ import annotations
@@ -15,34 +15,33 @@ from ..flow.frame import Ref
 from ..flow.steps import Branches, Compute, Dag, Each, Flow, Fold, Invoke, Sequence, Step, Walk, children, every
 
 VALUE = "\0"
-"""No name in a frame: ``(VALUE, id)`` is what a step gives, ``(VALUE, "")`` what flows into a definition."""
+"""Not a name in a frame: ``(VALUE, id)`` is the value of a step, ``(VALUE, "")`` the pipe into a definition."""
 
 Place = tuple[str, ...]
-"""Where something stands: a store, a name that is bound, or what a step gives."""
+"""The place of a value: a store, a bound name, or the value of a step."""
 
 Fed = Mapping[int, set[Place]]
-"""Of each flow, by its identity, where stands what secret arguments are read from."""
+"""For each flow, by its identity: the places that secret arguments are read from."""
 
 Link = Callable[[Fed], Iterable[Place]]
 
 Held = Mapping[Place, tuple[str, ...]]
-"""Which steps gave what stands under a name that step after step writes anew (a pipe), or in a field of it."""
+"""For a name that each step overwrites (a pipe), or a field of it: the steps that wrote its value."""
 
 
 def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
-    """What feeds secret arguments: names of inputs and stores, and the steps (by the flow's number and their id) that
-    store those.
+    """The names of inputs and stores that feed secret arguments, and the steps (flow number and id) that write them.
 
-    Followed back through expressions and elements, and through what calls hand on under another name.
+    Followed back through expressions, elements, and the arguments of calls.
     """
     inputs: set[str] = set()
     steps: set[tuple[int, str]] = set()
-    flows = reached(linked)
+    flows = reachable_flows(linked)
     if not _any_secret(flows):
         return frozenset(), frozenset()
     fed = _fed(flows)
     for number, each in enumerate(flows):
-        paths = {path for path in fed[id(each)] if _is_kept(path, each.flow.stores)}
+        paths = {path for path in fed[id(each)] if _is_stored(path, each.flow.stores)}
         for step in every(each.flow.body):
             writes = step.target.writes() if step.target is not None else ()
             if (VALUE, step.id) in fed[id(each)] or any(ref.path in paths for ref in writes):
@@ -58,11 +57,11 @@ def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]
 
 
 def secret_paths(linked: Linked) -> frozenset[Place]:
-    """Where in the context of a plan stands what feeds secret arguments: a kind, and a name in it."""
-    flows = reached(linked)
+    """The places in a plan's context that feed secret arguments: a kind of message, and a name in it."""
+    flows = reachable_flows(linked)
     if not _any_secret(flows):
         return frozenset()
-    return frozenset(path for path in _fed(flows)[id(linked)] if _is_kept(path, linked.flow.stores))
+    return frozenset(path for path in _fed(flows)[id(linked)] if _is_stored(path, linked.flow.stores))
 
 
 def _any_secret(flows: Several[Linked]) -> bool:
@@ -80,19 +79,19 @@ def _fed(flows: Several[Linked]) -> Fed:
     found = {id(each): set(_secret_paths(each, held[id(each)])) for each in flows}
     links = [link for each in flows for step in every(each.flow.body)
              for link in _links(step, each, held[id(each)].get(step.id, {}))]  # fmt: skip
-    links.reverse()  # who reads stands behind who writes, and it is followed back
+    links.reverse()  # a reader comes after its writer, and the links are followed back
     grows = True
     while grows:
         grows = False
-        for whose, link in links:
-            more = set(link(found)) - found[id(whose)]
-            found[id(whose)] |= more
+        for flow, link in links:
+            more = set(link(found)) - found[id(flow)]
+            found[id(flow)] |= more
             grows = grows or bool(more)
     return found
 
 
 def _held(flow: Flow) -> Mapping[str, Held]:
-    """What stands under the names that are written anew, where each step begins, by the step's id."""
+    """For each step id: the writers of the overwritten names before that step."""
     found: dict[str, Held] = {}
 
     def follow(step: Step, held: Held) -> Held:
@@ -120,7 +119,7 @@ def _held(flow: Flow) -> Mapping[str, Held]:
 def _anew(
     held: Held, writes: Iterable[Ref], stores: Place, by: tuple[str, ...], fields: Mapping[str, tuple[str, ...]] = {}
 ) -> Held:
-    names = {ref.path[0] for ref in writes if not _is_kept(ref.path, stores)}
+    names = {ref.path[0] for ref in writes if not _is_stored(ref.path, stores)}
     now = {place: ids for place, ids in held.items() if place[0] not in names}
     for name in names:
         now[name,] = by
@@ -129,8 +128,8 @@ def _anew(
 
 
 def _links(step: Step, within: Linked, held: Held) -> Iterator[tuple[Linked, Link]]:
-    """What feeds a secret, and whose place that is, because something that ``step`` gives, writes, or hands to a called
-    flow, does."""
+    """How a secret is followed back through ``step``: a flow, and the places in it that feed a secret because the
+    value of the step, its target, or an argument of its call does."""
     stores, value = within.flow.stores, (VALUE, step.id)
 
     def when(place: Iterable[Place], to: Linked, by: Iterable[Place], of: Linked = within) -> tuple[Linked, Link]:
@@ -158,11 +157,11 @@ def _links(step: Step, within: Linked, held: Held) -> Iterator[tuple[Linked, Lin
         yield when([value], within, read(step.value.reads()))
     yield when([value], within, ((VALUE, inner.id) for inner in _giving(step)))
     if step.target is not None:
-        yield when((ref.path for ref in step.target.writes() if _is_kept(ref.path, stores)), within, [value])
+        yield when((ref.path for ref in step.target.writes() if _is_stored(ref.path, stores)), within, [value])
 
 
 def _giving(step: Step) -> tuple[Step, ...]:
-    """The steps under ``step`` whose value is its own."""
+    """The steps inside ``step`` whose value becomes its value."""
     if isinstance(step, Walk | Dag):
         return ()
     last = isinstance(step, Sequence) or (isinstance(step, Each | Branches) and step.collect is not None)
@@ -178,31 +177,27 @@ def _secret_paths(linked: Linked, held: Mapping[str, Held]) -> Iterator[Place]:
 
 
 def _paths_to(step: Invoke, name: str, stores: Place, held: Held) -> Iterator[Place]:
-    """Where the argument of that name comes from."""
-    for ref in getattr(step.args, "of", _nothing)(name):
+    """The places that the argument of that name is read from."""
+    for ref in getattr(step.args, "of", lambda _: ())(name):
         yield from _places(ref, stores, held)
 
 
 def _places(ref: Ref, stores: Place, held: Held) -> Iterator[Place]:
-    """A name below the stores (of a plan: a kind of message, and a name in it), the steps that gave it, or the element
-    that is read."""
-    if _is_kept(ref.path, stores):
+    """A store (for a plan: a kind of message, and a name in it), the steps that wrote an overwritten name, or the
+    element that is read."""
+    if _is_stored(ref.path, stores):
         yield ref.path[: len(stores) + 1 if stores else 2]
         return
     given = held.get(ref.path[:2]) or held.get(ref.path[:1])
     yield from ((VALUE, id) for id in given) if given is not None else (ref.path[:1],)
 
 
-def _is_kept(path: Place, stores: Place) -> bool:
+def _is_stored(path: Place, stores: Place) -> bool:
     return path[: len(stores)] == stores and len(path) > len(stores) and path[0] != VALUE
 
 
-def _nothing(name: str) -> tuple[Ref, ...]:
-    return ()
-
-
-def reached(linked: Linked) -> list[Linked]:
-    """``linked`` and every flow that it may run, each once."""
+def reachable_flows(linked: Linked) -> list[Linked]:
+    """``linked`` and all flows that it may run, each once."""
     found, queue = {id(linked): linked}, [linked]
     while queue:
         for callee in queue.pop(0).callees.values():

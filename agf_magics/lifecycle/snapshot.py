@@ -1,4 +1,4 @@
-"""The tree of a run as it is kept at its end: a row a step, also of the steps that are computed again and not kept."""
+"""The tree of a run as journaled at its end: one row per step, also of steps whose results are not journaled."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "drop
 OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
 
 
-def summary(progress: Progress, secrets: Secrets) -> list[Any]:
-    """What is known of each row, as JSON."""
+def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
+    """The state of each row, as JSON."""
     return [[list(key), *_row(row, secrets)] for key, row in progress.rows.items() if row.started or row.skipped]
 
 
-def fill(progress: Progress, found: list[Any]) -> None:
-    """Put into ``progress`` what `summary` took out of it. Raises ValueError for what `summary` cannot have given."""
+def restore_rows(progress: Progress, found: list[Any]) -> None:
+    """Restore ``progress`` from `snapshot_rows`. Raises ValueError for damaged rows."""
     for one in found:
         key, counts, others, value, error = one
         if not all(isinstance(part, list) for part in (one, key, counts, others)) or not _is_row(counts, others, error):
-            raise ValueError("a row of a tree is not what was written")
+            raise ValueError("a row of the tree is damaged")
         row = progress.rows.get(tuple(key))
         if row is None:
             continue
@@ -40,7 +40,7 @@ def fill(progress: Progress, found: list[Any]) -> None:
 
 
 def _is_row(counts: list[Any], others: list[Any], error: Any) -> bool:
-    """Whether these are counts, the values of `OTHERS`, and an error's code and message."""
+    """Whether these are the values of `COUNTS`, those of `OTHERS`, and an error's code and message."""
     if len(counts) != len(COUNTS) or len(others) != len(OTHERS):
         return False
     excused, fatal, asks, width, why, when, ended = others
@@ -60,19 +60,19 @@ def _is_count(value: object) -> bool:
 
 def _row(row: Row, secrets: Secrets) -> list[Any]:
     error = row.error
-    told = (error.code, secrets.text(error.diagnostic.message)) if isinstance(error, AgfError) else None
-    if error is not None and told is None:
-        told = ("step.tool-failed", type(error).__name__)
+    described = [error.code, secrets.text(error.diagnostic.message)] if isinstance(error, AgfError) else None
+    if error is not None and described is None:
+        described = ["step.tool-failed", type(error).__name__]
     return [
         [getattr(row, name) for name in COUNTS],
         [getattr(row, name) for name in OTHERS],
         secrets.shown(preview(secrets.shown(row.value), 3, [40])),
-        list(told) if told is not None else None,
+        described,
     ]
 
 
 def count_calls(progress: Progress, records: Iterable[Record]) -> None:
-    """The tree of a run that has no end: from its calls."""
+    """Fill the tree of a run that has not ended, from its calls."""
     last: tuple[str, ...] = ()
     seen: dict[tuple[str, ...], None] = {}
     for record in records:
@@ -81,7 +81,7 @@ def count_calls(progress: Progress, records: Iterable[Record]) -> None:
         last = tuple(bit for bit in record.at if isinstance(bit, str))
         seen[last] = None
         row = progress.rows.get(last)
-        if row is None:  # a step of what has no text of its own: a model's session, what a builder made
+        if row is None:  # a step of a definition without a text: a model's session, a builder's flow
             continue
         row.started += 1
         if record.what == "finished":
@@ -99,12 +99,12 @@ def count_calls(progress: Progress, records: Iterable[Record]) -> None:
 
 
 def time_calls(progress: Progress, records: Iterable[Record]) -> None:
-    """Times of calls are the journal's: a run that was taken up did not make them again."""
+    """Take the times of calls from the journal: a resumed run did not repeat them."""
     found: dict[tuple[str, ...], tuple[float, float]] = {}
     for record in records:
         if record.started is not None and record.ended is not None:
             key = tuple(bit for bit in record.at if isinstance(bit, str))
-            while key and key not in progress.rows:  # as above: the time of the step that it stands in
+            while key and key not in progress.rows:  # a step without a row: count the time for the step around it
                 key = key[:-1]
             first, last = found.get(key, (record.started, record.ended))
             found[key] = min(first, record.started), max(last, record.ended)
@@ -114,7 +114,7 @@ def time_calls(progress: Progress, records: Iterable[Record]) -> None:
 
 
 def drop_elements(progress: Progress, records: list[Record]) -> None:
-    """What was left out, and why."""
+    """Add the dropped elements, with their errors."""
     dropped = [record.at for record in records if record.what == "dropped"]
     progress.failures.total = len(dropped)
     failed = ReplayLog(records, False).outcomes
@@ -124,8 +124,8 @@ def drop_elements(progress: Progress, records: list[Record]) -> None:
         progress.failures.append(Failure(at, error_from(why, ()) if why is not None else unknown))
 
 
-def used(records: Iterable[Record]) -> Usage:
-    """What a run asked of models, by its journal: what was taken over from another run is not counted."""
+def count_usage(records: Iterable[Record]) -> Usage:
+    """The use of models in a run; replies reused from another run are not counted."""
     taken, found = set[tuple[Any, str]](), list[Any]()
     for record in records:
         if record.what == "taken":

@@ -1,4 +1,4 @@
-"""What became of each step of a run, as a table."""
+"""Tables of a run's steps and calls."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ..pictures.values import table_html, table_text, value_text
 from ..progress.progress import Progress, Row
 from ..text.diagnostics import AgfError
 
-MOST_ROWS = 500
-"""Rows that are shown; all of them are there."""
+MAX_SHOWN = 500
+"""The number of rows that are displayed."""
 
 
-def traced(
+def trace_rows(
     progress: Progress, calls: Iterable[Record] = (), shown: Callable[[Value], Value] = lambda value: value
 ) -> Trace:
-    """One row a step, in the order of the definition; ``calls``: what a journal has of the steps that run once;
-    ``shown``: a value as it may be shown."""
-    kept = {"/".join(map(str, record.at)): record for record in calls}
-    return Trace(_row(row, kept.get(row.id), shown) for row in progress.rows.values())
+    """One row per step, in the order of the definition. ``calls``: journaled calls of the steps that run once;
+    ``shown``: replaces the secrets in a value."""
+    journaled = {"/".join(map(str, record.at)): record for record in calls}
+    return Trace(_row(row, journaled.get(row.id), shown) for row in progress.rows.values())
 
 
 class Trace(tuple[dict[str, Any], ...]):
     """The rows of a run's steps; ``to_pandas()`` gives a DataFrame."""
 
     columns: ClassVar[tuple[str, ...]] = ("step", "kind", "label", "status", "ok", "failed", "took", "error")
-    """What is shown; a row has more."""
+    """The displayed columns; a row has more keys."""
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row a step. Raises ImportError without pandas."""
+        """A pandas DataFrame with one row per step. Raises ImportError without pandas."""
         import pandas
 
         return pandas.DataFrame(list(self))
@@ -49,17 +49,17 @@ class Trace(tuple[dict[str, Any], ...]):
 
     def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         columns = self.columns
-        return columns, tuple(tuple(_cell(row, column) for column in columns) for row in self[:MOST_ROWS])
+        return columns, tuple(tuple(_cell(row, column) for column in columns) for row in self[:MAX_SHOWN])
 
 
 class Calls(Trace):
-    """The calls of a run, in the order in which they ended."""
+    """The calls of a run, in the order of their ends."""
 
     columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
 
 
 class Comparison(Trace):
-    """The steps of two runs, and in which way the second is another."""
+    """The steps of two runs and their differences."""
 
     columns = ("step", "calls", "calls of the other", "same input", "same output", "differs", "took",
                "took in the other")  # fmt: skip

@@ -181,7 +181,7 @@ def reused(parsed: ParsedLine) -> bool | str:
     word = parsed.word("--reuse")
     if word is None or word.text == "--reuse":
         return word is not None
-    return at(word, lambda: kept_runs.named(word.text))
+    return at(word, lambda: kept_runs.past(word.text).run_id)
 
 
 def at(word: Token, call: Callable[[], T]) -> T:

@@ -12,6 +12,7 @@ from .. import settings
 from ..journal.queries import RunHead
 from ..lifecycle import launch
 from ..lifecycle import past_runs as kept_runs
+from ..lifecycle.options import RunOptions
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.resume import resume_run
 from ..pictures.page import status
@@ -52,15 +53,12 @@ class HistoryMagics(NotebookMagics):
 
         def start(enter: Callable[[], None]) -> launch.Run:
             def resumed() -> launch.Run:
-                return resume_run(
-                    word.text if word is not None else None,
-                    input=inputs(parsed, names) or None,
-                    answer=value(answer, names) if answer is not None else None,
-                    trust="--trust" in parsed,
-                    limits=settings.current.settings.limits if "--caps" in parsed else None,
-                    registry=notebook.registry,
-                    enter=enter,
+                limits = settings.current.settings.limits if "--caps" in parsed else None
+                answered = value(answer, names) if answer is not None else None
+                options = RunOptions(
+                    registry=notebook.registry, limits=limits, enter=enter, answer=answered, trust="--trust" in parsed
                 )
+                return resume_run(word.text if word is not None else None, inputs(parsed, names) or None, options)
 
             run = at(word, resumed) if word is not None else resumed()
             notebook.adopt(run, display, name)

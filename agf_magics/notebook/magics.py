@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from ..flow.steps import Flow
 from ..host.limits import Limits
 from ..languages import LANGUAGES
 from ..lifecycle import launch
+from ..lifecycle.options import RunOptions
 from ..pictures.diagram import Diagram
 from ..pictures.layout import NoPicture
 from ..pictures.outline import size
@@ -62,7 +63,7 @@ class PipelineMagics(NotebookMagics):
         self.last: launch.Run | None = None
         self.shown: tuple[launch.Run, int] | None = None
         """The run that a view shows, and the number of its cell."""
-        self.followed: deque[tuple[launch.Run, view.View]] = deque(maxlen=launch.live.KEPT)
+        self.followed: deque[tuple[launch.Run, view.View]] = deque(maxlen=launch.live.MAX_ENDED)
         """The last views of background runs."""
         self.undo = ExitStack()
         """Undoes what `load` did to the shell."""
@@ -191,8 +192,9 @@ class PipelineMagics(NotebookMagics):
         request = self.request(parsed)  # first: a cell with an error in its line defines nothing
         source = Source(f"{self.cell} %%{language}", body, first_line=2)
         given = request.given if "--run" in parsed else {}
-        name = _flow_name(parsed)
-        flow = self._define(source, parsed, language=language, name=name, origin=self._cell_id(), given=given)
+        name, origin = _flow_name(parsed), self._cell_id()
+        defined = self._define(source, parsed, language=language, name=name, origin=origin, given=given)
+        flow = defined.flow
         if flow is not None and change is not None:
             flow = change(flow)
             self.registry.flows.define(flow, self._cell_id())
@@ -205,7 +207,7 @@ class PipelineMagics(NotebookMagics):
             raise line_error("no-flow", message, wanted, f"remove {wanted.text} or add a {language}")
         if flow is None or "--run" not in parsed:
             return Diagram(flow) if flow and "--draw" in parsed else None
-        return self.run(flow, request)
+        return self.run(flow, request, shown=() if request.quiet else defined.findings)
 
     def _define(
         self,
@@ -216,7 +218,7 @@ class PipelineMagics(NotebookMagics):
         name: str | None,
         origin: str | None,
         given: Collection[str] = (),
-    ) -> Flow | None:
+    ) -> Defined:
         """``language``: None to recognize it by the text. ``given``: the input of the run that follows."""
         runs = "--run" in parsed
         defined = register(source, language, name=name, strict="--strict" in parsed, registry=self.registry,
@@ -230,7 +232,7 @@ class PipelineMagics(NotebookMagics):
         # The page of the run has the model that answers.
         if findings := tuple(one for one in findings if not runs or one.code != "model.configured"):
             print(told(findings))
-        return defined.flow
+        return defined
 
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
         """The run options of the line. ``runs``: whether the magic runs a flow without ``--run``."""
@@ -252,16 +254,22 @@ class PipelineMagics(NotebookMagics):
         )
 
     def run(
-        self, flow: Flow, request: RunRequest, *, background: bool = False, inline: bool = False
-    ) -> launch.Run | None:
-        """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the static gate."""
+        self, flow: Flow, request: RunRequest, *, background: bool = False, inline: bool = False,
+        shown: Sequence[Diagnostic] | None = None,
+    ) -> launch.Run | None:  # fmt: skip
+        """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the static gate.
+        ``shown``: the findings that this cell has printed; None: those of an earlier cell that registered the flow."""
+        if shown is None:
+            shown = () if inline else flow.warnings
         drawn = flow if request.draw else None
         display = view.choose_view(self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background)
 
         def start(enter: Callable[[], None]) -> launch.Run:
             run = launch.begin(
-                flow, request.given, registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
-                behind=background, inline=inline, reuse=request.reuse,
+                flow, request.given, RunOptions(
+                    registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
+                    background=background, inline=inline, reuse=request.reuse, shown=tuple(shown),
+                )
             )  # fmt: skip
             self.adopt(run, display, request.out, is_last=not background)
             return run

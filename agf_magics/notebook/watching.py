@@ -6,8 +6,8 @@ import contextvars
 import threading
 from collections.abc import Callable
 
+from ..lifecycle.driving import driven
 from ..lifecycle.launch import Run
-from ..lifecycle.run import driven
 from .view import View
 
 Start = Callable[[Callable[[], None]], Run]

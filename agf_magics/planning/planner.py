@@ -13,8 +13,10 @@ from ..definitions.define import load
 from ..engine.runner import clock
 from ..flow.values import Value, isolate, type_name
 from ..host.limits import Limits
+from ..lifecycle.driving import driven
 from ..lifecycle.launch import begin
-from ..lifecycle.run import Run, driven
+from ..lifecycle.options import RunOptions
+from ..lifecycle.run import Run
 from ..progress.events import Event, Warned
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import Source
@@ -64,8 +66,8 @@ def run_planner(
         extension = flow.extension and flow.extension.with_context(context)
         flow = replace(flow, name=f"{context}-{number}", extension=extension)
         given = input if number == 1 else None
-        ready = partial(begin, flow, given, registry=registry, limits=limits, on_event=on_event)
-        runs.append(driven(ready))
+        options = RunOptions(registry=registry, limits=limits, on_event=on_event)
+        runs.append(driven(partial(begin, flow, given, options)))
         if runs[-1].status == "cancelled" or has_output:
             break
     else:

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..catalog import MASK, Tool
+from ..catalog import MASK, Reply, Tool
 from ..catalog.arguments import InvalidArguments
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic
 from .masking import Secrets
 
 
-def replace_secrets(
-    reply: dict[str, Value], tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets
-) -> None:
+def replace_secrets(reply: Reply, tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets) -> None:
     """Replace the secrets in the calls of ``reply`` by placeholders, and add their values to ``values``."""
     for call in reply["calls"]:
         tool, given = tools.get(call["tool"]), call["arguments"]

@@ -16,7 +16,7 @@ SWEEP = '''
 import asyncio, json, os, signal, sys, threading, time
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.lifecycle import run as lifecycle
+from agf_magics.lifecycle import live as lifecycle
 from agf_magics.host import interrupts
 
 PACKAGE = os.path.dirname(agf.__file__)

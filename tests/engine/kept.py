@@ -15,7 +15,7 @@ from agf_magics.journal.file import checksum
 from agf_magics.journal.queries import END, HEAD, STATE
 from agf_magics.journal.records import COLUMNS, UNREADABLE, row_crc
 from agf_magics.journal.store import Store
-from agf_magics.lifecycle.run import live
+from agf_magics.lifecycle.live import live
 
 
 @contextlib.contextmanager

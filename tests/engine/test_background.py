@@ -240,9 +240,9 @@ def test_a_tool_of_the_waiting_thread_is_refused(gates: Gates) -> None:
 
 
 def test_only_the_last_ones_are_kept(gates: Gates) -> None:
-    runs = [gates.start("soft_gate", dry=True).wait() for _ in range(live.KEPT + 5)]
+    runs = [gates.start("soft_gate", dry=True).wait() for _ in range(live.MAX_ENDED + 5)]
     assert {run.status for run in runs} == {"ok"}
-    assert len(live.ended) == live.KEPT
+    assert len(live.ended) == live.MAX_ENDED
     assert live.find(runs[0].run_id) is None
     assert live.find(runs[-1].run_id) is runs[-1]
 

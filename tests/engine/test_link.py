@@ -9,6 +9,7 @@ from agf_magics.definitions.define import read, register
 from agf_magics.flow.schemas import Field, Schema
 from agf_magics.languages import told
 from agf_magics.lifecycle.launch import prepare
+from agf_magics.lifecycle.options import RunOptions
 from agf_magics.text.diagnostics import DefinitionError, StepError
 
 
@@ -74,7 +75,7 @@ def test_a_circle_of_calls_is_named() -> None:
     for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
         agf.define(f"pipeline: {name}\nsteps:\n  - call: {{pipeline: {other}}}\n", registry=registry)
     with pytest.raises(agf.DefinitionError, match="'a' calls itself: a → b → c → a"):
-        prepare("a", registry=registry)
+        prepare("a", None, RunOptions(registry=registry))
 
 
 def test_a_tools_name_may_be_a_flow_in_a_plan_and_never_in_a_pipeline() -> None:

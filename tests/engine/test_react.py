@@ -18,7 +18,9 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
+from agf_magics.lifecycle.driving import start_on_engine
 from agf_magics.lifecycle.launch import prepare
+from agf_magics.lifecycle.options import RunOptions
 from agf_magics.lifecycle.past_runs import past
 from agf_magics.lifecycle.resume import resume
 from agf_magics.progress import events as ev
@@ -503,8 +505,8 @@ def test_a_run_is_cancelled_while_a_server_is_silent(registry: agf.Registry) -> 
 
     agf.define(ASK, registry=registry)
     with served(registry, silent):
-        going.append(prepare("sum", registry=registry))
-        going[0].begin(going[0].progress.apply)
+        going.append(prepare("sum", None, RunOptions(registry=registry)))
+        start_on_engine(going[0], going[0].progress.apply)
         going[0].wait()
     assert going[0].status == "cancelled"
     assert going[0].steps["steps[0]/session.ask"].state == "cancelled"

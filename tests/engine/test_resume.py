@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.journal.queries import claim
+from agf_magics.lifecycle.driving import run_here
 from agf_magics.lifecycle.launch import emitter
+from agf_magics.lifecycle.options import RunOptions
 from agf_magics.lifecycle.resume import prepared, resume
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
@@ -462,14 +464,56 @@ def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str
     assert sorted(called) == ["note", "wrong"]
     with kept.journal_in(short.parent):
         (one,) = agf.runs()
-        again, head = prepared(one.run_id, registry=world())
+        again, head = prepared(one.run_id, options=RunOptions(registry=world()))
         assert again.journal is not None
         assert claim(again.journal.store, head)
-        run_virtual(again.here(emitter(again.progress, None)))
+        run_virtual(run_here(again, emitter(again.progress, None)))
     assert sorted(called) == ["note", "wrong"]
     assert first.error is not None
     assert again.error is not None
     assert again.error.diagnostic.message == first.error.diagnostic.message
+
+
+# --- which run is resumed, and how ---
+
+
+WAITS = "name: asks\nstate: {a: any}\nnodes: {n: {type: interrupt, message: 'Your name?', state_key: a}}\n"
+WAITS += "edges: [{from: START, to: n}]\n"
+
+
+def test_without_an_id_only_a_run_of_this_notebook_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = agf.Registry()
+    with kept.journal_in(tmp_path):
+        monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/other.ipynb")
+        other = agf.run(WAITS, registry=registry, raises=False)
+        monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/own.ipynb")
+        with pytest.raises(agf.DefinitionError) as caught:
+            resume(answer="Ann", registry=registry)
+        assert caught.value.code == "journal.unknown-run"
+        assert caught.value.diagnostic.hint == f"of another notebook: %resume {other.run_id}"
+        own = agf.run(WAITS, registry=registry, raises=False)
+        monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/other.ipynb")
+        agf.run(WAITS, registry=registry, raises=False)
+        monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/own.ipynb")
+        assert resume(answer="Ann", registry=registry).run_id == own.run_id
+        assert resume(other.run_id, answer="Bob", registry=registry).status == "ok"
+
+
+def test_a_run_that_can_be_resumed_says_how(tmp_path: Path) -> None:
+    registry = world([], [LINEAR])
+    with kept.journal_in(tmp_path):
+        waiting = agf.run(WAITS, registry=registry, raises=False)
+        failed = agf.run("pipeline: f\nsteps: [{transform: {value: '1 / 0'}}]", registry=registry, raises=False)
+        done = agf.run("main", registry=registry)
+        for run, words in (
+            (waiting, f"%resume {waiting.run_id} --answer …"),
+            (failed, f"%resume {failed.run_id}"),
+            (done, ""),
+        ):
+            assert run.how_to_continue == words
+            assert agf.runs(run.run_id).how_to_continue == words
+            assert words in agf.runs(run.run_id).note
+    assert agf.run("pipeline: f\nsteps: [{transform: {value: '1 / 0'}}]", raises=False).how_to_continue == ""
 
 
 RESCUED = """\

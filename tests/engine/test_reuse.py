@@ -197,3 +197,27 @@ def test_it_is_the_same_in_every_language(calls: Calls, language: str) -> None:
     calls.clear()
     again = agf.run("main", {"path": "x"}, registry=registry, reuse=True)
     assert (again.output, calls.made) == (first.output, [])
+
+
+def test_for_each_call_the_newest_result_of_all_runs_of_the_flow_is_reused(calls: Calls) -> None:
+    complete = run(BOTH, calls)
+    with pytest.raises(agf.StepError):
+        run(BOTH.replace("say {rows}", "{rows[0]}"), calls, path="b.csv", reads=lambda: 1 / 0)  # it has no result
+    calls.clear()
+    again = run(BOTH, calls, reuse=True)
+    assert calls.made == []
+    assert again.output == complete.output
+    assert again.note == "3 calls reused from the last 2 runs"
+    assert run(BOTH, calls, reuse=again.run_id).note == f"3 calls reused from {again.run_id}"
+
+
+def test_of_equal_calls_the_newest_run_that_has_so_many_counts(calls: Calls) -> None:
+    def steps(count: int) -> str:
+        load = "- tool: {name: load, args: {path: same}, output: x%d}\n"
+        return "pipeline: some\nsteps:\n" + "".join(load % number for number in range(count))
+
+    registry = world(calls, reads=lambda: len(calls.made))
+    agf.run(steps(3), registry=registry)
+    agf.run(steps(1), registry=registry)
+    found = agf.run(steps(4), registry=registry, reuse=True)
+    assert list(found.stores.values()) == [4, 2, 3, 5]

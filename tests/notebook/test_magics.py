@@ -7,12 +7,14 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError, load
 from agf_magics.catalog import default
 from agf_magics.lifecycle.launch import begin
+from agf_magics.lifecycle.options import RunOptions
 from agf_magics.notebook.view import Nothing
 from agf_magics.notebook.watching import watch
 from tests.notebook.conftest import LONGEST, TOOLS, Shell, code
@@ -353,7 +355,7 @@ def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) ->
     flow = load("pipeline: p\nsteps: [{tool: {name: stop}}]")
 
     def begin_and_stop(enter: Callable[[], None]) -> Run:
-        run = begin(flow, enter=enter)
+        run = begin(flow, None, RunOptions(enter=enter))
         os.kill(os.getpid(), signal.SIGINT)
         return run
 
@@ -361,3 +363,26 @@ def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) ->
     run = watch(begin_and_stop, Nothing(), 10)
     assert isinstance(run.error, RunCancelled)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+WARNED = """\
+pipeline: greets
+steps:
+- agent: {prompt: "Hello {ctx.name}, {nmae}"}
+"""
+
+
+def test_a_warning_is_shown_once(shell: Shell) -> None:
+    """When the flow is defined, and not again with the run; a run of a text in Python shows it with the run."""
+    shell.good("@agent\ndef writer(prompt):\n    return prompt")
+    both = shell.good(f"%%pipeline --run --set name=Ann\n{WARNED}")
+    assert printed(both).count("[pipeline.") == 1
+    assert printed(shell.good(f"%%pipeline\n{WARNED}")).count("[pipeline.") == 1
+    assert printed(shell.good("%run_pipeline greets --set name=Ann")).count("[pipeline.") == 0
+    shown = printed(shell.good(f"import agf_magics\nprint(agf_magics.run({WARNED!r}, {{'name': 'Ann'}}).warnings)"))
+    assert shown.count("pipeline.") == 1
+
+
+def printed(shown: Any) -> str:
+    pages = [shown.value._repr_mimebundle_()] if isinstance(shown.value, Run) else []
+    return shown.out + "".join(page.get("text/plain", "") for page in (*shown.outputs, *pages))

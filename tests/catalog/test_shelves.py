@@ -65,7 +65,7 @@ def test_a_missing_name_is_told_with_the_nearest_and_all_there_are(registry: Reg
 
 
 def test_a_missing_name_on_an_empty_shelf_says_how_to_fill_it(registry: Registry) -> None:
-    assert registry.tools.missing("f", None, "c").hint == "there is no tool yet: @tool on a function registers one"
+    assert registry.tools.missing("f", None, "c").hint == "no tool is registered: write @tool above its def"
     assert "@agent" in str(registry.agents.missing("f", None, "c").hint)
 
 

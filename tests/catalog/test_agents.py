@@ -63,14 +63,14 @@ def test_nobody_may_be_called_as_the_person_is(registry: Registry) -> None:
 def test_tools_are_named(registry: Registry) -> None:
     def reviewer(prompt: str) -> str: ...
 
-    with pytest.raises(TypeError, match="tools is a list of names"):
+    with pytest.raises(TypeError, match="tools must be a list of names"):
         agent(reviewer, tools=[reviewer], registry=registry)  # type: ignore[list-item]
     assert made(reviewer, tools="fetch").tools == ("fetch",)
     assert made(reviewer, tools=[]).tools == ()
 
 
 def test_default_is_a_switch(registry: Registry) -> None:
-    with pytest.raises(TypeError, match="default is True or False, not 'yes'"):
+    with pytest.raises(TypeError, match="default must be True or False, got 'yes'"):
         agent(lambda prompt: prompt, name="a", default="yes", registry=registry)  # type: ignore[arg-type]
 
 
@@ -146,11 +146,11 @@ def test_what_the_caller_hands_over_is_not_held_to_annotations() -> None:
 def test_everything_that_is_missing_is_told_with_what_there_is() -> None:
     def reviewer(prompt: str, doc: str, limit: int): ...
 
-    found = refused(reviewer, {"dok": "d"})
+    found = refused(reviewer, {"docs": "d"})
     assert found.message == "agent 'reviewer' needs 'doc'; needs 'limit'"
     assert found.hint == (
-        "did you mean dok? a parameter is prompt, input, schema, tools, identity or a field of the input; "
-        "its input has dok"
+        "did you mean docs? a parameter is prompt, input, schema, tools, identity or a field of the input; "
+        "its input has docs"
     )
     assert str(refused(reviewer, None).hint).endswith("its input has no fields")
 
@@ -199,8 +199,8 @@ def test_under_a_schema_a_json_value_is_taken_as_it_is() -> None:
         ('{"passed": true, "n": -Infinity}', "a number in it is not finite"),
         ('{"passed": true, "n": 1e999}', "a number in it is not finite"),
         ('{"passed": true, "n": ' + "9" * 5000 + "}", "a number in it is too long"),
-        ("[" * 100_000, "it nests too deep"),
-        ("[" * 300 + "]" * 300, "it nests too deep"),
+        ("[" * 100_000, "it is nested too deep"),
+        ("[" * 300 + "]" * 300, "it is nested too deep"),
     ],
 )
 def test_a_reply_that_is_not_json_fails_and_is_shown(text: str, why: str) -> None:

@@ -277,7 +277,7 @@ def test_a_base_url_is_for_openai_and_for_names_without_a_provider() -> None:
 
 
 def test_what_is_no_model_is_refused() -> None:
-    with pytest.raises(TypeError, match="a model is a name like"):
+    with pytest.raises(TypeError, match="model must be a name such as"):
         model_of(3)
 
 

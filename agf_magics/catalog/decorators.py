@@ -1,0 +1,256 @@
+"""The decorators `tool`, `agent`, `transform` and `policy`, and `model_agent`: they make a thing and register it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, overload
+
+from ..flow.session import STEPS
+from ..flow.values import Value
+from .agents import make_agent
+from .callables import F, Names, Where, checked_names, name_of
+from .model_agents import ModelAgent
+from .models import model_of
+from .policies import check_policy, make_policy
+from .registry import Registry, into
+from .tools import make_tool
+from .transforms import make_transform
+
+
+@overload
+def tool(
+    function: F, /, *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
+    where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+) -> F: ...  # fmt: skip
+@overload
+def tool(
+    *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
+    where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+) -> Callable[[F], F]: ...  # fmt: skip
+def tool(
+    function: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    registry: Registry | None = None,
+    timeout: float | None = None,
+    where: Where | None = None,
+    reuse: bool = True,
+    secret: Names = (),
+    group: str | None = None,
+) -> F | Callable[[F], F]:
+    """Register a function as a tool and return it unchanged. A tool that has the same name is replaced.
+
+        @tool
+        def fetch(name: str) -> dict: ...
+
+        @tool(timeout=30, secret=["token"])
+        async def search(query: str, token: str) -> list[str]: ...
+
+        tool(client.search)
+        tool(functools.partial(fetch, limit=3), name="fetch_three")
+
+    Parameters:
+
+    - ``function``: the function. Default None: the call returns a decorator.
+    - ``name``: the name of the tool. Default None: the name of the function.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
+      the flow.
+    - ``reuse``: whether ``--reuse`` may use an earlier result for an identical call. Use False if a call has an effect
+      or depends on the time. Default True.
+    - ``secret``: the names of arguments that are never shown or stored. Default: none.
+    - ``group``: a prefix: ``group="a"`` registers ``a__b``. Default None: no prefix.
+    """
+
+    def register(function: F) -> F:
+        full_name, hidden = name_of(function, "tool", name, group), checked_names(secret, "secret")
+        into(registry).tools.add(make_tool(function, full_name, where, timeout, reuse, hidden))
+        return function
+
+    return register if function is None else register(function)
+
+
+@overload
+def agent(
+    function: F, /, *, name: str | None = ..., registry: Registry | None = ..., tools: Names | None = ...,
+    default: bool = ..., timeout: float | None = ..., where: Where | None = ...,
+) -> F: ...  # fmt: skip
+@overload
+def agent(
+    *, name: str | None = ..., registry: Registry | None = ..., tools: Names | None = ...,
+    default: bool = ..., timeout: float | None = ..., where: Where | None = ...,
+) -> Callable[[F], F]: ...  # fmt: skip
+def agent(
+    function: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    registry: Registry | None = None,
+    tools: Names | None = None,
+    default: bool = False,
+    timeout: float | None = None,
+    where: Where | None = None,
+) -> F | Callable[[F], F]:
+    """Register a function as an agent and return it unchanged. An agent that has the same name is replaced.
+
+        @agent
+        def reviewer(prompt: str) -> str: ...
+
+        @agent(tools=["fetch"], default=True)
+        async def researcher(prompt, tools, schema): ...
+
+    The function's parameters are filled by name: ``prompt``, ``input``, ``schema``, ``tools`` and ``identity``; any
+    other parameter is a field of the input.
+
+    Parameters:
+
+    - ``function``: the function. Default None: the call returns a decorator.
+    - ``name``: the name of the agent. Default None: the name of the function.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``tools``: the names of the tools that the agent may use. Default None: all registered tools.
+    - ``default``: whether the agent answers steps that name no identity. Default False; if no agent is registered with
+      True, the first one answers.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
+      the flow.
+    """
+
+    def register(function: F) -> F:
+        own_name, may_use = name_of(function, "agent", name), None if tools is None else checked_names(tools, "tools")
+        into(registry).agents.add(make_agent(function, own_name, may_use, default, where, timeout))
+        return function
+
+    return register if function is None else register(function)
+
+
+@overload
+def transform(
+    function: F, /, *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
+    where: Where | None = ...,
+) -> F: ...  # fmt: skip
+@overload
+def transform(
+    function: str | None = ..., /, *, name: str | None = ..., registry: Registry | None = ...,
+    timeout: float | None = ..., where: Where | None = ...,
+) -> Callable[[F], F]: ...  # fmt: skip
+def transform(
+    function: F | str | None = None,
+    /,
+    *,
+    name: str | None = None,
+    registry: Registry | None = None,
+    timeout: float | None = None,
+    where: Where | None = None,
+) -> F | Callable[[F], F]:
+    """Register a function as a transform and return it unchanged. A transform that has the same name is replaced.
+
+        @transform("myorg.summarize")
+        def summarize(outputs: dict) -> str: ...
+
+    A transform receives one value: the outputs of a policy's agents by alias. ``output_from: {custom_transform:
+    myorg.summarize}`` calls it.
+
+    Parameters:
+
+    - ``function``: the function, or the name of the transform. Default None: the call returns a decorator.
+    - ``name``: the name of the transform. Default None: the name of the function.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
+      the flow.
+    """
+    named = function if isinstance(function, str) else name
+
+    def register(function: F) -> F:
+        into(registry).transforms.add(make_transform(function, name_of(function, "transform", named), where, timeout))
+        return function
+
+    return register if function is None or isinstance(function, str) else register(function)
+
+
+def policy(
+    name: str,
+    /,
+    *,
+    builder: bool = False,
+    registry: Registry | None = None,
+    timeout: float | None = None,
+    where: Where | None = None,
+) -> Callable[[F], F]:
+    """Register a function as a vendor's execution policy. A policy that has the same id is replaced.
+
+        @policy("x-acme.vote")
+        def vote(config, input, agents): ...
+
+        @policy("x-acme.twice", builder=True)
+        def twice(config): ...  # returns a Step
+
+    The function's parameters are filled by name: ``config`` (as in the definition), ``input``, and ``agents``, a
+    mapping of aliases to functions that accept an input object.
+
+    Parameters:
+
+    - ``name``: the id of the policy, ``x-<vendor>.<name>``. Required.
+    - ``builder``: whether the function returns the `Step` to run instead of the output. Default False.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
+      the flow.
+    """
+    check_policy(name, builder)
+
+    def register(function: F) -> F:
+        into(registry).policies.add(make_policy(function, name, builder, where, timeout))
+        return function
+
+    return register
+
+
+def model_agent(
+    name: str,
+    *,
+    model: Any = None,
+    instructions: str = "",
+    tools: Names | None = None,
+    default: bool = False,
+    description: str = "",
+    gives: Mapping[str, Any] | None = None,
+    max_steps: int = STEPS,
+    registry: Registry | None = None,
+    **settings: Value,
+) -> ModelAgent:
+    """Register an agent that a language model answers for, and return it.
+
+        agf.model_agent("reviewer", model="openai:gpt-4o", instructions="Be strict.", tools=["fetch"])
+
+    Parameters:
+
+    - ``name``: the name of the agent. Required.
+    - ``model``: the name of a model, or a model object of pydantic-ai. Default None: the configured model.
+    - ``instructions``: the system prompt. Default: empty.
+    - ``tools``: the names of the tools that the agent may use and that the model is offered. Default None: all
+      registered tools.
+    - ``default``: whether the agent answers steps that name no identity. Default False.
+    - ``description``: one line for pictures and lists. Default: the first line of the instructions.
+    - ``gives``: the JSON Schema of the answer if the step has none. Raises DefinitionError ``schema.pattern`` for a
+      pattern that RE2 does not support. Default None: text.
+    - ``max_steps``: the largest number of requests per session, at least 1. Default 10.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``settings``: keyword arguments ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``top_k`` (a number of tokens),
+      ``max_output_tokens`` and ``stop_sequences``. Default: those of the model.
+    """
+    made = ModelAgent(
+        name=name,
+        model=None if model is None else model_of(model),
+        instructions=instructions,
+        description=description or next(iter(str(instructions).strip().splitlines()), ""),
+        tools=None if tools is None else checked_names(tools, "tools"),
+        default=bool(default),
+        gives=gives,
+        steps=max_steps,
+        settings=settings or None,
+    )
+    into(registry).agents.add(made)
+    return made

@@ -1,0 +1,87 @@
+"""A model's request and reply. All parts are JSON, so that they can be journaled and shown.
+
+The messages of a session are those of flow/session.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+
+from ..flow.values import Value
+
+
+class ToolCall(TypedDict):
+    """A call that a model asks for."""
+
+    id: str
+    tool: str
+    """Empty: the call gives the structured answer."""
+    arguments: Value
+    fault: NotRequired[str]
+    """Why the arguments cannot be used."""
+
+
+class UserMessage(TypedDict):
+    role: Literal["user"]
+    text: str
+
+
+class ModelMessage(TypedDict):
+    role: Literal["model"]
+    text: str
+    calls: list[ToolCall]
+    kept: NotRequired[dict[str, Any]]
+    """The reply as its provider sent it, if that has more than text and calls."""
+
+
+class ToolMessage(TypedDict):
+    """The result of a call."""
+
+    role: Literal["tool"]
+    id: str
+    tool: str
+    text: str
+    failed: bool
+
+
+Message = UserMessage | ModelMessage | ToolMessage
+
+
+class Tokens(TypedDict):
+    input: int
+    output: int
+
+
+class Reply(TypedDict):
+    text: str
+    calls: list[ToolCall]
+    usage: Tokens
+    answer: NotRequired[Value]
+    """The structured answer."""
+    cut: NotRequired[bool]
+    """Whether the reply reached the largest number of tokens."""
+    kept: NotRequired[dict[str, Any]]
+
+
+class Offered(NamedTuple):
+    """A tool that a model is offered."""
+
+    name: str
+    description: str
+    accepts: Mapping[str, Any]
+    """JSON Schema of its arguments."""
+
+
+class Request(NamedTuple):
+    messages: Sequence[Message]
+    instructions: str = ""
+    tools: tuple[Offered, ...] = ()
+    tool_choice: str = "auto"
+    """``auto``, ``required``, ``none``."""
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the answer; None: text."""
+    settings: Mapping[str, Value] = {}
+    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``."""
+    last: bool = False
+    """Whether the model must answer now, without tools."""

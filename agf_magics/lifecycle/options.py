@@ -1,0 +1,44 @@
+"""The options of a run, in one value: what `run`, `arun`, `start`, `resume` and the notebook pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..catalog import Registry
+from ..flow.values import Value
+from ..host.host import Asker
+from ..host.limits import Limits
+from ..progress.events import Event
+from ..text.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a run is made and driven."""
+
+    registry: Registry | None = None
+    """None: the registry of this process."""
+    limits: Limits | None = None
+    """None: those of the settings; for a resumed run, the original ones."""
+    on_event: Callable[[Event], None] | None = None
+    ask: Asker | None = None
+    """Puts a question to a person; None: the notebook or the terminal asks."""
+    dry: bool = False
+    reuse: bool | str = False
+    """Whether to reuse earlier results: of the run with this id; True: of the latest runs of the flow."""
+    background: bool = False
+    """Whether no caller waits for the run. Otherwise the caller must `wait`: it runs the plain functions."""
+    inline: bool = False
+    """Whether the flow is not registered and must pass the static gate."""
+    enter: Callable[[], None] | None = None
+    """Called first in each thread that works for the run. The notebook routes prints with it."""
+    shown: tuple[Diagnostic, ...] = ()
+    """Warnings that the person has already seen; the run does not repeat them."""
+    answer: Value = None
+    """Of a resumed run: the answer to the question that it waits for; None: ask."""
+    trust: bool = False
+    """Of a resumed run: whether to unpickle values that are not signed by the user."""
+
+
+DEFAULTS = RunOptions()
