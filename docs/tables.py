@@ -349,7 +349,7 @@ def _argument(action: argparse.Action) -> tuple[str, str]:
 def plan_keys(which: str) -> str:
     keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which]
     required = {"document": ("calls",), "call": ("_tool",)}[which]
-    rows = ((f"`{key.name}`", "yes" if key.name in required else "no", key.takes, key.doc) for key in keys.values())
+    rows = ((f"`{name}`", "yes" if name in required else "no", key.takes, key.doc) for name, key in keys.items())
     return _table(("key", "required", "type", "meaning"), rows)
 
 
@@ -365,7 +365,7 @@ METHODS = {
 
 def plan_methods() -> str:
     return _table(("`_outputMethod`", "effect on the result"),
-                  ((f"`{name}`", text) for name, text in plan_words.METHOD_DOCS.items()))  # fmt: skip
+                  ((f"`{name}`", text) for name, text in METHODS.items()))  # fmt: skip
 
 
 TABLES: Mapping[str, Callable[..., str]] = {

@@ -1,7 +1,6 @@
-"""Every error code that occurs in the source, found by reading it: what the error reference must have an entry for.
+"""The error codes in the source. The error reference must have an entry for each.
 
-Most codes stand there whole. The others are put together in a few places, each listed here; a place that is not listed
-fails a test, so a code cannot hide.
+Most codes are literals. The others are composed in a few ways, each listed here; a test fails for an unlisted one.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ LAYERS = (
     "evaluate", "file", "policy", "path", "plan", "reference", "graph", "value", "condition", "model", "journal",
     "gate",
 )  # fmt: skip
-"""What stands before the dot of a code."""
+"""The part of a code before the dot."""
 
 CODE = re.compile(rf"^(?:{'|'.join(LAYERS)})\.[a-z0-9-]+$")
 WHAT = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
 
-SAID_BY = {
+LAYER_OF = {
     "languages/pipeline/body.py": "pipeline",
     "languages/pipeline/calls.py": "pipeline",
     "languages/pipeline/load.py": "pipeline",
@@ -32,7 +31,11 @@ SAID_BY = {
     "languages/plan/calling.py": "plan",
     "languages/plan/document.py": "plan",
     "languages/plan/load.py": "plan",
+<<<<<<< HEAD
     "notebook/background.py": "magic",
+=======
+    "languages/plan/templates.py": "plan",
+>>>>>>> docs
     "notebook/config.py": "magic",
     "notebook/contexts.py": "magic",
     "notebook/history.py": "magic",
@@ -41,23 +44,33 @@ SAID_BY = {
     "notebook/languages.py": "magic",
     "notebook/options.py": "magic",
 }
-"""Modules whose function ``wrong`` (``_wrong``, ``warn``) is given a code without its layer."""
+"""Modules whose functions in `REPORT` take a code without its layer."""
 
-COMPOSED = {
-    ("engine/failures.py", "step.{what}-failed"): (
+REPORT = ("wrong", "_wrong", "warn", "error", "_error", "line_error")
+
+COMPOSED: dict[str, tuple[str, ...]] = {
+    "step.{what}-failed": (
         "step.tool-failed",
         "step.agent-failed",
         "step.transform-failed",
         "step.policy-failed",
         "step.question-failed",
     ),
+<<<<<<< HEAD
     ("languages/pipeline/body.py", "pipeline.{what}"): (),
     ("languages/plan/document.py", "plan.{what}"): (),
     ("languages/pipeline/schema_documents.py", "schema.{code}"): (),
     ("notebook/config.py", "magic.{what}"): (),
     ("notebook/options.py", "magic.{what}"): (),
+=======
+    "file.{what}": (),
+    "pipeline.{what}": (),
+    "plan.{what}": (),
+    "schema.{code}": (),
+    "magic.{what}": (),
+>>>>>>> docs
 }
-"""Where a code is put together, and what it comes to (nothing: see `SAID_BY`)."""
+"""The codes that are composed, and the codes that result (empty: see `LAYER_OF`)."""
 
 
 def codes() -> dict[str, str]:
@@ -66,21 +79,21 @@ def codes() -> dict[str, str]:
     for name, tree in _modules():
         for code in _whole(tree):
             found.setdefault(code, name)
-        if name in SAID_BY:
-            for what in _said(tree):
-                found.setdefault(f"{SAID_BY[name]}.{what}", name)
-    for (name, _), whole in COMPOSED.items():
+        if name in LAYER_OF:
+            for what in _without_layer(tree):
+                found.setdefault(f"{LAYER_OF[name]}.{what}", name)
+    for composed_as, whole in COMPOSED.items():
         for code in whole:
-            found.setdefault(code, name)
+            found.setdefault(code, composed_as)
     return dict(sorted(found.items()))
 
 
-def composed() -> set[tuple[str, str]]:
-    """Every place where a text that looks like a code is put together."""
+def composed() -> set[str]:
+    """Every f-string that looks like a code."""
     shape = re.compile(rf"^(?:(?:{'|'.join(LAYERS)})\.|\{{\w+\}}\.[a-z0-9]+-)[a-z0-9-]*\{{\w+\}}[a-z0-9-]*$")
     return {
-        (name, text)
-        for name, tree in _modules()
+        text
+        for _, tree in _modules()
         for node in ast.walk(tree)
         if isinstance(node, ast.JoinedStr) and shape.match(text := ast.unparse(node)[2:-1])
     }
@@ -97,11 +110,19 @@ def _whole(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
+<<<<<<< HEAD
 def _said(tree: ast.Module) -> Iterator[str]:
     """The first argument of every call of ``wrong`` or ``error``; the name of one that is a choice has both."""
     for node in ast.walk(tree):
         name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and name in ("wrong", "_wrong", "warn", "error", "line_error", "_bad_setting"):
+=======
+def _without_layer(tree: ast.Module) -> Iterator[str]:
+    """The first argument of each call of a function in `REPORT`; both, if it is a choice between two."""
+    for node in ast.walk(tree):
+        name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and name in REPORT and node.args:
+>>>>>>> docs
             for part in ast.walk(node.args[0]):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str) and WHAT.match(part.value):
                     yield part.value

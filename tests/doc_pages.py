@@ -49,6 +49,7 @@ HOWTO = DOCS / "howto"
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASIDE = re.compile(r"<!-- (file|not run): (.+) -->\n$")
+RUN_ID = re.compile(r"\b(\w+)-\d+-[0-9a-f]{6}\b")
 OUT = re.compile(r"^Out\[\d+\]: ", re.MULTILINE)
 ENTRY = re.compile(r"^(?:\([a-z0-9.-]+\)=\n)?## (?P<code>[a-z0-9]+\.\S+)\n\n\*\*(?P<when>[^*]+)\.\*\* ", re.MULTILINE)
 """An entry of the error reference: its code, when it is reported."""
@@ -174,7 +175,11 @@ class Session:
             self.report(when, diagnostic)
 
     def report(self, when: str, diagnostic: Diagnostic) -> None:
+<<<<<<< HEAD
         text = RUN_ID.sub(r"\1-1-4f3a9c", str(diagnostic).replace(f"{Path.cwd()}{os.sep}", ""))
+=======
+        text = RUN_ID.sub(r"\1-1-4f2a1b", str(diagnostic).replace(f"{Path.cwd()}{os.sep}", ""))
+>>>>>>> docs
         self.findings.append(Finding(when, diagnostic, text))
 
     def commands(self, block: Block) -> None:

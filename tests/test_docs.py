@@ -23,7 +23,6 @@ from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import AgfMagics
 from agf_magics.progress.events import Event
-from agf_magics.progress.progress import Row
 from agf_magics.settings import OPENING, Settings
 from docs import tables
 from tests import doc_codes
@@ -243,7 +242,7 @@ def test_what_can_be_read_of_a_run_and_of_a_step_is_described_and_nothing_else()
     assert there == set(re.findall(r"`(\w+)(?:\(\))?`", _column(_section(SITE["reference/events.md"], "A run"))))
     (row,) = [row for row in run.steps.values() if row.word == "transform"]
     described = set(re.findall(r"`(\w+)`", _section(SITE["reference/events.md"], "A step of a run").partition("|")[0]))
-    assert {name for name in dir(Row) if not name.startswith("_")} >= described - {"run"}
+    assert {name for name in dir(row) if not name.startswith("_")} >= described - {"run"}
     assert {"id", "word", "label", "state", "value", "error", "seconds"} <= described
     assert row.value == 1
 

@@ -183,7 +183,8 @@ class _Linker:
                 self.arguments(step, found)
             return found
         if tool is None:
-            near = hints(suggest(name, self.tools(step)), suggest("", self.registry.tools, "registered tools"))
+            known = [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
+            near = hints(suggest(name, known), suggest("", self.registry.tools, "registered tools"))
             if name in self.registry.flows:
                 near = f"{name!r} is a {self.registry.flows[name].language}: call: {{pipeline: {name}}}"
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near)
