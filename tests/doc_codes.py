@@ -31,11 +31,8 @@ LAYER_OF = {
     "languages/plan/calling.py": "plan",
     "languages/plan/document.py": "plan",
     "languages/plan/load.py": "plan",
-<<<<<<< HEAD
     "notebook/background.py": "magic",
-=======
     "languages/plan/templates.py": "plan",
->>>>>>> docs
     "notebook/config.py": "magic",
     "notebook/contexts.py": "magic",
     "notebook/history.py": "magic",
@@ -56,19 +53,11 @@ COMPOSED: dict[str, tuple[str, ...]] = {
         "step.policy-failed",
         "step.question-failed",
     ),
-<<<<<<< HEAD
-    ("languages/pipeline/body.py", "pipeline.{what}"): (),
-    ("languages/plan/document.py", "plan.{what}"): (),
-    ("languages/pipeline/schema_documents.py", "schema.{code}"): (),
-    ("notebook/config.py", "magic.{what}"): (),
-    ("notebook/options.py", "magic.{what}"): (),
-=======
     "file.{what}": (),
     "pipeline.{what}": (),
     "plan.{what}": (),
     "schema.{code}": (),
     "magic.{what}": (),
->>>>>>> docs
 }
 """The codes that are composed, and the codes that result (empty: see `LAYER_OF`)."""
 
@@ -110,19 +99,11 @@ def _whole(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-<<<<<<< HEAD
-def _said(tree: ast.Module) -> Iterator[str]:
-    """The first argument of every call of ``wrong`` or ``error``; the name of one that is a choice has both."""
-    for node in ast.walk(tree):
-        name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
-        if isinstance(node, ast.Call) and name in ("wrong", "_wrong", "warn", "error", "line_error", "_bad_setting"):
-=======
 def _without_layer(tree: ast.Module) -> Iterator[str]:
     """The first argument of each call of a function in `REPORT`; both, if it is a choice between two."""
     for node in ast.walk(tree):
         name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and name in REPORT and node.args:
->>>>>>> docs
             for part in ast.walk(node.args[0]):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str) and WHAT.match(part.value):
                     yield part.value

@@ -175,11 +175,7 @@ class Session:
             self.report(when, diagnostic)
 
     def report(self, when: str, diagnostic: Diagnostic) -> None:
-<<<<<<< HEAD
-        text = RUN_ID.sub(r"\1-1-4f3a9c", str(diagnostic).replace(f"{Path.cwd()}{os.sep}", ""))
-=======
         text = RUN_ID.sub(r"\1-1-4f2a1b", str(diagnostic).replace(f"{Path.cwd()}{os.sep}", ""))
->>>>>>> docs
         self.findings.append(Finding(when, diagnostic, text))
 
     def commands(self, block: Block) -> None:
