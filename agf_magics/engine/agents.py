@@ -55,9 +55,7 @@ def _agent_called(
     grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
     wanted = json_schema(schema, linked.schemas) if schema else None
     kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
-    tools = (
-        tools_for(linked.tools_of(step), grant) if "tools" in agent.takes.parameters else None
-    )
+    tools = tools_for(linked.tools_of(step), grant) if "tools" in agent.takes.parameters else None
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
         value = call_external(run, agent, "agent", step, arguments, scope, grant, index)
