@@ -42,7 +42,7 @@ SAID_BY = {
 """Modules whose function ``wrong`` (``_wrong``, ``warn``) is given a code without its layer."""
 
 COMPOSED = {
-    ("engine/external.py", "step.{what}-failed"): (
+    ("engine/failures.py", "step.{what}-failed"): (
         "step.tool-failed",
         "step.agent-failed",
         "step.transform-failed",

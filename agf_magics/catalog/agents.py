@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from inspect import Parameter
 from typing import Any, Literal, NoReturn, overload
 
 from ..flow.schemas import Schema, conform
@@ -72,6 +74,11 @@ class Agent:
         object.__setattr__(self, "fields", tuple(name for name in parameters if name not in HANDED))
 
     @property
+    def prompt_only(self) -> bool:
+        """Whether the prompt is all that it receives of its input."""
+        return "prompt" in self.handed and "input" not in self.handed and not self.fields and not self.takes.more
+
+    @property
     def gives(self) -> Mapping[str, Any] | None:
         """JSON Schema of what it returns; None where its annotation does not say, or it is not JSON."""
         return self.takes.gives
@@ -84,19 +91,21 @@ class Agent:
         schema: Mapping[str, Any] | None = None,
         tools: Mapping[str, Callable[..., Any]] | None = None,
         identity: str = USER,
-        alone: Literal["prompt", "input"] = "prompt",
+        alone: Literal["prompt", "input", "field"] = "prompt",
     ) -> dict[str, Value]:
         """The keyword arguments to call it with: parameters are filled by name.
 
         ``prompt``: None is the input's field of that name, else the input as a text. ``input`` is the whole input
-        object, whose fields fill every other parameter. ``alone``: what a function gets whose only parameter says
-        nothing of itself: the prompt in a pipeline. A StepError ``agent.arguments`` says everything that is missing or
-        does not fit.
+        object, whose fields fill every other parameter. ``alone``: the value of a single parameter without annotation:
+        the prompt in a pipeline; in a policy the input's field of its name if an input_mapping has that field, else the
+        input. A StepError ``agent.arguments`` lists everything that is missing or has the wrong type.
         """
         if prompt is None and ("prompt" in self.handed or alone == "prompt"):  # not unasked: it may be long
             own = input.get("prompt") if isinstance(input, dict) else None
             prompt = own if isinstance(own, str) else asked(input)
         if self.only is not None:
+            if alone == "field" and isinstance(input, dict) and self.only in input:
+                return {self.only: input[self.only]}
             return {self.only: prompt if alone == "prompt" else input}
         given: dict[str, Value] = {}
         if self.handed:
@@ -108,9 +117,31 @@ class Agent:
                 given[name] = fields[name]
         try:
             return self.takes.validate(given)
-        except Exception as error:  # pydantic's, or whatever a validator of somebody's class raises
+        except Exception as error:  # pydantic's, or any that a validator of a user's class raises
             wrong = error
-        self._refuse(wrong, given, fields)
+        if alone != "prompt" and (delivered := self._delivered(wrong, given)) is not None:
+            return delivered
+        self._refuse(wrong, given, fields, alone)
+
+    def _delivered(self, wrong: Exception, given: dict[str, Value]) -> dict[str, Value] | None:
+        """The arguments where a policy's rules allow what the annotations refuse: null for an optional parameter
+        (AMB-6), 5.0 for a whole number (AMB-9). None if anything else is wrong."""
+        nulls: dict[str, Value] = {}
+        given = isolate(given)
+        for found in wrong.errors() if isinstance(wrong, ValueError) and hasattr(wrong, "errors") else ():
+            *outer, last = found["loc"]
+            inside: Any = given
+            with suppress(KeyError, IndexError, TypeError):  # a place that is not in the arguments
+                for part in outer:
+                    inside = inside[part]
+                if type(inside[last]) is float and inside[last].is_integer() and found["type"].startswith("int_"):
+                    inside[last] = int(inside[last])
+                elif not outer and inside[last] is None and self.takes.parameters[last].default is not Parameter.empty:
+                    nulls[last] = given.pop(last)
+        try:
+            return {**self.takes.validate(given), **nulls}
+        except Exception:  # the first error is the one to report
+            return None
 
     @property
     def accepts(self) -> Mapping[str, Any] | None:
@@ -122,11 +153,18 @@ class Agent:
         needed = [name for name in schema.get("required", ()) if name in self.fields]
         return {**schema, "properties": shown, "required": needed}
 
-    def _refuse(self, wrong: Exception, given: Mapping[str, Value], fields: Mapping[str, Value]) -> NoReturn:
+    def _refuse(
+        self, wrong: Exception, given: Mapping[str, Value], fields: Mapping[str, Value], alone: str
+    ) -> NoReturn:
         found = self.takes.explain("agent.arguments", f"agent {self.name!r}", wrong, given)
         near = [suggest(name, [*fields, *HANDED]) for name in self.takes.parameters if name not in given]
         has = f"its input has {', '.join(fields)}" if fields else "its input has no fields"
         hint = " ".join(dict.fromkeys(filter(None, near)))
+        lacking = [name for name in self.fields if name not in given]
+        if alone == "input" and lacking and not hint:
+            path = f"parent.input.{next(iter(fields), 'NAME')}"
+            add = f"add input_mapping: {{{lacking[0]}: {path}}}"
+            raise StepError(Diagnostic(found.code, f"{found.message}, but {has}", hint=add))
         rule = f"a parameter is {', '.join(HANDED)} or a field of the input; {has}"
         raise StepError(Diagnostic(found.code, found.message, hint=f"{hint} {rule}".strip()))
 

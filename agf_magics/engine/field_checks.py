@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..catalog import Tool
+from ..catalog import Agent, Tool
 from ..flow.schema_fields import lacking
 from ..flow.steps import Flow, Invoke, every
 from ..text.diagnostics import Diagnostic, suggest
@@ -32,6 +32,11 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
         if not isinstance(step, Invoke) or not step.wants or step.pick is not None:
             continue
         callee = callees.get(step.id)
+        names = [name for name, _ in step.args.names or ()]
+        if isinstance(callee, Agent) and callee.prompt_only and len(names) > 1 and "prompt" not in names:
+            message = f"{step.name.text!r} takes only a prompt: it gets {', '.join(names)} as JSON text"
+            fix = f"give the function the parameters {', '.join(names)}, or map prompt: PATH"
+            yield Diagnostic("flow.unknown-field-given", message, step.name.span, fix, "warning")
         takes = getattr(getattr(callee, "flow", callee), "accepts", None)
         if takes is None or takes.get("additionalProperties", False) is not False:  # {} too says: whatever it is
             continue

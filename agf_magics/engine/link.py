@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..catalog.arguments import Arguments
 from ..catalog.tools import derive
-from ..flow.schemas import Schema, cycle
+from ..flow.schemas import Schema, cycle, resolve
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
@@ -330,8 +330,14 @@ class _Linker:
         if name.text not in schemas:
             hint = suggest(name.text, schemas, "schemas") or f"declare it: a document with schema: {name.text}"
             self.found.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
-        elif chain := cycle(schemas):
+            return
+        used, missing = resolve(name.text, schemas)
+        if chain := cycle(used):
             self.found.error("schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span)
+        for ref in missing:
+            hint = suggest(ref.schema, schemas) or f"declare it: a document with schema: {ref.schema}"
+            message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
+            self.found.error("flow.unknown-schema", message, ref.span or name.span, hint)
 
 
 def key_of(flow: Flow) -> str:

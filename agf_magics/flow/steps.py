@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Listed
 from dataclasses import field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source, Span
@@ -258,6 +258,30 @@ Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]
 """What an expression gives as far as its text tells; what can never work is added to the list."""
 
 
+class Extension(Protocol):
+    """Parts of a flow that only some languages have: a named context, options and latent tools."""
+
+    @property
+    def context(self) -> str | None:
+        """The named context that a run reads and adds to; empty: the one of the flow's name; None: no context."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options in effect, for example ``--ordered``. The text does not contain them."""
+
+    @property
+    def latent(self) -> tuple[str, ...]:
+        """Tools that were declared latent when the flow was defined. The text does not contain them."""
+
+    def with_context(self, name: str | None) -> Extension: ...
+
+    def with_option(self, flow: Flow, option: str) -> Flow | None:
+        """``flow`` with an option in effect; None: there is no such option."""
+
+    def without_secrets(self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]) -> Any:
+        """The log of a context without the values at ``paths`` and the messages that hold a secret."""
+
+
 @data
 class Flow:
     """A loaded definition that can be checked, linked, drawn and run."""
@@ -296,14 +320,8 @@ class Flow:
     """What it needs that nobody can give: told as warnings when it is defined, and a run is refused (decision A5)."""
     file: str | None = None
     """The file that defines it, where a definition named that file; None: it is registered, or a text of its own."""
-    context: str | None = None
-    """The named context that a run of it reads and adds to (plans); empty: that of its own name; None: it has none."""
-    without: Callable[[Any, Collection[tuple[str, ...]], Callable[[Value], bool]], Any] | None = None
-    """The log of that context without the values at these paths and the messages that hold a secret."""
-    ways: Mapping[str, Callable[[Flow], Flow]] = field(default_factory=dict)
-    """Other ways in which it can run, each as another flow, by the option that chooses it (``--ordered``)."""
-    chosen: tuple[str, ...] = ()  # which of them it is: what its text does not say
-    latent: tuple[str, ...] = ()  # tools that were declared latent when it was defined, and not by its text (plans)
+    extension: Extension | None = None
+    """Parts that only some languages have."""
 
 
 class Definition(NamedTuple):

@@ -22,7 +22,16 @@ from ..flow.values import Value
 from ..host.limits import Grant, Limits
 from ..languages import LANGUAGES
 from ..secrets.masking import Secrets
-from ..serialization.codec import DecodeError, decode_value, encode, encode_value, is_signed, sign, user_key
+from ..serialization.codec import (
+    DecodeError,
+    SignatureError,
+    decode_value,
+    encode,
+    encode_value,
+    is_signed,
+    sign,
+    user_key,
+)
 from ..text.source import Source
 from .secret_flow import flows_of, hidden_by, reached
 
@@ -44,7 +53,7 @@ class Text(NamedTuple):
     made: bool
     """Whether a vendor's builder made it: it has no text of its own."""
     chosen: tuple[str, ...] = ()
-    """In which of its ways it ran: see `Flow.ways`."""
+    """The options in effect: see `Extension`."""
     latent: tuple[str, ...] = ()
 
 
@@ -217,8 +226,8 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "file": flow.file,
         "calls": calls,
         "made": flow.body.id == "built",
-        "chosen": flow.chosen,
-        **({"latent": flow.latent} if flow.latent else {}),
+        "chosen": flow.extension.options if flow.extension is not None else (),
+        **({"latent": flow.extension.latent} if flow.extension is not None and flow.extension.latent else {}),
     }
 
 
@@ -255,7 +264,7 @@ def _unpacked(found: Mapping[str, Any], run_id: str, what: str, trust: bool | No
         return found["shown"], found.get("why", "")
     data = base64.b64decode(found["pickle"])
     if not trust and not is_signed(user_key(), bytes.fromhex(found["sign"]), run_id, what, data):
-        raise DecodeError(f"the signature of its {what} is not yours")
+        raise SignatureError(f"its {what} is not signed with your key")
     return decode_value("pickle", data), ""
 
 

@@ -68,12 +68,12 @@ def keep(run: Run) -> None:
     settings, linked = current.settings, run.linked
     run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, settings.journal_value)
     watch(run)
-    context, without = run.context, run.flow.without
+    context, extension = run.context, run.flow.extension
     said = ("", None) if context is None else (context.name, list(context.log or ()))
-    if context is not None and context.log is not None and without is not None:
+    if context is not None and context.log is not None and extension is not None:
         paths = secret_paths(linked)
         if paths or run.secrets.active:
-            said = (context.name, list(without(context.log, paths, run.secrets.holds_any)))
+            said = (context.name, list(extension.without_secrets(context.log, paths, run.secrets.holds_any)))
     run.work = write_manifest(
         linked, run.input, said, run.limits, mine.grant, run.run_id, settings.journal_value, run.secrets
     )

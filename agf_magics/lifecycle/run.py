@@ -308,13 +308,13 @@ class Run:
             self._given.context.hold(self.run_id)
 
     def _release(self) -> None:
-        context, without = self._given.context, self.flow.without
+        context, extension = self._given.context, self.flow.extension
         if context is None:
             return
-        if context.holder == self.run_id and context.log is not None and without is not None:
+        if context.holder == self.run_id and context.log is not None and extension is not None:
             paths = secret_paths(self.linked)
             if paths or self.secrets.active:
-                context.log = without(context.log, paths, self.secrets.holds_any)
+                context.log = extension.without_secrets(context.log, paths, self.secrets.holds_any)
         context.release(self.run_id)
 
     def _leave_open(self) -> None:
@@ -338,7 +338,7 @@ class Run:
     def _cancelled(self, reason: str | None, stop: asyncio.CancelledError) -> None:
         stopped = [row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")]
         where = f" in {stopped[-1]}" if stopped else ""
-        why = f" ({reason})" if reason else ""
+        why = f" ({reason})" if reason not in (None, "cancelled") else ""
         left = getattr(stop, "left_running", None)
         error = RunCancelled(Diagnostic("run.cancelled", f"run of {self.name!r} was cancelled{where}{why}", hint=left))
         error.run = self

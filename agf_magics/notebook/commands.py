@@ -246,6 +246,14 @@ DEFINE = Command(
 %define flows/*.yaml""",
 )
 
+EXPLAIN = Command(
+    name="%explain",
+    about="Show what an error code means, with an example and the cure; without a code, for the last error.",
+    operands=(Operand("CODE", "the code in brackets after a message", "code", required=False),),
+    example="""\
+%explain pipeline.step-kind""",
+)
+
 COMMANDS = {
     command.name.lstrip("%"): command
     for command in (
@@ -265,5 +273,6 @@ COMMANDS = {
         DRAW,
         R1,
         DEFINE,
+        EXPLAIN,
     )
 }

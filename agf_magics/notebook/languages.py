@@ -36,9 +36,11 @@ class LanguageMagics(Beside):
             raise wrong("name", "a context's name cannot be blank", context, "leave it out: the plan's name is used")
 
         def change(flow: Flow) -> Flow:
-            flow = replace(flow, context=context.text) if context is not None else flow
+            if context is not None and flow.extension is not None:
+                flow = replace(flow, extension=flow.extension.with_context(context.text))
             for option in ("--ordered", "--keep-going"):
-                flow = flow.ways[option](flow) if option in said else flow
+                if option in said and flow.extension is not None:
+                    flow = flow.extension.with_option(flow, option) or flow
             return flow
 
         return self.notebook.definition("plan", said, body, change)

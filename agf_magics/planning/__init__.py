@@ -1,4 +1,4 @@
-"""Contexts of plans, and planners that extend them plan by plan."""
+"""Named contexts of plans, and planners that extend a context plan by plan."""
 
 from ..languages.plan import Message, branch
 from .context import NamedContext, context

@@ -1,8 +1,9 @@
-"""Named contexts, for people: what plans have said, what it comes to, saved and loaded."""
+"""Named contexts: the messages of plans and their values, to read, save and load."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..flow.values import TooDeep, Value, settle, type_name
 from ..languages.plan import Log, resolve
 from ..languages.plan.lines import lines, messages
 from ..languages.plan.reference import parse, references
-from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.source import Source
 
 
@@ -62,7 +63,14 @@ class NamedContext(Sequence[Mapping[str, Value]]):
         - ``instance``: the instance to read for. Default None: no instance.
         - ``at``: a number of messages: read the context as it was after that many. Default None: all messages.
         """
-        return resolve(self._at(at), reference, instance)
+        try:
+            return resolve(self._at(at), reference, instance)
+        except StepError as error:
+            found = error.diagnostic
+            if at is None or found.code != "plan.not-found":
+                raise
+        hint = f"at={at} reads the context after the first {at} of its {len(self)} messages"
+        raise StepError(replace(found, hint=hint))
 
     def sources(self, reference: str, instance: str | None = None, at: int | None = None) -> tuple[int, ...]:
         """Return the numbers of the messages that the value of a reference is composed of, oldest first.
@@ -84,13 +92,13 @@ class NamedContext(Sequence[Mapping[str, Value]]):
         Raises DefinitionError if the message is malformed or a run is writing to the context.
         """
         if not isinstance(message, Mapping) or not all(isinstance(key, str) for key in message):
-            raise TypeError(f"a message is a mapping of names to values, not {type_name(message)}")
+            raise TypeError(f"a message must be a mapping of names to values, not {type_name(message)}")
         held = self._registry.contexts.named(self.name)
         held.hold("agf.context")
         try:
             held.log = self.log.append(settle(dict(message)))
         except TooDeep as error:
-            raise DefinitionError(Diagnostic("run.input", f"the message cannot be kept: {error}")) from None
+            raise DefinitionError(Diagnostic("run.input", f"cannot store the message: {error}")) from None
         finally:
             held.release("agf.context")
 

@@ -1,4 +1,4 @@
-"""A planner and its plans, tick by tick: it is shown the context and says what to call next, until it has an answer."""
+"""Runs a planner: it receives the context and returns the next plan, until a plan has an output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from ..catalog import Registry, default
 from ..definitions.define import load
@@ -20,7 +20,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import Source
 
 Planner = Callable[[Sequence[Mapping[str, Value]]], Any]
-"""Given the messages so far it gives the next plan: a list of calls, or a mapping with ``calls`` and ``output``."""
+"""Receives the messages and returns the next plan: a list of calls, or a mapping with ``calls`` and ``output``."""
 
 
 def run_planner(
@@ -55,21 +55,22 @@ def run_planner(
     Returns the runs in order.
     """
     if type(max_ticks) is not int or max_ticks < 1:
-        raise ValueError(f"max_ticks is a whole number, 1 or more, not {max_ticks!r}")
+        raise ValueError(f"max_ticks must be a whole number of at least 1, not {max_ticks!r}")
     registry = registry or default()
     runs: list[Run] = []
     for number in range(1, max_ticks + 1):
-        said = planner(_messages(registry, context))
-        text, answers = _document(said, number)
-        flow = replace(load(text, "plan", registry=registry), name=f"{context}-{number}", context=context)
+        text, has_output = _document(planner(_messages(registry, context)), number)
+        flow = load(text, "plan", registry=registry)
+        extension = flow.extension and flow.extension.with_context(context)
+        flow = replace(flow, name=f"{context}-{number}", extension=extension)
         given = input if number == 1 else None
         ready = partial(begin, flow, given, registry=registry, limits=limits, on_event=on_event)
         runs.append(driven(ready))
-        if runs[-1].status == "cancelled" or answers:
+        if runs[-1].status == "cancelled" or has_output:
             break
     else:
-        message = f"no plan of the first {max_ticks} had an output"
-        found = Diagnostic("run.max-ticks", message, hint="max_ticks=… allows more", severity="warning")
+        message = f"none of the first {max_ticks} plans had an output"
+        found = Diagnostic("run.max-ticks", message, hint="raise max_ticks", severity="warning")
         runs[-1].progress.apply(Warned(clock(), found))
     if raises:
         runs[-1].result()
@@ -81,29 +82,26 @@ def _messages(registry: Registry, context: str) -> list[Mapping[str, Value]]:
     return [isolate(message) for message in log or ()]
 
 
-def _document(said: Any, number: int) -> tuple[Source, bool]:
-    """What a planner said, as a plan's text, and whether it has an output."""
+def _document(plan: Any, number: int) -> tuple[Source, bool]:
+    """The text of a plan that a planner returned, and whether it has an output."""
     name = f"tick {number}"
-    if isinstance(said, str):
+
+    def refuse(why: str, hint: str | None = None) -> NoReturn:
+        raise DefinitionError(Diagnostic("run.planner", f"{name}: {why}", hint=hint))
+
+    if isinstance(plan, str):
         try:
-            said = json.loads(said)
+            plan = json.loads(plan)
         except ValueError as error:
-            raise DefinitionError(
-                Diagnostic("run.planner", f"{name}: the planner's text is no JSON: {error}")
-            ) from None
-    plan: dict[str, Any] = (
-        {"calls": said} if isinstance(said, list) else dict(said) if isinstance(said, Mapping) else {}
-    )
-    if not isinstance(plan.get("calls"), list):
-        hint = 'a list of calls, or {"calls": [...], "output": ...}'
-        raise DefinitionError(
-            Diagnostic("run.planner", f"{name}: a planner gives a plan, not {type_name(said)}", hint=hint)
-        )
-    plan.pop("meta", None)
-    if plan.get("output") is None:
-        plan.pop("output", None)
+            refuse(f"the planner returned text that is not JSON: {error}")
+    document: dict[str, Any] = {"calls": plan} if isinstance(plan, list) else {}
+    if isinstance(plan, Mapping):
+        document = {key: plan[key] for key in plan if key != "meta" and (key != "output" or plan[key] is not None)}
+    if not isinstance(document.get("calls"), list):
+        hint = 'return a list of calls, or {"calls": [...], "output": ...}'
+        refuse(f"the planner must return a plan, not {type_name(plan)}", hint)
     try:
-        text = json.dumps(plan, ensure_ascii=False, indent=2)
+        text = json.dumps(document, ensure_ascii=False, indent=2)
     except (TypeError, ValueError, RecursionError) as error:
-        raise DefinitionError(Diagnostic("run.planner", f"{name}: the plan is no JSON: {error}")) from None
-    return Source(name, text), "output" in plan
+        refuse(f"the plan is not JSON: {error}")
+    return Source(name, text), "output" in document

@@ -123,7 +123,7 @@ def running(flow: Flow, found: agf.Registry) -> Callable[[], Awaitable[Any]]:
     problems.refuse()
 
     async def run() -> Any:
-        given = FlowInput({"n": 0}, context=Context("c") if flow.context is not None else None)
+        given = FlowInput({"n": 0}, context=Context("c") if flow.extension is not None else None)
         emit = Progress(linked.flow).apply
         return await run_linked(linked, given, host=Host(), emit=emit, limits=LIMITS)
 

@@ -14,7 +14,6 @@ import agf_magics as agf
 from agf_magics.definitions.define import register
 from agf_magics.flow.steps import Invoke, Name
 from agf_magics.host.host import Nobody
-from agf_magics.languages.policy.values import Whole
 from tests.engine.policy_case import asked, definition, echo, failure, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual
 
@@ -52,7 +51,7 @@ def test_a_builders_steps_are_the_policys() -> None:
         names = ()
 
         def build(self, frame: Any, wanted: Any = None) -> Any:
-            return {"prompt": "", "input": Whole().build(frame), "alone": "input"}
+            return {"prompt": "", "input": frame["parent"]["input"], "alone": "input"}
 
         def reads(self) -> tuple[()]:
             return ()

@@ -410,7 +410,7 @@ def test_a_way_that_was_chosen_on_the_line_is_taken_again(tmp_path: Path) -> Non
         calls: Calls = []
         registry = world(calls, [plan])
         flow = registry.flows["both"]
-        going = flow.ways["--keep-going"](flow)
+        going = flow.extension.with_option(flow, "--keep-going")
         assert agf.run(going, registry=registry).status == "ok"
         cut = kept.cut(tmp_path / "runs.sqlite", 1, tmp_path / "cut")
     with kept.journal_in(cut.parent):
@@ -470,3 +470,42 @@ def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str
     assert first.error is not None
     assert again.error is not None
     assert again.error.diagnostic.message == first.error.diagnostic.message
+
+
+RESCUED = """\
+name: main
+state: {out: str, end: str}
+tools: {}
+nodes:
+  a: {type: tool, tool: breaks, state_key: out, on_error: skip}
+  b: {type: tool, tool: later, state_key: end}
+edges:
+- {from: START, to: a}
+- {from: a, to: b}
+- {from: b, to: END}
+"""
+
+
+def test_a_failure_that_a_step_rescued_is_not_tried_again(tmp_path: Path) -> None:
+    calls, works = Counter[str](), [False]
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def breaks() -> str:
+        calls["breaks"] += 1
+        raise OSError("always")
+
+    @agf.tool(registry=registry)
+    def later() -> str:
+        calls["later"] += 1
+        if not works[0]:
+            raise OSError("not yet")
+        return "done"
+
+    agf.define(RESCUED, "graph", registry=registry)
+    with kept.journal_in(tmp_path):
+        failed = agf.run("main", registry=registry, raises=False)
+        assert failed.status == "error"
+        works[0] = True
+        assert agf.resume(failed.run_id, registry=registry).status == "ok"
+    assert calls == {"breaks": 1, "later": 2}

@@ -16,7 +16,7 @@ from agf_magics.flow.steps import Dag, Definition, Flow, Invoke
 from agf_magics.languages import LANGUAGES, told
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
-from agf_magics.languages.plan.names import instance_names
+from agf_magics.languages.plan.document import instance_names
 from agf_magics.languages.plan.words import CALL, INSTANCE, PLAN
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source

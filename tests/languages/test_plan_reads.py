@@ -203,7 +203,7 @@ def test_a_log_that_grows_leaves_what_it_was() -> None:
 @pytest.mark.parametrize(
     "text",
     ["†", "†.a", "†a.", "†a..b", "† a", "†1", "†a[", "†a[]", "†a[-1]", "†a[\"x]", "†a.b[x]", "†a.b.[0]", "a",
-     "$state.a"],
+     "$1.a", "$", "$state.", "$ state"],
 )  # fmt: skip
 def test_a_malformed_reference_is_refused(text: str) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
@@ -270,3 +270,26 @@ def test_the_log_tells_which_messages_a_value_came_from() -> None:
     log = Log([output("†state.x", 0), output("†state.x", {"a": 1}), output("†state.y", 2), output("†state.x.b", 3)])
     assert log.used(Reference("state", ("x",))) == (1, 3)
     assert log.read(Reference("state", ("z",))) is MISSING
+
+
+def test_a_dollar_is_a_dagger_in_every_reference() -> None:
+    messages = [
+        {"type": "data", "kind": "state", "data": {"x": 1}, "_call": {"_tool": "a", "_outputPath": "$state.x"}},
+        {
+            "type": "data",
+            "kind": "state",
+            "data": {"x": {"y": 2}},
+            "_call": {"_tool": "a", "_outputPath": "$state.x.y"},
+        },
+    ]
+    assert resolve(messages, "$state.x") == resolve(messages, "†state.x") == {"y": 2}
+    assert resolve(messages, "$state.nothing || ($state.x && †state.x.y)") == 2
+    assert resolve(messages, "$weather || 3") == 3
+
+
+@pytest.mark.parametrize(("text", "said"), [("$state.nothing", "$state.nothing"), ("†state.nothing", "†state.nothing")])
+def test_an_error_has_the_sign_of_the_text(text: str, said: str) -> None:
+    with pytest.raises(agf.StepError, match=r"nothing found for") as caught:
+        resolve([{"type": "data", "kind": "state", "data": {"x": 1}}], text)
+    assert said in caught.value.diagnostic.message
+    assert said[0] in (caught.value.diagnostic.hint or "")

@@ -85,9 +85,9 @@ def test_a_condition_is_shown_as_a_picture_shows_it() -> None:
 
 def test_a_number_that_is_text_is_why_a_condition_will_never_match() -> None:
     found, _ = read("{args_match: {a.output.word: ok, a.output.score: {gte: 0.8}}}")
-    told = found.doubt({"a": {"output": {"word": "no", "score": "0.9"}}})
-    assert told == "a.output.score >= 0.8 takes a number, and it is text '0.9': nothing is converted"
-    assert found.doubt({"a": {"output": {"word": "no", "score": 0.5}}}) is None
+    told = found.mismatch({"a": {"output": {"word": "no", "score": "0.9"}}})
+    assert told == "a.output.score >= 0.8 needs a number, but the value is text '0.9'"
+    assert found.mismatch({"a": {"output": {"word": "no", "score": 0.5}}}) is None
 
 
 def test_every_operator_of_the_schema_is_one_and_no_other() -> None:

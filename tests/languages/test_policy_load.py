@@ -82,7 +82,7 @@ def test_a_loop_is_bounded_and_says_when_its_bound_ended_it() -> None:
     assert step.over is not None
     told = step.over(3, {"a": {"output": {"n": "5"}}})
     assert (told.code, told.severity) == ("policy.loop-limit", "warning")
-    assert told.hint == "a.output.n > 1 takes a number, and it is text '5': nothing is converted"
+    assert told.hint == "a.output.n > 1 needs a number, but the value is text '5'"
     assert only(loaded(document("{id: agf.loop, config: {steps: [{agent: a}]}}")), Repeat).limit == 10
 
 
@@ -96,7 +96,7 @@ def test_a_batch_builds_every_input_before_its_first_call() -> None:
     policy = "{id: agf.batch, config: {agent: a, input_mapping: {n: 'parent.input.rows.[].n'}, max_batch_count: 2}}"
     step = only(loaded(document(policy)), Each)
     assert (step.ahead, step.on_error, step.limit, step.most) == (True, "finish", 8, 2)
-    assert step.cut(3).message == "3 elements of parent.input.rows left out: max_batch_count is 2"
+    assert step.cut(3).message == "skipped 3 elements of parent.input.rows: max_batch_count is 2"
     unlimited = document(policy.replace("max_batch_count: 2", "max_batch_count: 0"))
     assert only(loaded(unlimited), Each).most is None
 
@@ -198,8 +198,8 @@ def test_a_remote_agent_is_no_step_and_the_hint_says_so() -> None:
     flow, found = load(text)
     assert flow is None
     assert [(d.code, d.hint) for d in found if d.severity == "error"] == [
-        ("policy.unknown-alias", "'far' is a remote agent: a policy runs local agents"),
-        ("policy.unknown-alias", "'t' is a tool: only an agf.react's model calls tools"),
+        ("policy.unknown-alias", "'far' is a remote agent: a policy runs only local agents"),
+        ("policy.unknown-alias", "'t' is a tool: only the model of an agf.react calls tools"),
     ]
 
 

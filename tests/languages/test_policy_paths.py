@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path as File
 from typing import Any, get_args
@@ -15,9 +16,18 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.frame import Frame
-from agf_magics.languages.policy import batch_inputs, parse_path, resolve_path
+from agf_magics.flow.values import Value
+from agf_magics.languages.policy import parse_path
 from agf_magics.languages.policy.delivery import Delivery
-from agf_magics.languages.policy.path import ABSENT, DIRECTIONS, ELEMENT, Path, Where, source_problem
+from agf_magics.languages.policy.path import (
+    ABSENT,
+    DIRECTIONS,
+    ELEMENT,
+    Path,
+    Where,
+    iteration_problem,
+    source_problem,
+)
 from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
 from agf_magics.text.source import Source
 
@@ -38,6 +48,39 @@ def told(what: Callable[[], object], row: dict[str, Any]) -> bool:
     (found,) = caught.value.diagnostics
     assert {"code": found.code, "at": found.span.text if found.span else None} == row["error"]
     return True
+
+
+def resolve_path(
+    path: Path | str, context: Frame, schema: Mapping[str, Any] | None = None, field: str | None = None
+) -> Value:
+    """The value of a path; with the ``schema`` of an agent's input the value that its ``field`` gets."""
+    path = parse_path(path, "batch") if isinstance(path, str) else path
+    if schema is None or field is None:
+        return path.evaluate(context)
+    only = {**schema, "required": [name for name in schema.get("required", ()) if name == field]}
+    return Delivery("the agent", {field: path}).build(context, only).get(field, ABSENT)
+
+
+def batch_inputs(
+    mapping: Mapping[str, Path | str], context: Frame, most: int = 0, schema: Mapping[str, Any] | None = None
+) -> list[dict[str, Value]]:
+    """The input of each call of a batch; ``most``: the largest number of calls, 0 means all."""
+    paths = {name: parse_path(path, "batch") if isinstance(path, str) else path for name, path in mapping.items()}
+    if wrong := iteration_problem(paths, None):
+        raise DefinitionError(wrong)
+    over = next(path for path in paths.values() if path.elements is not None)
+    elements, delivery = over.over(context), Delivery("the agent", paths)
+    given = []
+    for index, element in enumerate(elements[:most] if most else elements):
+        try:
+            given.append(delivery.build({**context, ELEMENT: element}, schema))
+        except StepError as error:
+            found = error.diagnostic
+            problem = replace(found, message=f"element {index} of {over.array}: {found.message}")
+            break
+    else:
+        return given
+    raise StepError(problem)
 
 
 @rows("path_grammar.json")
@@ -172,7 +215,7 @@ def test_where_an_element_is_bound_a_path_reads_that_element_alone() -> None:
 
 def test_an_agent_that_takes_no_object_takes_no_mapping() -> None:
     delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
-    with pytest.raises(StepError, match="one takes text, and a mapping gives an object"):
+    with pytest.raises(StepError, match="one takes text, but an input_mapping gives an object"):
         delivery.build({"parent": {"input": {"a": 1}}}, {"type": "string"})
 
 

@@ -63,3 +63,96 @@ def _typed(value: Any) -> Any:
     if isinstance(value, list):
         return [_typed(inner) for inner in value]
     return type(value), value
+
+
+def mapped(function: Any, given: Any) -> Any:
+    """The output of an agent with the field ``n`` of the input mapped to its field ``n``."""
+    registry = agf.Registry()
+    agf.agent(function, name="f", registry=registry)
+    text = "id: agf.sequential\nconfig:\n  steps:\n  - {agent: f, input_mapping: {n: parent.input.n}}\n"
+    return agf.run(text, {"n": given}, registry=registry).output
+
+
+def test_an_optional_parameter_gets_null_whatever_its_annotation_says() -> None:
+    def optional(n: int = 3) -> Any:
+        return [n]
+
+    assert mapped(optional, None) == [None]
+    assert mapped(optional, 4) == [4]
+
+    def required(n: int) -> Any:
+        return [n]
+
+    with pytest.raises(agf.StepError, match=r"policy\.null-required"):
+        mapped(required, None)
+
+
+def test_a_whole_number_may_be_written_as_five_point_nought() -> None:
+    def whole(n: int) -> Any:
+        return [n]
+
+    def several(n: list[int]) -> Any:
+        return n
+
+    assert mapped(whole, 5.0) == [5]
+    assert mapped(several, [1, 2.0]) == [1, 2]
+    for wrong in (5.5, "5"):
+        with pytest.raises(agf.StepError, match=r"policy\.type-mismatch"):
+            mapped(whole, wrong)
+
+
+def test_a_nested_document_takes_null_for_an_optional_field_and_not_for_a_required_one() -> None:
+    text = (
+        'schema_version: "1.0.0"\nmetadata: {id: inner, name: I, version: "1", description: d}\n'
+        "interface:\n  input: {type: object, properties: {n: {type: integer}, m: {type: integer}}, required: [m]}\n"
+        "  output: {}\nexecution_policy: {id: agf.sequential, config: {steps: [{agent: echo}]}}\n"
+    )
+    registry = agf.Registry()
+    agf.agent(lambda input: input, name="echo", registry=registry)
+    agf.define(text, registry=registry)
+    assert agf.run("inner", {"n": None, "m": 1}, registry=registry).output == {"n": None, "m": 1}
+    with pytest.raises(agf.StepError, match=r"policy\.invalid-input"):
+        agf.run("inner", {"n": 1, "m": None}, registry=registry)
+
+
+def test_a_single_parameter_without_annotation_gets_the_mapped_field_of_its_name() -> None:
+    assert mapped(lambda n: [n], "tea") == ["tea"]
+    assert mapped(lambda data: data, "tea") == {"n": "tea"}
+
+
+def test_text_that_looks_like_a_path_is_refused_under_strict() -> None:
+    text = (
+        "id: agf.conditional\nconfig:\n  routes:\n"
+        "  - {when: {args_match: {parent.input.a: %s}}, agent: f}\n  default_agent: f\n"
+    )
+    registry = agf.Registry()
+    agf.agent(lambda input: input, name="f", registry=registry)
+    for constant, codes in (("parent.input.b", ["policy.literal-path"]), ("other.input.b", []), ("file.txt", [])):
+        flow = agf.load(text % constant, "policy", registry=registry)
+        assert [found.code for found in flow.warnings] == codes
+    with pytest.raises(agf.DefinitionError, match=r"policy\.literal-path"):
+        agf.define(f"name: p\n{text}" % "parent.input.b", "policy", registry=registry, strict=True)
+
+
+PLACES = {
+    "instructions: 'About {{topic}}'": ["{{topic}}"],
+    "instructions: 'About {{input.topic}} and {parent.input.topic}'": ["{{input.topic}}", "{parent.input.topic}"],
+    "instructions: 'As JSON {\"topic\": 1}, {{other}}, {x}'": [],
+    "instructions: a, user_prompt_template: 'Hi {topic}, {{parent.input.topic}}'": [
+        "{topic}",
+        "{{parent.input.topic}}",
+    ],
+    "instructions: a, user_prompt_template: 'Hi {{topic}}, {other}'": [],
+}
+
+
+@pytest.mark.parametrize("config", PLACES)
+def test_a_placeholder_that_is_not_replaced_is_reported_where_the_input_has_its_name(config: str) -> None:
+    text = (
+        'schema_version: "1.0.0"\nmetadata: {id: p, name: P, version: "1", description: d}\n'
+        "interface: {input: {type: object, properties: {topic: {type: string}}}, output: {}}\n"
+        f"execution_policy:\n  id: agf.react\n  config: {{model: m, {config}}}\n"
+    )
+    flow = agf.load(text, "policy", registry=agf.Registry())
+    found = [d.span.text for d in flow.warnings if d.code == "policy.literal-path" and d.span]
+    assert found == PLACES[config]

@@ -1,4 +1,4 @@
-"""A call as it was written, and what it is given: its arguments with the references in them."""
+"""A call as it was written, and its arguments with their references."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .reading import found
 from .reference import Both, Either, Expression, Literal, Reference, references
 
 Template = Any
-"""A JSON value in which expressions may stand."""
+"""A JSON value that may contain expressions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,32 +25,32 @@ class Call:
     """One call of a plan."""
 
     index: int
-    """Where it stands in the list."""
+    """Its position in the list."""
     id: str
     tool: Name
     authored: Mapping[str, Value]
-    """As it is kept in the messages that it writes: references unresolved."""
+    """As the messages that it writes contain it: references unresolved."""
     given: tuple[tuple[str, Span | None, Template], ...]
-    """Its arguments, each with the place of its name."""
+    """Its arguments, each with the span of its name."""
     alternatives: Alternatives = ()
-    """Where its result goes; nowhere: it is fired, and nobody waits for it."""
+    """The destinations of its result. Without any it is fire-and-forget: the run does not wait for it."""
     method: str | None = None
     instance: str | None = None
     shared: bool = False
-    """Whether it says itself that it is made once, for everybody (``_instance: null``)."""
+    """Whether it is made once for all instances (``_instance: null``)."""
     scopes: tuple[str, ...] = ()
     latent: bool = False
     answer: Value = None
-    """Of a latent call."""
+    """The answer of a latent call."""
     delegate: bool = False
     schema: Mapping[str, Value] | None = None
-    """What the document says of its tool."""
+    """The document's schema of its tool."""
     span: Span | None = None
     path_span: Span | None = None
 
     expressions: tuple[Expression, ...] = field(init=False)
     destinations: tuple[Destination, ...] = field(init=False)
-    """All of them, of all alternatives."""
+    """The destinations of all alternatives."""
 
     def __post_init__(self) -> None:
         given = (one for _, _, template in self.given for one in expressions(template))
@@ -59,16 +59,16 @@ class Call:
         object.__setattr__(self, "destinations", tuple(everywhere))
 
     def filled(self, log: Log, instance: str | None) -> dict[str, Value]:
-        """Its arguments by what ``log`` says; raises StepError where nothing is found."""
+        """Its arguments with the values of ``log``. Raises StepError for a reference that does not exist."""
         return {name: fill(template, log, instance) for name, _, template in self.given}
 
     def kept(self, instance: str | None) -> dict[str, Value]:
-        """It as the messages of a run have it."""
+        """The call as the messages of a run contain it."""
         return {**self.authored, "_instance": instance} if instance is not None else dict(self.authored)
 
 
 def expressions(template: Template) -> Iterator[Expression]:
-    """Every expression in it, in the order of the text."""
+    """All expressions in a template, in the order of the text."""
     if isinstance(template, Reference | Literal | Either | Both):
         yield template
     elif isinstance(template, dict):
@@ -80,7 +80,7 @@ def expressions(template: Template) -> Iterator[Expression]:
 
 
 def fill(template: Template, log: Log, instance: str | None) -> Value:
-    """The value with each expression replaced by what it is in ``log``; raises StepError where nothing is found."""
+    """Replace each expression by its value in ``log``. Raises StepError for one that does not exist."""
     kind = type(template)
     if kind in ATOMS:
         return template
@@ -92,12 +92,12 @@ def fill(template: Template, log: Log, instance: str | None) -> Value:
 
 
 ASKED = ("_call", "_tool", "_context")
-"""What a tool is given beside its arguments when it has a parameter of that name."""
+"""Parameters that a tool receives in addition to its arguments if it has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a call gives its tool."""
+    """Builds the arguments that a call gives its tool."""
 
     call: Call
 
@@ -121,11 +121,11 @@ class Arguments:
         return tuple(Ref((ref.kind, *ref.path), ref.span, False, name) for ref, name in refs)
 
     def of(self, name: str) -> tuple[Ref, ...]:
-        """What the argument of that name is read from."""
+        """The references of the argument ``name``."""
         return tuple(ref for ref in self.reads() if ref.into == name)
 
     def written_out(self, name: str) -> bool:
-        """Whether the argument of that name is read from nowhere, and is something."""
+        """Whether the argument ``name`` is a literal that is not empty."""
         own = (template for given, _, template in self.call.given if given == name)
         return not self.of(name) and any(value not in (None, "") for value in own)
 
@@ -138,17 +138,17 @@ class Arguments:
 
 
 def context_of(messages: Sequence[Mapping[str, Value]], kinds: Sequence[str], instance: str | None) -> list[Value]:
-    """The messages of ``kinds`` that everybody, or ``instance``, is told; nobody's name on them."""
-    told = []
+    """The messages of ``kinds`` that are visible to ``instance``, without names of instances."""
+    visible = []
     for message in messages if kinds else ():
-        one = said(message)
-        if one is not None and one.kind in kinds and one.instance in (None, instance):
-            told.append(rendered(message, ("_instance",)))
-    return told
+        content = said(message)
+        if content is not None and content.kind in kinds and content.instance in (None, instance):
+            visible.append(rendered(message, ("_instance",)))
+    return visible
 
 
 class Answer:
-    """The answer of a latent call, as its text has it."""
+    """The answer of a latent call."""
 
     __slots__ = ("evaluate", "span")
 

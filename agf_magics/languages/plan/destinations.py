@@ -1,23 +1,22 @@
-"""Where a result goes: an output path, read as the alternatives of which one is chosen.
+"""The output path of a call, parsed to alternatives of which one is selected.
 
-The notation is that of references. ``&&`` sends a result to all of them, ``||`` leaves the choice to what the call
-gives: a value goes to the first alternative, a failure to the last.
+The notation is that of references. ``&&`` writes a result to all destinations; ``||`` separates alternatives: a value
+is written to the first one, a failure to the last one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from ...text.source import Span, Text
-from .reference import DAGGER, KIND, Both, Either, Expression, Literal, Reference, parse, refuse
+from .reference import KIND, SIGNS, Both, Either, Expression, Literal, Reference, as_written, parse, refuse, sign_of
 
 MOST_DESTINATIONS: Final = 64
-"""Of one output path, all its alternatives together."""
+"""The most destinations of one output path, all alternatives together."""
 
 
 class Destination(NamedTuple):
-    """Where a result goes."""
+    """A place that a result is written to."""
 
     kind: str
     path: tuple[str, ...]
@@ -27,47 +26,49 @@ class Destination(NamedTuple):
 
 
 Alternatives = tuple[tuple[Destination, ...], ...]
-"""Of which one is chosen; a result goes to all destinations of the one chosen."""
+"""One is selected; the result is written to all its destinations."""
 
 
-def parse_output(text: Text, sigils: Collection[str] = ()) -> Alternatives:
-    """The alternatives that an ``_outputPath`` declares. Raises DefinitionError: ``plan.bad-output-path``,
-    ``plan.overlapping-destinations`` and `parse`'s own."""
-    start = text.text.lstrip().lstrip("(").lstrip()
-    if not start.startswith((DAGGER, *(f"${kind}" for kind in sigils))):
-        path = text.text.strip()
-        hint = f"write {DAGGER}{path}" if KIND.match(path) else f"a path begins with {DAGGER}: †state.result"
-        refuse("plan.bad-output-path", f"an output path begins with {DAGGER}", text.locate(0, len(text.text)), hint)
-    expression = parse(text, sigils)
+def parse_output(text: Text, sign: str = SIGNS[0]) -> Alternatives:
+    """Parse an ``_outputPath``. ``sign``: the sign of hints where the text itself has none.
+
+    Raises DefinitionError: ``plan.bad-output-path`` and those of `parse`.
+    """
     whole = text.locate(0, len(text.text))
-    _only_references(expression, whole)
+    if not text.text.lstrip().lstrip("(").lstrip().startswith(SIGNS):
+        path = text.text.strip()
+        hint = f"write {sign}{path}" if KIND.match(path) else f"for example {sign}state.result"
+        refuse("plan.bad-output-path", "an output path must begin with † or $", whole, hint)
+    expression = parse(text)
+    _check_operands(expression, whole)
     alternatives = _distributed(expression, whole)
     for destinations in alternatives:
         for i, one in enumerate(destinations):
             for other in destinations[:i]:
                 if one.kind == other.kind and overlap(one.path, other.path):
-                    hint = "a result cannot stand at a place and inside of it"
-                    message = f"{other} and {one} overlap"
-                    refuse("plan.overlapping-destinations", message, whole, hint)
+                    message = f"the output path writes to {other} and to {one}, which overlap"
+                    hint = "keep one of them, or join alternatives with ||"
+                    refuse("plan.bad-output-path", message.replace("†", sign_of(text.text)), whole, hint)
     return alternatives
 
 
 def overlap(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """Whether one path is, or is above, the other."""
+    """Whether one path equals or contains the other."""
     least = min(len(a), len(b))
     return a[:least] == b[:least]
 
 
-def _only_references(expression: Expression, whole: Span) -> None:
+def _check_operands(expression: Expression, whole: Span) -> None:
     if isinstance(expression, Literal):
-        refuse("plan.bad-output-path", f"a result cannot be written to {expression}", expression.span or whole)
+        message = f"an output path is made of references: cannot write to {expression}"
+        refuse("plan.bad-output-path", message, expression.span or whole)
     if isinstance(expression, Reference) and expression.instance is not None:
-        hint = "a call writes to its own instance: _instance says which"
-        message = "an output path names no instance"
+        message = f"an output path cannot select an instance: {as_written(expression)}"
+        hint = "a call writes to its own instance; _instance: NAME sets it"
         refuse("plan.bad-output-path", message, expression.span or whole, hint)
     if isinstance(expression, Either | Both):
         for operand in expression.operands:
-            _only_references(operand, whole)
+            _check_operands(operand, whole)
 
 
 def _distributed(expression: Expression, whole: Span) -> Alternatives:
@@ -78,16 +79,15 @@ def _distributed(expression: Expression, whole: Span) -> Alternatives:
         found = ((),)
         for operand in expression.operands:
             more = _distributed(operand, whole)
-            _bounded(len(found) * len(more), whole)
+            _check_count(len(found) * len(more), whole)
             found = tuple((*left, *right) for left in found for right in more)
     else:
         assert isinstance(expression, Reference)
         return ((Destination(expression.kind, expression.path),),)
-    _bounded(sum(map(len, found)), whole)
+    _check_count(sum(map(len, found)), whole)
     return found
 
 
-def _bounded(count: int, whole: Span) -> None:
+def _check_count(count: int, whole: Span) -> None:
     if count > MOST_DESTINATIONS:
-        message = f"an output path may have {MOST_DESTINATIONS} destinations with all its alternatives"
-        refuse("plan.bad-output-path", message, whole)
+        refuse("plan.bad-output-path", f"an output path may have at most {MOST_DESTINATIONS} destinations", whole)

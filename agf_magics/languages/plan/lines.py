@@ -1,4 +1,4 @@
-"""A log as text, one message a line. What is no JSON is told by its type and its repr, and cannot be read again."""
+"""A log as text, one message per line. A value that is not JSON is written as its type and repr, and is lost."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...text.source import Source
 
 MARK: Final = "$opaque"
 _MARKS = re.compile(r"\$++opaque")
-LONGEST: Final = 200
-"""Letters of a repr that are kept."""
+_LONGEST: Final = 200
+"""The most characters of a repr that are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What stands where a value was that a text cannot hold: nothing may read it."""
+    """The placeholder of a value that text cannot contain. Reading it is an error."""
 
     type: str
     repr: str
@@ -30,65 +30,65 @@ class Lost:
 
 
 def lines(messages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
-    """Each message as a line of JSON."""
+    """Format each message as a line of JSON."""
     for message in messages:
-        yield json.dumps(_told(message, DEEPEST + 20), ensure_ascii=False)
+        yield json.dumps(_encoded(message, DEEPEST + 20), ensure_ascii=False)
 
 
 def messages(source: Source) -> list[dict[str, Value]]:
-    """The messages of such a text. Raises DefinitionError for a line that is none."""
+    """Parse such a text. Raises DefinitionError for a line that is not a message."""
     found, start = [], 0
     for line in source.text.split("\n"):
         if line.strip():
             try:
                 message = json.loads(line)
             except (ValueError, RecursionError) as error:
-                _refuse(source, start, line, f"this line is no JSON: {error}")
+                _refuse(source, start, line, f"this line is not JSON: {error}")
             if not isinstance(message, dict):
-                _refuse(source, start, line, "a line is a message: {…}")
+                _refuse(source, start, line, "a line must be a message: {…}")
             try:
-                found.append(_read(message, DEEPEST + 20))
+                found.append(_decoded(message, DEEPEST + 20))
             except ValueError as error:
-                _refuse(source, start, line, f"this message cannot be kept: {error}")
+                _refuse(source, start, line, f"cannot read this message: {error}")
         start += len(line) + 1
     return found
 
 
 def lost_in(value: Value) -> Lost | None:
-    """The first value in it that was lost when it was written as text."""
+    """The first value in it that was lost when the log was saved as text."""
     if isinstance(value, Lost):
         return value
     parts = value.values() if type(value) is dict else value if type(value) is list else ()
     return next((lost for part in parts if (lost := lost_in(part)) is not None), None)
 
 
-def _told(value: Any, room: int) -> Any:
+def _encoded(value: Any, room: int) -> Any:
     if isinstance(value, Mapping) and room and all(isinstance(key, str) for key in value):
-        return {"$" + key if _MARKS.fullmatch(key) else key: _told(v, room - 1) for key, v in value.items()}
+        return {"$" + key if _MARKS.fullmatch(key) else key: _encoded(v, room - 1) for key, v in value.items()}
     if type(value) is list and room:
-        return [_told(part, room - 1) for part in value]
+        return [_encoded(part, room - 1) for part in value]
     if value is None or type(value) in (str, int, bool) or (type(value) is float and value - value == 0):
         return value
     if isinstance(value, Lost):
         return {MARK: {"type": value.type, "repr": value.repr}}
     try:
-        text = repr(value)[:LONGEST]
-    except Exception:  # somebody's class
+        text = repr(value)[:_LONGEST]
+    except Exception:  # a user's class
         text = ""
     return {MARK: {"type": type(value).__name__, "repr": text}}
 
 
-def _read(value: Any, room: int) -> Any:
+def _decoded(value: Any, room: int) -> Any:
     if not isinstance(value, dict | list):
         return value
     if not room:
         raise ValueError(f"it nests deeper than {DEEPEST} levels")
     if isinstance(value, list):
-        return [_read(part, room - 1) for part in value]
+        return [_decoded(part, room - 1) for part in value]
     held = value.get(MARK)
     if len(value) == 1 and isinstance(held, dict):
         return Lost(str(held.get("type", "")), str(held.get("repr", "")))
-    return {key[1:] if _MARKS.fullmatch(key) else key: _read(part, room - 1) for key, part in value.items()}
+    return {key[1:] if _MARKS.fullmatch(key) else key: _decoded(part, room - 1) for key, part in value.items()}
 
 
 def _refuse(source: Source, start: int, line: str, message: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What is legal in a plan and looks wrong."""
+"""Warnings and notes about valid plans that are probably mistakes."""
 
 from __future__ import annotations
 
@@ -6,53 +6,54 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...text.diagnostics import Diagnostic, Severity, suggest
-from ...text.source import Source
 from .calls import Call, expressions
 from .document import Document
 from .needs import Dependencies, exists
 from .order import Place, above, places
-from .reference import DAGGER, Reference, is_mixed, parse, references
+from .reference import Reference, as_written, is_mixed, references
+from .templates import Suspect
 
-SUGGESTED = 20
-"""For how many references that nobody writes it is looked who was meant."""
+_SUGGESTED = 20
+"""The most unwritten references for which a similar name is searched."""
 
 
 def lint(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
     """Warnings and notes, call by call."""
     for turn in needs.turns:
-        yield from _written(turn.call)
-        yield from _read(turn.call)
+        yield from _output_path(turn.call, document.sign)
+        yield from _arguments(turn.call)
     yield from _unwritten(needs)
-    yield from _undaggered(needs, document)
+    yield from _suspects(needs, document)
     if not document.ordered:
         yield from _races(needs)
 
 
-def _written(call: Call) -> Iterator[Diagnostic]:
+def _output_path(call: Call, sign: str) -> Iterator[Diagnostic]:
     if any(one.kind == "input" for one in call.destinations):  # G24
-        hint = "†input is what the run was given; †state is for what it finds out"
-        yield Diagnostic("plan.writes-input", "this call writes into its input", call.path_span, hint, "warning")
+        hint = f"write results to {sign}state; {sign}input is the input of the run"
+        yield Diagnostic("plan.writes-input", "this call overwrites the input", call.path_span, hint, "warning")
     if call.method is not None and not call.alternatives:
-        message = f"{call.method!r} says how a result is kept, and this call keeps none"
-        yield Diagnostic("plan.method-without-path", message, call.tool.span, "_outputPath: †state.…", "warning")
+        message = f"'_outputMethod: {call.method}' has no effect without an '_outputPath'"
+        hint = f"add _outputPath: {sign}state.…"
+        yield Diagnostic("plan.method-without-path", message, call.tool.span, hint, "warning")
 
 
-def _read(call: Call) -> Iterator[Diagnostic]:
+def _arguments(call: Call) -> Iterator[Diagnostic]:
     for name, span, template in call.given:
         if name == "output" and isinstance(template, Reference) and not call.alternatives:  # G19
-            hint = f"_outputPath: {template}"
-            message = "'output' is an argument like any other: the result goes nowhere"
+            message = "'output' is an ordinary argument: the result of this call is not stored"
+            hint = f"write _outputPath: {as_written(template)}"
             yield Diagnostic("plan.output-argument", message, span, hint, "warning")
         for one in expressions(template):
             if is_mixed(one):
                 first = next(references(one), None)
-                hint = f"&& binds tighter than ||: {one}"
-                message = "&& beside || without parentheses"
+                hint = f"&& binds tighter than ||: {as_written(one)}"
+                message = "&& and || are combined without parentheses"
                 yield Diagnostic("plan.mixed-operators", message, first.span if first else span, hint, "warning")
 
 
 def _unwritten(needs: Dependencies) -> Iterator[Diagnostic]:
-    """A reference that nothing in the text gives."""
+    """References that the text gives no value."""
     known: dict[str, dict[str, None]] = {}
     for one in (one for turn in needs.turns for one in turn.call.destinations):
         known.setdefault(one.kind, {})[".".join(one.path)] = None
@@ -65,43 +66,58 @@ def _unwritten(needs: Dependencies) -> Iterator[Diagnostic]:
             if any(exists(ref, needs.log, reader) for reader in (turn.instance, *needs.log.instances)):
                 continue
             misses += 1
-            near = suggest(".".join(ref.path), known.get(ref.kind, ())) if misses <= SUGGESTED else None
-            hint = near or "an earlier run in its context may have; else the call never runs"
-            found = Diagnostic("plan.unwritten", f"no call writes {ref}", ref.span, hint, "note")
+            near = suggest(".".join(ref.path), known.get(ref.kind, ())) if misses <= _SUGGESTED else None
+            hint = near or "the call only runs if an earlier run in its context has written it"
+            found = Diagnostic("plan.unwritten", f"no call writes {as_written(ref)}", ref.span, hint, "note")
             yield replace(found, severity="warning") if near else found
 
 
-def _undaggered(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
-    """A text that is the path of something that the plan writes, reads or brings: data.csv alone is a file."""
-    if not document.undaggered:
+def _suspects(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
+    """Texts with the path of something that the plan writes, reads or declares: data.csv is otherwise a file."""
+    if not document.suspects:
         return
     calls = document.calls
     read = (ref for call in calls for one in call.expressions for ref in references(one))
     output = (ref for one in expressions(document.output) for ref in references(one))
     known = {(one.kind, one.path[0]) for one in (*read, *output) if one.path}
     known |= {(one.kind, one.path[0]) for call in calls for one in call.destinations if one.path}
-    for text, span in document.undaggered:
-        first = next(references(parse(Source("", text).span())))
-        if (first.kind, first.path[0]) in known or exists(Reference(first.kind, first.path[:1]), needs.log, None):
-            message = f"{text.replace(DAGGER, '')!r} is a text: a reference begins with {DAGGER}"
-            yield Diagnostic("plan.no-dagger", message, span, f"write {text} for what stands there", "warning")
+    reported = set()
+    for suspect in document.suspects:
+        name = (suspect.kind, suspect.first)
+        exists_now = name in known or exists(Reference(suspect.kind, (suspect.first,)), needs.log, None)
+        exists_now = exists_now or (suspect.marked and suspect.kind == "input")  # no text has the fields of the input
+        if exists_now and suspect.text not in reported:
+            reported.add(suspect.text)
+            yield _literal(suspect)
+
+
+def _literal(suspect: Suspect) -> Diagnostic:
+    if suspect.form == "whole":
+        message = f"{suspect.text.strip()!r} is passed as text: a reference begins with † or $"
+        return Diagnostic("plan.no-dagger", message, suspect.span, f"write {suspect.reference}", "warning")
+    message = f"{suspect.span.text!r} in this text is not replaced"
+    hint = f"a reference must be the whole value: pass {suspect.reference} as an argument of its own"
+    if suspect.form == "computed":
+        message = f"{suspect.text.strip()!r} is passed as text: a plan does not compute"
+        hint = f"let a tool compute it, with {suspect.reference} as an argument"
+    return Diagnostic("plan.literal-reference", message, suspect.span, hint, "warning")
 
 
 def _races(needs: Dependencies) -> Iterator[Diagnostic]:
-    """G11: which of two writes is the last depends on which call ends last."""
+    """G11: two writes to one place whose order depends on which call ends last."""
     if needs.cycle is not None:
         return
     in_turn = sorted(range(len(needs.turns)), key=needs.ranks.__getitem__)
-    apart = [0] * len(needs.turns)
-    """Whom each one surely comes after or before, a bit each: so ten thousand calls are looked at once each."""
+    ordered = [0] * len(needs.turns)
+    """The turns that surely precede or follow each turn, one bit each: linear for ten thousand calls."""
     for number in in_turn:
         for other in needs.after[number]:
-            apart[number] |= apart[other] | 1 << other
-    behind = [0] * len(needs.turns)
+            ordered[number] |= ordered[other] | 1 << other
+    later = [0] * len(needs.turns)
     for number in reversed(in_turn):
         for other in needs.after[number]:
-            behind[other] |= behind[number] | 1 << number
-        apart[number] |= behind[number]
+            later[other] |= later[number] | 1 << number
+        ordered[number] |= later[number]
     at: dict[Place, int] = {}
     inside: dict[Place, int] = {}
     for number, turn in enumerate(needs.turns):
@@ -110,7 +126,7 @@ def _races(needs: Dependencies) -> Iterator[Diagnostic]:
             rivals |= inside.get(place, 0)
             for each in above(place):
                 rivals |= at.get(each, 0)
-        rivals &= ~apart[number]
+        rivals &= ~ordered[number]
         if rivals:
             yield _race(turn.call, needs.turns[(rivals & -rivals).bit_length() - 1].call)
         for place in places(turn):
@@ -120,9 +136,9 @@ def _races(needs: Dependencies) -> Iterator[Diagnostic]:
 
 
 def _race(call: Call, first: Call) -> Diagnostic:
-    message = f"{call.id} and {first.id} write to one place, in the order in which they end"
-    related = (("the other one", first.path_span),) if first.path_span else ()
-    hint = "ordered: true keeps the order of the list"
+    message = f"{first.id} and {call.id} write to the same place; the call that ends last decides the result"
+    related = (("the other call", first.path_span),) if first.path_span else ()
+    hint = "ordered: true stores results in the order of the list"
     pushes = call.method == first.method == "push"
     severity: Severity = "note" if pushes else "warning"
     return Diagnostic("plan.race", message, call.path_span, hint, severity, related)

@@ -1,13 +1,13 @@
-"""Text to flow: a list of calls, or a mapping with ``calls`` and what the context begins with.
+"""Text to flow: a list of calls, or a mapping with ``calls`` and the first messages of the context.
 
-Everything wrong is told at once. What the context decides (a circle that a first value opens, a reference that only an
-earlier run wrote) is a warning here, and refuses the run that would need it.
+All problems are reported at once. A problem that depends on the context (a cycle that a first value opens, a reference
+that only an earlier run wrote) is a warning here and an error when the plan runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...flow.declared import Instead
@@ -17,51 +17,72 @@ from ...flow.values import TooDeep, Value, isolate
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, Fields, Items, documents, shown
-from .agenda import Plan, PlanScheduler, TurnOutcome, in_circle
+from .agenda import Plan, PlanScheduler, TurnOutcome, cycle_error
 from .calls import ASKED, Answer, Arguments, Call
-from .document import Document, Reader
+from .document import Document, DocumentReader
 from .lints import lint
 from .log import Log
 from .needs import Dependencies, Turn
 from .reading import Stores
-from .secrets import without
+from .reference import sign_of
+from .secrets import remove_secrets
 
 _BOUNDS = Bounds()
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS, latent: Collection[str] = ()) -> Definition:
-    """The plan that ``source`` defines; what is wrong goes to ``problems``. ``latent``: tools that nobody does, beside
-    those that the document declares."""
+    """The plan that ``source`` defines. Errors are added to ``problems``. ``latent``: tools that are latent in addition
+    to those that the document declares."""
     before = len(problems.errors)
     nodes = documents(source, problems, bounds)
     if len(problems.errors) > before:
         return Definition(None)
     if not nodes:
-        problems.error(
-            "plan.no-plan", "there is no plan here", source.span(0, 0), "begin with a list of calls: - _tool: …"
-        )
+        hint = "begin with a list of calls: - _tool: …"
+        problems.error("plan.no-plan", "there is no plan here", source.span(0, 0), hint)
         return Definition(None)
-    reader = Reader(problems, latent)
+    reader = DocumentReader(problems, sign_of(source.text), latent)
     for node in nodes[1:]:
-        reader.wrong("two-plans", "one plan per cell", node.span, "define the other one in a cell or file of its own")
+        reader.error("two-plans", "one plan per cell", node.span, "define the other plan in its own cell or file")
     first = nodes[0]
     if isinstance(first, Items):
-        document = reader.document(Fields({"calls": first}, {}, first.span))
-    elif isinstance(first, Fields):
-        document = reader.document(first)
-    else:
-        message = f"a plan is a list of calls or a mapping with calls, not {shown(first)}"
-        reader.wrong(
-            "document-shape", message, first.span, "- {_tool: fetch, url: †input.url, _outputPath: †state.page}"
-        )
-        document = Document()
+        first = Fields({"calls": first}, {}, first.span)
+    if not isinstance(first, Fields):
+        message = f"a plan must be a list of calls or a mapping with 'calls', not {shown(first)}"
+        hint = f"for example - {{_tool: fetch, url: {reader.sign}input.url, _outputPath: {reader.sign}state.page}}"
+        reader.error("document-shape", message, first.span, hint)
+        return Definition(None)
+    document = reader.document(first)
     if len(problems.errors) > before:
         return Definition(None)
-    return Definition(replace(flow_of(source, document, problems), latent=tuple(latent)))
+    return Definition(_flow(source, document, problems, tuple(latent)))
 
 
-def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
-    """The flow of a document in which nothing is wrong."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanExtension:
+    """The parts of a plan's flow that other languages do not have (`flow.steps.Extension`)."""
+
+    plan: Plan
+    messages: tuple[Mapping[str, Value], ...]
+    context: str | None
+    options: tuple[str, ...] = ()
+    latent: tuple[str, ...] = ()
+
+    def with_context(self, name: str | None) -> PlanExtension:
+        return replace(self, context=name)
+
+    def with_option(self, flow: Flow, option: str) -> Flow | None:
+        extension = replace(self, options=(*self.options, option))
+        if option == "--ordered":
+            return replace(flow, start=_start(replace(self.plan, ordered=True), self.messages), extension=extension)
+        return replace(flow, end=_end_with_warnings, extension=extension) if option == "--keep-going" else None
+
+    def without_secrets(self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]) -> Log:
+        return remove_secrets(log, paths, holds)
+
+
+def _flow(source: Source, document: Document, problems: Diagnostics, latent: tuple[str, ...]) -> Flow:
+    """The flow of a document without errors."""
     calls, messages = document.calls, document.messages
     needs = Dependencies([Turn(call, call.instance) for call in calls], Log(messages))
     plan = Plan(
@@ -73,9 +94,9 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
         ordered=document.ordered,
     )
     problems.extend(lint(needs, document))
-    circle = needs.cycle
-    if circle is not None:
-        problems.add(replace(in_circle(needs, circle), severity="warning"))
+    cycle = needs.cycle
+    if cycle is not None:
+        problems.add(replace(cycle_error(needs, cycle), severity="warning"))
     name = document.name or Name("")
     body = _dag(name, document, needs)
     return Flow(
@@ -85,43 +106,35 @@ def flow_of(source: Source, document: Document, problems: Diagnostics) -> Flow:
         body=Sequence(id="plan", word="plan", label=name.text, span=name.span, steps=(body,)),
         start=_start(plan, messages),
         end=_end,
-        kept=stores,
+        kept=_stores,
         description=document.description,
         span=name.span,
-        context=document.context or "",
-        without=without,
-        ways={
-            "--ordered": lambda flow: _chosen(flow, "--ordered", start=_start(replace(plan, ordered=True), messages)),
-            "--keep-going": lambda flow: _chosen(flow, "--keep-going", end=_went_on),
-        },
+        extension=PlanExtension(plan=plan, messages=messages, context=document.context or "", latent=latent),
     )
-
-
-def _chosen(flow: Flow, way: str, **changed: Any) -> Flow:
-    return replace(flow, chosen=(*flow.chosen, way), **changed)
 
 
 def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
     calls = document.calls
-    feeds = [(calls[writer].id, calls[reader].id, told) for (writer, reader), told in sorted(needs.names().items())]
-    feeds += [("", calls[reader].id, told) for reader, told in needs.brought()]
+    wires = sorted(needs.wires(), key=lambda wire: (wire[0] < 0, wire[:2]))  # stable: references in their order
     return Dag(
         id="calls",
         word="plan",
         label=name.text,
         span=name.span,
         steps=tuple(_step(call, document.confirm) for call in calls),
-        open=lambda frame: frame["agenda"],
-        feeds=tuple(feeds),
+        open=lambda frame: frame["scheduler"],
+        feeds=tuple((calls[writer].id if writer >= 0 else "", calls[reader].id, ref) for writer, reader, ref in wires),
         written={call.id: tuple((one.kind, *one.path) for one in call.destinations) for call in calls},
     )
 
 
 def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
-    label = " ".join(filter(None, (call.tool.text, "→ " * bool(call.alternatives) + _where(call))))
+    destinations = " || ".join(" && ".join(map(str, each)) for each in call.alternatives)
+    label = f"{call.tool.text} → {destinations}" if destinations else call.tool.text
     if call.latent:
         assert call.span is not None
         return Compute(id=call.id, word="latent", label=label, span=call.span, value=Answer(call.span, call.answer))
+    asks = confirm(call.tool.text)
     return Invoke(
         id=call.id,
         word="delegate" if call.delegate else "tool",
@@ -133,32 +146,28 @@ def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
         wants=True,
         offers=() if call.delegate else ASKED,
         awaited=bool(call.alternatives),
-        permit=_permit(call) if confirm(call.tool.text) else None,
-        instead=Instead("_output", _taken(call)) if confirm(call.tool.text) else None,
+        permit=_permit(call) if asks else None,
+        instead=Instead("_output", _taken(call)) if asks else None,
     )
-
-
-def _where(call: Call) -> str:
-    return " || ".join(" && ".join(map(str, each)) for each in call.alternatives)
 
 
 def _permit(call: Call) -> Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]:
     def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str:
-        shown_ = ", ".join(f"{name}={str(value)[:80]}" for name, value in shown.items() if name not in ASKED)
-        return f"call {call.tool.text}({shown_})?"
+        arguments = ", ".join(f"{name}={str(value)[:80]}" for name, value in shown.items() if name not in ASKED)
+        return f"call {call.tool.text}({arguments})?"
 
     return ask
 
 
 def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
-    """Keeps what a person put in the call's place: the messages that it writes say so."""
+    """Records what a person gave instead of the call, for the messages that it writes."""
 
-    def take(frame: Frame, said: Mapping[str, Value]) -> None:
-        for name in said:
+    def take(frame: Frame, answer: Mapping[str, Value]) -> None:
+        for name in answer:
             if name.startswith("_") and name != "_output":
-                hint = "other arguments: {NAME: VALUE}; or a result: {_output: VALUE}"
+                hint = "give other arguments, {NAME: VALUE}, or a result, {_output: VALUE}"
                 raise StepError(Diagnostic("step.instead", f"{name!r} of a call cannot be changed", call.span, hint))
-        frame["agenda"].take(frame["turn"], said)
+        frame["scheduler"].take(frame["turn"], answer)
 
     return take
 
@@ -166,26 +175,26 @@ def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
 def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[FlowInput], Frame]:
     def start(given: FlowInput) -> Frame:
         context = given.context
-        said = () if context is None or context.log is None else context.log
-        log = said if isinstance(said, Log) else Log(said)  # the messages alone, where a run is taken up again
-        told = given.input is not None and not (type(given.input) is dict and not given.input)
-        inputs = [{"type": "data", "kind": "input", "data": given.input}] if told else []
-        log = log.append(*messages, *inputs)
-        agenda = PlanScheduler(plan, log)
-        if refusals := agenda.refusals():
+        earlier = () if context is None or context.log is None else context.log
+        log = earlier if isinstance(earlier, Log) else Log(earlier)  # a resumed run has a list of messages
+        empty = given.input is None or (type(given.input) is dict and not given.input)
+        log = log.append(*messages, *([] if empty else [{"type": "data", "kind": "input", "data": given.input}]))
+        scheduler = PlanScheduler(plan, log)
+        if refusals := scheduler.refusals():
             raise StepError(*refusals)
         if context is not None:
             context.log = log
-        return {"log": log, "instance": None, "context": context, "agenda": agenda, "output": None, "failures": ()}
+        own = {"log": log, "instance": None, "context": context, "scheduler": scheduler}
+        return {**own, "output": None, "failures": ()}
 
     return start
 
 
 def _end(frame: Frame) -> FlowResult:
-    """A plan of which a call failed or could never run has failed, everything else done first (decision C2)."""
+    """A plan fails at its end if a call failed or could never run (decision C2)."""
     failures: tuple[TurnOutcome, ...] = frame["failures"]
     if failures:
-        error = StepError(*(fate.diagnostic for fate in failures if fate.diagnostic is not None))
+        error = StepError(*(one.diagnostic for one in failures if one.diagnostic is not None))
         first = failures[0].error
         if first is not None:
             error.__cause__ = first.__cause__
@@ -193,19 +202,19 @@ def _end(frame: Frame) -> FlowResult:
                 error.path, error.where = first.path, first.where
         raise error
     try:
-        return FlowResult(isolate(frame["output"]), stores(frame), frame.get("notes", ()))
+        return FlowResult(isolate(frame["output"]), _stores(frame), frame.get("notes", ()))
     except TooDeep as error:
-        found = Diagnostic("step.too-deep", f"the plan's output cannot be kept: {error}")
+        found = Diagnostic("step.too-deep", f"cannot return the output of the plan: {error}")
     raise StepError(found)
 
 
-def _went_on(frame: Frame) -> FlowResult:
-    """The end of a plan whose failures are told and not raised."""
+def _end_with_warnings(frame: Frame) -> FlowResult:
+    """The end with ``--keep-going``: failures are warnings."""
     ended = _end({**frame, "failures": ()})
-    told = (replace(fate.diagnostic, severity="warning") for fate in frame["failures"])
-    return ended._replace(notes=(*ended.notes, *told))
+    failures = [one.diagnostic for one in frame["failures"] if one.diagnostic is not None]
+    return ended._replace(notes=(*ended.notes, *(replace(found, severity="warning") for found in failures)))
 
 
-def stores(frame: Frame) -> Mapping[str, Value]:
-    """What everybody reads by the kinds' names."""
+def _stores(frame: Frame) -> Mapping[str, Value]:
+    """The values without an instance, by the names of their kinds."""
     return Stores(frame["log"])

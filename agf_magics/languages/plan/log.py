@@ -1,8 +1,8 @@
-"""The context: messages in the order in which they came, never changed, and what a path of a kind is by them.
+"""The context: messages in the order in which they were added, never changed, and the values that they give to paths.
 
-Appending and reading do not depend on how much else was said. A log is a view of an index that all its successors
-share: a frame keeps its view while later ones grow. Each kind (and instance) has a tree of paths, and every path knows
-the writes that stand at it; a reading takes the newest write that covers it and what came after, above and below it.
+The cost of appending and reading does not depend on the number of other messages. A log is a view of an index that its
+successors share: a frame has its own view while later ones grow. Each kind (and instance) has a tree of paths with the
+writes at each path; reading takes the newest write that covers the path and the later ones above and below it.
 """
 
 from __future__ import annotations
@@ -14,34 +14,33 @@ from typing import Any
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from .lines import lost_in
-from .messages import SOUGHT, Says, Told, Writing, said
+from .messages import SOUGHT, Content, Entry, Writing, said
 from .paths import Paths
-from .reference import EVERY, MISSING, Reference, is_index
+from .reference import EVERY, MISSING, Reference, as_written, is_index
 from .replay import Conflict, replay, walk
 
 
 class _Index:
-    """What all views of one log share. It only ever grows."""
+    """What all views of a log share. It only grows."""
 
     __slots__ = ("instances", "layers", "loses", "messages", "seeks", "writings", "wrote")
 
     def __init__(self, loses: bool) -> None:
         self.loses = loses
-        """Whether something in it may have been lost when it was saved."""
+        """Whether saving may have lost values of it."""
         self.seeks = False
-        """Whether some message pushes without saying where."""
+        """Whether a message pushes without a path."""
         self.messages: list[Mapping[str, Value]] = []
         self.writings: list[Writing] = []
         self.wrote: list[int] = []
-        """Of each of them the message it is of: where that stands in the log."""
+        """The number of the message of each writing."""
         self.layers: dict[tuple[str, str | None], Paths] = {}
         self.instances: dict[str, int] = {}
-        """Each instance, with the number of the write that first told of it."""
+        """Each instance, with the number of its first writing."""
 
-    def append(self, message: Mapping[str, Value], found: Says | None) -> None:
-        """``found``: what it says."""
-        if found is not None:
-            kind, instance, writings = found
+    def append(self, message: Mapping[str, Value], content: Content | None) -> None:
+        if content is not None:
+            kind, instance, writings = content
             first = len(self.writings)
             layer = self.layers.get((kind, instance))
             if layer is None:
@@ -57,34 +56,34 @@ class _Index:
 
 
 class Log(Sequence[Mapping[str, Value]]):
-    """Messages, oldest first. `append` gives the next log and leaves this one as it is."""
+    """Messages, oldest first. `append` returns the next log and does not change this one."""
 
     __slots__ = ("_index", "_messages", "_writes")
 
     def __init__(self, messages: Iterable[Mapping[str, Value]] = (), *, loses: bool = False) -> None:
-        """``loses``: the messages were saved as text, and what was no JSON in them is lost."""
+        """``loses``: the messages were read from text, which does not contain values that are not JSON."""
         self._index = _Index(loses)
         for message in messages:
             self._index.append(message, said(message))
         self._messages, self._writes = len(self._index.messages), len(self._index.writings)
 
     def append(self, *messages: Mapping[str, Value]) -> Log:
-        """This log with ``messages`` at its end, which nobody may change any more."""
-        return self.told([(message, said(message)) for message in messages])
+        """This log with ``messages`` at its end. The messages must not be changed later."""
+        return self.extended([(message, said(message)) for message in messages])
 
-    def told(self, messages: Sequence[Told]) -> Log:
-        """The same where it is known what each of them says."""
+    def extended(self, entries: Sequence[Entry]) -> Log:
+        """`append` for messages with a known content."""
         index = self._index
-        if len(index.messages) != self._messages:  # somebody went on from here already: this one goes its own way
-            return Log([*self, *(message for message, _ in messages)], loses=index.loses)
-        for message, says in messages:
-            index.append(message, says)
+        if len(index.messages) != self._messages:  # this view has a successor already: copy
+            return Log([*self, *(message for message, _ in entries)], loses=index.loses)
+        for message, content in entries:
+            index.append(message, content)
         later = Log.__new__(Log)
         later._index, later._messages, later._writes = index, len(index.messages), len(index.writings)
         return later
 
     def until(self, count: int) -> Log:
-        """The log as it was when it had ``count`` messages."""
+        """The log after its first ``count`` messages."""
         view = Log.__new__(Log)
         view._index, view._messages = self._index, max(0, min(count, self._messages))
         view._writes = bisect_left(self._index.wrote, view._messages, hi=self._writes)
@@ -109,7 +108,7 @@ class Log(Sequence[Mapping[str, Value]]):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds that some message for everybody speaks of, in the order of their first appearance."""
+        """The kinds of messages without an instance, in the order of their first appearance."""
         layers = list(self._index.layers.items())
         return tuple(kind for (kind, instance), paths in layers if instance is None and paths.first < self._writes)
 
@@ -118,13 +117,13 @@ class Log(Sequence[Mapping[str, Value]]):
         """In the order of their first appearance."""
         return tuple(name for name, first in list(self._index.instances.items()) if first < self._writes)
 
-    def speaks_of(self, kind: str, instance: str) -> bool:
-        """Whether some message of ``kind`` is for this instance."""
+    def has_layer(self, kind: str, instance: str) -> bool:
+        """Whether the instance has a message of ``kind``."""
         layer = self._index.layers.get((kind, instance))
         return layer is not None and layer.first < self._writes
 
     def read(self, reference: Reference, instance: str | None = None) -> Value:
-        """What ``reference`` is for a reader of ``instance``, or MISSING. The value is shared: nobody may change it.
+        """The value of ``reference`` for a reader of ``instance``, or MISSING. The value is shared: do not change it.
 
         Raises StepError: ``plan.type-conflict``, ``plan.unknown-method``.
         """
@@ -134,7 +133,7 @@ class Log(Sequence[Mapping[str, Value]]):
         return self._read(reference, reference.instance or instance)
 
     def used(self, reference: Reference, instance: str | None = None) -> tuple[int, ...]:
-        """The messages that a reading of ``reference`` goes by, by their numbers, in the order in which they count."""
+        """The numbers of the messages that the value of ``reference`` depends on, in the order of their effect."""
         path = self._whole(reference.kind, reference.path, reference.instance or instance)
         numbers, _ = self._collected(reference.kind, path, reference.instance or instance)
         return tuple(dict.fromkeys(map(self._index.wrote.__getitem__, numbers)))
@@ -148,15 +147,15 @@ class Log(Sequence[Mapping[str, Value]]):
             lost = lost_in(value) if self._index.loses else None
             if lost is None:
                 return value
-            code, why = "plan.lost", f"when it was saved, {lost} was no JSON"
-        whose = Reference(reference.kind, reference.path)
-        raise StepError(Diagnostic(code, f"{whose} cannot be read: {why}", reference.span))
+            code, why = "plan.lost", f"it was saved as text, which cannot contain {lost}"
+        place = as_written(Reference(reference.kind, reference.path, sign=reference.sign))
+        raise StepError(Diagnostic(code, f"cannot read {place}: {why}", reference.span))
 
     def _value(self, reference: Reference, instance: str | None) -> Value:
         """Raises Conflict."""
         kind, path, writings = reference.kind, reference.path, self._index.writings
         numbers, covered = self._collected(kind, path, instance)
-        if covered and len(numbers) == 1 and not reference.counts:  # nearly always: the call that wrote it did so once
+        if covered and len(numbers) == 1 and not reference.has_index:  # the usual case: one call wrote it, once
             only = writings[numbers[0]]
             rest = path[len(only.path) :]
             return walk(only.value, rest) if rest else only.value
@@ -166,27 +165,26 @@ class Log(Sequence[Mapping[str, Value]]):
         return walk(replay(map(writings.__getitem__, numbers)), path)
 
     def _whole(self, kind: str, path: tuple[str, ...], instance: str | None) -> tuple[str, ...]:
-        """The part of ``path`` that must be put together to know all of it: a list is known as a whole only, and where
-        a push without a path goes depends on everything around it."""
+        """The part of ``path`` that must be replayed as a whole: a list is only known as a whole, and the place of a
+        push without a path depends on everything around it."""
         if self._index.seeks and any(writing.method in SOUGHT for writing in self._above(kind, path, instance)):
             return ()
         for depth, segment in enumerate(path):
             if is_index(segment) and any(
-                _lists(writing, path[:depth]) for writing in self._above(kind, path[:depth], instance)
+                _may_list(writing, path[:depth]) for writing in self._above(kind, path[:depth], instance)
             ):
                 return path[:depth]
         return path
 
     def _above(self, kind: str, path: tuple[str, ...], instance: str | None) -> Iterator[Writing]:
-        """The writes at ``path`` and above it that count for it."""
+        """The writes at ``path`` and above that affect it."""
         numbers, _ = self._collected(kind, path, instance, below=False)
         return map(self._index.writings.__getitem__, numbers)
 
     def _collected(
         self, kind: str, path: tuple[str, ...], instance: str | None, below: bool = True
     ) -> tuple[list[int], bool]:
-        """The writes that count for ``path``, oldest first, an instance's own on top of everybody's; and whether one of
-        them covers it."""
+        """The writes that affect ``path``, oldest first, those of the instance last; and whether one covers it."""
         layers = self._index.layers
         own: list[int] = []
         if instance is not None and (layer := layers.get((kind, instance))) is not None:
@@ -200,8 +198,8 @@ class Log(Sequence[Mapping[str, Value]]):
         return (shared + own if own else shared), covered
 
 
-def _lists(writing: Writing, path: tuple[str, ...]) -> bool:
-    """Whether a write above ``path`` or at it may make a list there."""
+def _may_list(writing: Writing, path: tuple[str, ...]) -> bool:
+    """Whether a write at ``path`` or above may create a list there."""
     if writing.method in ("push", "concat", *SOUGHT):
         return True
     return type(walk(writing.value, path[len(writing.path) :])) is list

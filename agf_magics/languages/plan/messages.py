@@ -1,7 +1,7 @@
-"""What a message says: which kind it speaks of, for which instance, and what it writes there.
+"""The content of a message: its kind, its instance and what it writes.
 
-Messages are plain JSON objects as they stand in a context. Only those that carry data take part in reading; a plain one
-(no call wrote it) patches what is there leaf by leaf, one that a call wrote says by its output path what it sets.
+Messages are plain JSON objects, as a context contains them. Only messages with data take part in reading. A message
+that no call wrote patches the kind leaf by leaf; one that a call wrote has an output path, which says what it sets.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .reference import MISSING
 
 METHODS: Final = ("set", "merge", "assign", "push", "concat")
 PATCH: Final = "patch"
-"""A leaf of a plain message: like ``set``, but what stands in its way gives way, a list too."""
+"""The method of a leaf of a plain message: like ``set``, but it also replaces a list on its way."""
 SEEKING: Final = {"push": "seek push", "concat": "seek concat"}
-"""Of a message without a path: where it goes shows when it is read."""
+"""The methods of a message without a path: its place is decided when it is read."""
 SOUGHT: Final = frozenset(SEEKING.values())
 
 HIDDEN: Final = ("_call", "_date", "_outputMethod")
-"""What a model that is shown a context does not see."""
+"""The fields of a message that a model does not see."""
 
 _INLINE: Final = ("state", "input")
 _TYPES: Final = (*_INLINE, "output", "error")
@@ -83,26 +83,24 @@ class Writing(NamedTuple):
 
     @property
     def covers(self) -> bool:
-        """Whether nothing older counts for what stands at its path and below."""
+        """Whether it replaces everything older at its path and below."""
         return self.method in ("set", PATCH)
 
 
-class Said(NamedTuple):
-    """A message that carries data."""
+class Content(NamedTuple):
+    """What a message with data says."""
 
     kind: str
     instance: str | None
     writings: tuple[Writing, ...]
 
 
-Says = tuple[str, str | None, tuple[Writing, ...]]
-"""A `Said`, or the same without its names."""
-Told = tuple[Mapping[str, Value], Says | None]
-"""A message, and what it says."""
+Entry = tuple[Mapping[str, Value], Content | None]
+"""A message and its content."""
 
 
-def said(message: Mapping[str, Any]) -> Said | None:
-    """What ``message`` says; None: it carries no data."""
+def said(message: Mapping[str, Any]) -> Content | None:
+    """The content of a message; None: it has no data."""
     content = message.get("content")
     inner = content if isinstance(content, dict) and "type" in content else message
     found = _payload(inner)
@@ -122,11 +120,11 @@ def said(message: Mapping[str, Any]) -> Said | None:
         writings = [*(_plain(kind, rest, "set") if rest is not MISSING else ()), *addressed]
     else:
         writings = list(_plain(kind, payload, str(method)))
-    return Said(kind, instance if isinstance(instance, str) and instance else None, tuple(writings))
+    return Content(kind, instance if isinstance(instance, str) and instance else None, tuple(writings))
 
 
 def as_message(returned: Value) -> dict[str, Value] | None:
-    """What a tool returned, if it is a message; None: it is a value."""
+    """The message that a tool returned; None: it returned a value."""
     if isinstance(returned, Message):
         return returned.content
     if type(returned) is dict and returned.get("type") in ("data", *_TYPES) and _payload(returned) is not None:
@@ -135,18 +133,18 @@ def as_message(returned: Value) -> dict[str, Value] | None:
 
 
 def rendered(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> dict[str, Value]:
-    """A message as a model is shown it."""
+    """A message as a model sees it."""
     return {key: value for key, value in message.items() if key not in hidden}
 
 
 def kind_of(message: Mapping[str, Any]) -> str | None:
-    """The kind a message speaks of; None: it carries no data."""
+    """The kind of a message; None: it has no data."""
     found = said(message)
     return found.kind if found else None
 
 
 def inline(message: Mapping[str, Any]) -> dict[str, Value]:
-    """What stands in a message itself, where nothing in it holds its data."""
+    """The data of a message that has its fields directly in it."""
     return {key: value for key, value in message.items() if key not in _NOT_DATA and not key.startswith("_")}
 
 
@@ -158,8 +156,8 @@ def nested(path: tuple[str, ...], value: Value) -> Value:
 
 
 @lru_cache(maxsize=4096)
-def alternatives(path: str) -> Alternatives:
-    """The alternatives of an output path as a message's call tells it; none where it is no path."""
+def _alternatives(path: str) -> Alternatives:
+    """The alternatives of the output path in a message's call; none if it is invalid."""
     try:
         return parse_output(Source("<path>", path).span())
     except DefinitionError:
@@ -182,8 +180,8 @@ def _payload(message: Mapping[str, Any]) -> tuple[str, Value] | None:
 
 
 def _written(kind: str, payload: Value, path: str) -> list[tuple[tuple[str, ...], Value]]:
-    """The declared destinations that the payload holds: of the first alternative that it holds anything of."""
-    for destinations in alternatives(path):
+    """The destinations that the payload contains, of the first alternative of which it contains any."""
+    for destinations in _alternatives(path):
         found = [
             (one.path, value)
             for one in destinations
@@ -203,7 +201,7 @@ def _at(payload: Value, destination: Destination) -> Value:
 
 
 def _without(payload: Value, path: tuple[str, ...]) -> Value:
-    """What is left of ``payload``; MISSING: nothing."""
+    """``payload`` without the value at ``path``; MISSING: nothing is left."""
     if payload is MISSING or not path:
         return MISSING
     rest = dict(payload)
@@ -224,7 +222,7 @@ def _plain(kind: str, payload: Value, method: str) -> Iterator[Writing]:
 
 
 def _leaves(path: tuple[str, ...], payload: Value) -> Iterator[Writing]:
-    """A deep patch as what it comes to: each leaf replaces what was there. An empty object only makes sure of one."""
+    """A deep patch as its leaves, each of which replaces the earlier value. An empty object ensures that one exists."""
     if type(payload) is not dict or len(path) >= DEEPEST:
         yield Writing(path, PATCH, payload)
     elif not payload:

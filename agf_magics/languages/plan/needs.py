@@ -1,7 +1,8 @@
-"""Who waits for whom: from what calls read and write, in the context as it is before the first of them.
+"""The dependencies between calls: from what they read and write, in the context before the first call.
 
-An operand waits for the calls listed before its own that write what it reads; if there is none, for nobody when it is
-there already; else for those listed after it. So a draft may be revised in place, and a list need not be in order.
+An operand waits for the calls before its own in the list that write what it reads. If there are none, it waits for
+nothing if its value exists already, else for the calls after its own. So a call can revise a draft in place, and the
+list can be in any order.
 """
 
 from __future__ import annotations
@@ -19,31 +20,31 @@ from .paths import Paths
 from .reference import EVERY, MISSING, Both, Either, Expression, Reference, references
 
 Verdict = Literal["go", "wait", "never"]
-"""Of what is read: it is there, it may come, it will not come."""
+"""Of a reference: its value exists, may still be written, will not be written."""
 
 
 class Turn(NamedTuple):
-    """A call as it is made once: for an instance, or for everybody."""
+    """One execution of a call: for an instance, or for the whole plan."""
 
     call: Call
     instance: str | None
     number: int | None = None
-    """Which of the instances that the whole plan runs for; None: the call is made once anyway."""
+    """The number of the instance that the plan is repeated for; None: the call is made once."""
 
 
 class Dependency(NamedTuple):
-    """Whom a reference waits for, by their numbers."""
+    """The turns that a reference depends on, by their numbers."""
 
     slot: int
-    """Its own number among the needs of all turns."""
+    """The number of this dependency among those of all turns."""
     awaited: tuple[int, ...]
     others: tuple[int, ...]
-    """Who else writes what it reads."""
+    """The other turns that write what it reads."""
 
 
 class Dependencies:
-    """What the turns of a plan need of each other. A turn is known by its number. Nothing in it changes: runs share it
-    whose contexts are alike in what it hangs on (`fits`)."""
+    """The dependencies between the turns of a plan, which are known by their numbers. It does not change, and runs in
+    whose contexts `fits` holds share it."""
 
     def __init__(self, turns: Sequence[Turn], log: Log) -> None:
         self.turns = turns
@@ -56,17 +57,17 @@ class Dependencies:
                 self.layers.setdefault((kind, turn.instance), Paths(number)).add(path, number)
         self.needs: list[dict[Reference, Dependency]] = []
         self.awaited: list[int] = []
-        """How many each need waits for, by its slot."""
-        self.hangs: list[tuple[int, Reference, bool]] = []
-        """What needs hang on beside the turns: whether a reference is found in the log."""
+        """How many turns each dependency waits for, by its slot."""
+        self.assumed: list[tuple[int, Reference, bool]] = []
+        """The references whose existence in the log decides a dependency."""
         self.after: list[set[int]] = [set() for _ in turns]
-        """Whom each one waits for."""
+        """The turns that each turn waits for."""
         self.awaiting: list[list[int]] = [[] for _ in turns]
-        """The slots of the needs that wait for each one."""
+        """The slots of the dependencies that wait for each turn."""
         self.feeds: list[list[tuple[int, int]]] = [[] for _ in turns]
-        """The needs that the end of each one may concern: the slot and the number of the reader, who come in order."""
+        """The dependencies that the end of each turn may affect: the slot and the number of the reader, in order."""
         self.pending = [0] * len(turns)
-        """How many ends may concern each one."""
+        """How many other turns may affect each turn."""
         for number, turn in enumerate(turns):
             read = dict.fromkeys(ref for one in turn.call.expressions for ref in references(one))
             self.needs.append({ref: self.need(number, ref) for ref in read})
@@ -79,24 +80,15 @@ class Dependencies:
                     self.pending[number] += 1
 
     def fits(self, log: Log) -> bool:
-        """Whether they are the same in ``log``."""
-        return all(exists(ref, log, self.turns[number].instance) is found for number, ref, found in self.hangs)
+        """Whether the dependencies are the same in ``log``."""
+        return all(exists(ref, log, self.turns[number].instance) is found for number, ref, found in self.assumed)
 
-    def names(self) -> dict[tuple[int, int], str]:
-        """What flows from one to another."""
-        found: dict[tuple[int, int], str] = {}
-        for number, needs in enumerate(self.needs):
-            for ref, need in needs.items():
-                for writer in need.awaited:
-                    found.setdefault((writer, number), str(ref))
-        return found
-
-    def brought(self) -> Iterator[tuple[int, str]]:
-        """What is read that no turn writes, by the number of its reader: it is there before the first call."""
+    def wires(self) -> Iterator[tuple[int, int, str]]:
+        """Each reference with its writer (-1: the value exists before the first call) and its reader."""
         for number, needs in enumerate(self.needs):
             for reference, need in needs.items():
-                if not need.awaited and not need.others:
-                    yield number, str(reference)
+                for writer in need.awaited or (() if need.others else (-1,)):
+                    yield writer, number, str(reference)
 
     def need(self, number: int, reference: Reference) -> Dependency:
         turn = self.turns[number]
@@ -106,7 +98,7 @@ class Dependencies:
         awaited = tuple(n for n in others if self.turns[n].call.index < listed)
         if others and not awaited:
             there = exists(reference, self.log, turn.instance)
-            self.hangs.append((number, reference, there))
+            self.assumed.append((number, reference, there))
             awaited = () if there else others
         surely = set(awaited)
         self.awaited.append(len(awaited))
@@ -122,7 +114,7 @@ class Dependencies:
                 yield layer
 
     def follows(self, number: int, other: int) -> bool:
-        """Whether ``number`` waits, by way of whomever, for ``other``."""
+        """Whether ``number`` waits for ``other``, directly or not."""
         waiting, seen = [number], {number}
         while waiting:
             for before in self.after[waiting.pop()]:
@@ -135,7 +127,7 @@ class Dependencies:
 
     @cached_property
     def ranks(self) -> list[int]:
-        """The order of the list, but for those who wait for a later one: they come after it. Needs no cycle."""
+        """The order of the list, but a turn that waits for a later one follows it. Requires that there is no cycle."""
         ranks, count = [-1] * len(self.turns), 0
         for first in range(len(self.turns)):
             way = [(first, iter(sorted(self.after[first])))] if ranks[first] < 0 else []
@@ -151,7 +143,7 @@ class Dependencies:
 
     @cached_property
     def cycle(self) -> list[int] | None:
-        """The first turns that wait for each other, its first one again at the end."""
+        """The first turns that wait for each other, with the first one again at the end."""
         done = [False] * len(self.turns)
         for first in range(len(self.turns)):
             way: dict[int, Iterator[int]] = {} if done[first] else {first: iter(sorted(self.after[first]))}
@@ -170,12 +162,12 @@ class Dependencies:
 
 
 def dependencies_of(calls: Sequence[Call], log: Log, known: Dependencies | None = None) -> Dependencies:
-    """What calls need of each other as they are made in a context: each once per instance, where the plan is a
-    template. It is one when the context has instances of state or input and no call names its own.
+    """The dependencies of calls in a context. If the context has instances of state or input and no call names its own,
+    each call is made once per instance.
 
-    ``known``: their needs where there are no instances.
+    ``known``: the dependencies without instances.
     """
-    spread = [one for one in log.instances if log.speaks_of("state", one) or log.speaks_of("input", one)]
+    spread = [one for one in log.instances if log.has_layer("state", one) or log.has_layer("input", one)]
     if not spread or any(call.instance is not None for call in calls):
         if known is not None and known.fits(log):
             return known
@@ -190,7 +182,7 @@ def dependencies_of(calls: Sequence[Call], log: Log, known: Dependencies | None 
 
 
 def exists(reference: Reference, log: Log, instance: str | None) -> bool:
-    """Whether it is found; what cannot be read is there, and fails who reads it."""
+    """Whether a value exists. One that cannot be read exists, and fails its reader."""
     try:
         value: Value = log.read(reference, instance)
     except StepError:
@@ -199,15 +191,15 @@ def exists(reference: Reference, log: Log, instance: str | None) -> bool:
 
 
 def verdict(expression: Expression, look: Callable[[Reference], Verdict]) -> Verdict:
-    """What an expression is by what its references are: a fallback waits for what it would rather have."""
+    """The verdict of an expression from those of its references: a fallback waits for the preferred operands."""
     if isinstance(expression, Reference):
         return look(expression)
     if isinstance(expression, Either):
         for operand in expression.operands:
-            if (said := verdict(operand, look)) != "never":
-                return said
+            if (found := verdict(operand, look)) != "never":
+                return found
         return "never"
     if isinstance(expression, Both):
-        all_said = [verdict(operand, look) for operand in expression.operands]
-        return "never" if "never" in all_said else "wait" if "wait" in all_said else "go"
+        verdicts = [verdict(operand, look) for operand in expression.operands]
+        return "never" if "never" in verdicts else "wait" if "wait" in verdicts else "go"
     return "go"

@@ -1,8 +1,8 @@
-"""Which of the ends that have come is stored next.
+"""The order in which finished turns are stored.
 
-`Arrivals`: in the order in which they came. `Order` (``ordered: true``): where several calls write one over the other,
-as if they had run in their order. Of all who write at a place only the last one before a turn is waited for, because it
-has waited for the others itself: so a thousand calls that push to one list are a thousand links.
+`Arrivals`: in the order in which they finish. `Order` (``ordered: true``): turns that write to overlapping places are
+stored as if they had run in the order of the list. A turn waits only for the last earlier writer of each place, because
+that one waits for the others: a thousand calls that push to one list are a thousand links.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ from heapq import heappop, heappush
 from .needs import Turn
 
 Place = tuple[str | None, ...]
-"""An instance, a kind and a path of it."""
+"""An instance, a kind and a path."""
 
 
 class Arrivals:
-    """First come, first stored."""
+    """First finished, first stored."""
 
     def __init__(self) -> None:
-        self._come: deque[int] = deque()
-        self.come = self._come.append
+        self._finished: deque[int] = deque()
+        self.come = self._finished.append
 
     def next(self) -> int | None:
-        return self._come.popleft() if self._come else None
+        return self._finished.popleft() if self._finished else None
 
     def stored(self, number: int) -> None:
-        """Nobody waits for it."""
+        """No turn waits for it."""
 
 
 class Order:
-    """A turn is next when everybody is stored who comes before it and writes where it does, above that or below."""
+    """A turn is next when all earlier turns are stored that write to the same place, above it or below it."""
 
     def __init__(self, turns: Sequence[Turn], ranks: Sequence[int]) -> None:
-        """``ranks``: by number, their order."""
+        """``ranks``: the rank of each turn in the order."""
         self._turns = turns
         self._waits: list[set[int]] = [set() for _ in turns]
-        """For whom each one still waits."""
+        """The turns that each turn still waits for."""
         self._frees: list[list[int]] = [[] for _ in turns]
-        """Who waits for each one."""
+        """The turns that wait for each turn."""
         self._stored: set[int] = set()
-        self._came: dict[int, int] = {}
-        """The place of each end among the ends."""
+        self._finished: dict[int, int] = {}
+        """The position of each finished turn among the finished ones."""
         self._next: list[tuple[int, int]] = []
-        """A heap of those that have come and wait for nobody."""
+        """A heap of the finished turns that wait for no other."""
         last: dict[Place, int] = {}
-        """The last turn at each place."""
+        """The last turn that writes to each place."""
         since: dict[Place, list[int]] = {}
-        """Who wrote below it after that one."""
+        """The turns after that one that write below the place."""
         for number in sorted(range(len(turns)), key=ranks.__getitem__):
             before: set[int] = set()
             for place in places(turns[number]):
@@ -68,13 +68,13 @@ class Order:
         return not self._waits[number]
 
     def come(self, number: int) -> None:
-        """Its end has come."""
-        self._came[number] = len(self._came)
+        """The turn has finished."""
+        self._finished[number] = len(self._finished)
         if not self._waits[number]:
-            heappush(self._next, (self._came[number], number))
+            heappush(self._next, (self._finished[number], number))
 
     def next(self) -> int | None:
-        """The first of those that have come and are next; None: another one must come before."""
+        """The first finished turn that waits for no other; None: another one must finish first."""
         while self._next:
             _, number = heappop(self._next)
             if number not in self._stored:
@@ -90,16 +90,16 @@ class Order:
             if number not in waits:
                 continue
             waits.remove(number)
-            if inherited is not None:  # out of its turn: whom it has not waited for those behind it wait for themselves
+            if inherited is not None:  # stored early: the turns after it wait for what it has not waited for
                 for one in inherited.of(self._turns[other]) - waits:
                     waits.add(one)
                     self._frees[one].append(other)
-            if not waits and other in self._came:
-                heappush(self._next, (self._came[other], other))
+            if not waits and other in self._finished:
+                heappush(self._next, (self._finished[other], other))
 
 
 class Overlaps:
-    """Who of some turns writes where another one does, above that or below."""
+    """Finds those of some turns that write to the places of another turn, above or below them."""
 
     def __init__(self, turns: Sequence[Turn], some: Iterable[int]) -> None:
         self._at: dict[Place, set[int]] = {}
@@ -120,11 +120,11 @@ class Overlaps:
 
 
 def places(turn: Turn) -> Iterator[Place]:
-    """Where it writes."""
+    """The places that a turn writes to."""
     for kind, path in turn.call.destinations:
         yield (turn.instance, kind, *path)
 
 
 def above(place: Place) -> Iterator[Place]:
-    """The places of the same kind that hold it, the whole kind first."""
+    """The places of the same kind that contain it, the whole kind first."""
     return (place[:end] for end in range(2, len(place)))

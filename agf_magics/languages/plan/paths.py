@@ -1,4 +1,4 @@
-"""A tree of paths, each with the numbers of what stands there, in the order in which they were given."""
+"""A tree of paths, each with the numbers of the writes at it, in increasing order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 class Paths:
-    """One place, and all below it. Numbers only grow."""
+    """One place and everything below it. Numbers only increase."""
 
     __slots__ = ("below", "covering", "first", "last", "numbers")
 
@@ -15,9 +15,9 @@ class Paths:
         self.below: dict[str, Paths] = {}
         self.numbers: list[int] = []
         self.covering: list[int] = []
-        """Those of them that nothing older counts beside."""
+        """Those of them that replace everything older."""
         self.first = self.last = first
-        """The lowest and the highest number here and below."""
+        """The lowest and the highest number at this place and below."""
 
     def add(self, path: tuple[str, ...], number: int, covers: bool = False) -> None:
         place = self
@@ -33,9 +33,9 @@ class Paths:
             place.covering.append(number)
 
     def newest(self, path: tuple[str, ...], limit: int, below: bool) -> tuple[list[int], bool]:
-        """The numbers under ``limit`` that concern ``path``, from the last that covers it on, and whether one does.
+        """The numbers under ``limit`` that affect ``path``, from the last that covers it, and whether one covers it.
 
-        ``below``: those that stand below it too.
+        ``below``: whether to include those below it.
         """
         place, holding = self, [self] if self.numbers else []
         for segment in path:
@@ -49,12 +49,12 @@ class Paths:
         stop = -1
         for each in holding:
             covering = each.covering
-            if covering and covering[-1] < limit:  # nearly always: the last of them counts
+            if covering and covering[-1] < limit:  # the usual case: the last one
                 stop = max(stop, covering[-1])
             elif at := bisect_left(covering, limit):
                 stop = max(stop, covering[at - 1])
         below = below and bool(place.below)
-        if len(holding) == 1 and holding[0].numbers[-1] == stop and not below:  # nearly always
+        if len(holding) == 1 and holding[0].numbers[-1] == stop and not below:  # the usual case
             return [stop], True
         found = [number for each in holding if each.numbers[-1] >= stop for number in each.between(stop, limit)]
         if below:
@@ -73,12 +73,12 @@ class Paths:
         return sorted(set(found))
 
     def between(self, first: int, limit: int) -> list[int]:
-        """Its own numbers from ``first`` on, under ``limit``."""
+        """Its own numbers from ``first`` to ``limit``, exclusive."""
         numbers = self.numbers
         return numbers[bisect_left(numbers, first) : bisect_left(numbers, limit)]
 
     def inside(self, after: int) -> Iterator[Paths]:
-        """Every place below that has, or has below it, a number above ``after``."""
+        """Each place below with a number above ``after`` at it or below it."""
         waiting = [self] if self.below else []
         while waiting:
             for place in waiting.pop().below.values():

@@ -1,23 +1,24 @@
-"""Reading messages by a reference: what everybody outside of a run calls."""
+"""Reads messages by a reference, outside of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ...flow.frame import Frame, Ref
 from ...flow.values import TooDeep, Value, isolate, type_name
-from ...text.diagnostics import Diagnostic, StepError
+from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Source, Text
 from .log import Log
-from .reference import MISSING, Expression, Reference, evaluate, parse, references
+from .reference import MISSING, Expression, Reference, as_written, evaluate, parse, references
 
 
 def resolve(messages: Sequence[Mapping[str, Value]] | Log, reference: str, instance: str | None = None) -> Value:
-    """What ``reference`` (an expression of references) is by ``messages``, oldest first, for a reader of ``instance``.
+    """The value of ``reference`` (an expression) in ``messages``, oldest first, for a reader of ``instance``.
 
-    The value is a copy. Raises DefinitionError for what is no expression, StepError ``plan.not-found`` where nothing is
-    found.
+    The value is a copy. Raises DefinitionError if the expression is invalid, StepError ``plan.not-found`` if it has no
+    value.
 
     >>> resolve([{"type": "data", "data": {"user": "Alex"}}], "†data.user")
     'Alex'
@@ -26,12 +27,12 @@ def resolve(messages: Sequence[Mapping[str, Value]] | Log, reference: str, insta
     try:
         return isolate(found(expression, as_log(messages), instance))
     except TooDeep as error:
-        code, told = "step.too-deep", f"{expression} cannot be handed out: {error}"
-    raise StepError(Diagnostic(code, told))
+        message = f"cannot return {as_written(expression)}: {error}"
+    raise StepError(Diagnostic("step.too-deep", message))
 
 
 def found(expression: Expression, log: Log, instance: str | None) -> Value:
-    """The value of ``expression``; raises StepError where there is none."""
+    """The value of ``expression``. Raises StepError if it has none."""
     read = log.read if instance is None else lambda reference: log.read(reference, instance)
     value = evaluate(expression, read)
     if value is MISSING:
@@ -40,30 +41,41 @@ def found(expression: Expression, log: Log, instance: str | None) -> Value:
 
 
 def not_found(expression: Expression, log: Log, instance: str | None = None) -> Diagnostic:
-    """What to say of an expression that nothing is found for."""
+    """The finding that an expression has no value."""
     first = next(references(expression))
-    kinds = ", ".join(f"†{kind}" for kind in log.kinds)
-    hint = f"the messages speak of {kinds}" if kinds else "no message speaks to everybody"
+    hint = suggest(first.kind, log.kinds, "kinds in this context") if first.kind not in log.kinds else None
+    if not len(log):
+        hint = "the context has no messages"
+    elif hint is None:
+        hint = suggest_field(first, log, instance)
     who = f" for instance {instance}" if instance is not None else ""
-    return Diagnostic("plan.not-found", f"nothing is found for {expression}{who}", first.span, hint)
+    return Diagnostic("plan.not-found", f"nothing found for {as_written(expression)}{who}", first.span, hint)
+
+
+def suggest_field(reference: Reference, log: Log, instance: str | None = None) -> str | None:
+    """A hint with the fields of the kind that ``reference`` reads."""
+    with suppress(StepError):
+        value = log.read(Reference(reference.kind), instance)
+        if reference.path and type(value) is dict:
+            return suggest(reference.path[0], value, f"the fields of {reference.sign}{reference.kind}")
+    return None
 
 
 def as_log(messages: Any) -> Log:
-    """Messages as a log; raises StepError for what is none."""
+    """Messages as a log. Raises StepError if they are not messages."""
     if isinstance(messages, Log):
         return messages
     if not isinstance(messages, list | tuple):
-        raise StepError(Diagnostic("plan.messages", f"a context is a list of messages, not {type_name(messages)}"))
+        raise StepError(Diagnostic("plan.messages", f"a context must be a list of messages, not {type_name(messages)}"))
     for at, message in enumerate(messages):
         if not isinstance(message, dict) or not all(isinstance(key, str) for key in message):
-            told = f"message {at} is {type_name(message)}, not a mapping of names to values"
-            raise StepError(Diagnostic("plan.messages", told, hint='one is {"type": "data", "data": {...}}'))
+            text = f"message {at} must be a mapping of names to values, not {type_name(message)}"
+            raise StepError(Diagnostic("plan.messages", text, hint='for example {"type": "data", "data": {...}}'))
     return Log(messages)
 
 
 class Stores(Mapping[str, Value]):
-    """What everybody reads by the kinds' names, put together when somebody looks: many runs may end in one large
-    context, and nobody look."""
+    """The values of all kinds by name, read on first access: after most runs nothing reads them."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -76,7 +88,7 @@ class Stores(Mapping[str, Value]):
                 try:
                     made[kind] = isolate(self._log.read(Reference(kind)))
                 except (StepError, TooDeep):
-                    continue  # it cannot be read as a whole; a part of it may be
+                    continue  # it cannot be read as a whole, but a part of it may be
             self._made = made
         return self._made
 
@@ -94,8 +106,8 @@ class Stores(Mapping[str, Value]):
 
 
 class Reading:
-    """A reference as an expression that stands alone: its context is a list of messages, or a mapping of ``messages``
-    and ``instance``."""
+    """A standalone expression of references. Its context is a list of messages, or a mapping of ``messages`` and
+    ``instance``."""
 
     __slots__ = ("evaluate", "expression", "span")
 
@@ -110,7 +122,7 @@ class Reading:
         given = frame if type(frame) is dict else {"messages": frame}
         instance = given.get("instance")
         if instance is not None and not isinstance(instance, str):
-            raise StepError(Diagnostic("plan.messages", f"an instance is a text, not {type_name(instance)}"))
+            raise StepError(Diagnostic("plan.messages", f"an instance must be a text, not {type_name(instance)}"))
         return found(self.expression, as_log(given.get("messages")), instance)
 
     def reads(self) -> tuple[Ref, ...]:

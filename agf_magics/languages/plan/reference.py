@@ -1,15 +1,15 @@
 """References: ``†state.user || †input.user``.
 
-What is found counts, not what is true: ``||`` takes the first operand that exists, be it 0 or null; ``&&`` wants all of
-them and takes the last. The parser is bounded in depth and length, so that no text drives it, or a reading of what it
-gives, over Python's limit.
+Existence counts, not truth: ``||`` takes the first operand that exists, also 0 or null; ``&&`` needs all operands and
+takes the last. ``$state.user`` means the same. The parser bounds depth and length, so that no text exceeds the
+recursion limit of Python.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
@@ -18,8 +18,10 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Span, Text
 
 DAGGER: Final = "†"
+SIGNS: Final = (DAGGER, "$")
+"""A reference begins with either; logs contain the first."""
 DEEPEST: Final = 50
-"""How deep parentheses may nest."""
+"""The deepest nesting of parentheses."""
 MOST_SEGMENTS: Final = 100
 
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -30,13 +32,14 @@ _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WORD = re.compile(r"""[^\s|&()†]+""")
 _BLANK = re.compile(r"\s*")
+_DOLLAR = re.compile(r"\$[A-Za-z_]")
 _WORDS: dict[str, Callable[[], Value]] = {
     "true": lambda: True, "false": lambda: False, "null": lambda: None, "[]": list, "{}": dict,
 }  # fmt: skip
 
 
 class Missing:
-    """What a reference gives that nothing was found for."""
+    """The value of a reference that does not exist."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -45,7 +48,7 @@ class Missing:
 MISSING: Final = Missing()
 
 EVERY: Final = "*"
-"""The selector of all instances: no instance can be named so."""
+"""The selector of all instances; no instance can have this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,15 @@ class Reference:
     kind: str
     path: tuple[str, ...] = ()
     instance: str | None = None
-    """The selector: an instance's name, or `EVERY`; None: the reader's own."""
+    """The selector: the name of an instance, or `EVERY`; None: the reader's own."""
     span: Span | None = field(default=None, compare=False)
-    counts: bool = field(init=False, compare=False, repr=False)
-    """Whether some part of the path may count a list's elements."""
+    sign: str = field(default=DAGGER, compare=False, repr=False)
+    """The one of `SIGNS` that the text has."""
+    has_index: bool = field(init=False, compare=False, repr=False)
+    """Whether a part of the path may be the index of a list."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", any(map(is_index, self.path)))
+        object.__setattr__(self, "has_index", any(map(is_index, self.path)))
 
     def __str__(self) -> str:
         chosen = f"[{self.instance}]" if self.instance is not None else ""
@@ -81,7 +86,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """``a || b``: the first that is found."""
+    """``a || b``: the first that exists."""
 
     operands: tuple[Expression, ...]
     mixed: bool = field(default=False, compare=False)
@@ -93,7 +98,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """``a && b``: the last, if all are found."""
+    """``a && b``: the last, if all exist."""
 
     operands: tuple[Expression, ...]
 
@@ -104,27 +109,30 @@ class Both:
 Expression = Reference | Literal | Either | Both
 
 
-def parse(text: Text, sigils: Collection[str] = ()) -> Expression:
-    """The expression that ``text`` is; ``sigils``: the kinds that may be written ``$kind`` too.
+def parse(text: Text) -> Expression:
+    """Parse an expression.
 
     Raises DefinitionError: ``plan.bad-reference``, ``plan.bad-expression``.
 
     >>> from agf_magics.text.source import Source
-    >>> str(parse(Source("", "(†a||†b.c[0])&&†d || 10").span()))
+    >>> str(parse(Source("", "(†a||$b.c[0])&&†d || 10").span()))
     '((†a || †b.c.0) && †d) || 10'
     """
-    parser = _Parser(text, sigils)
-    found = parser.either(0)
+    parser = _Parser(text)
+    parsed = parser.either(0)
     if parser.at < len(parser.text):
         if parser.text[parser.at] == ")":
-            parser.wrong("this parenthesis closes nothing")
-        parser.wrong("an operator is missing here", "join references with || (the first that is found) or && (all)")
-    return found
+            parser.refuse("unexpected ')': no '(' is open")
+        parser.refuse(
+            "expected an operator here",
+            "join references with || (the first that exists) or && (all); a plan does not compute",
+        )
+    return parsed
 
 
-def canonical(text: Text, sigils: Collection[str]) -> str:
-    """The text of an expression as it is kept: with ``†`` where its author wrote ``$``."""
-    parser = _Parser(text, sigils)
+def canonical(text: Text) -> str:
+    """The text of an expression with ``†`` for each ``$``, as logs contain it."""
+    parser = _Parser(text)
     parser.either(0)
     letters = list(parser.text)
     for at in parser.begins:
@@ -132,22 +140,33 @@ def canonical(text: Text, sigils: Collection[str]) -> str:
     return "".join(letters)
 
 
+def as_written(expression: Expression) -> str:
+    """The text of an expression with the sign that its author uses, for messages."""
+    first = next(references(expression), None)
+    return str(expression).replace(DAGGER, first.sign) if first else str(expression)
+
+
+def sign_of(text: str) -> str:
+    """The sign that a text uses for references."""
+    return "$" if DAGGER not in text and _DOLLAR.search(text) else DAGGER
+
+
 def evaluate(expression: Expression, read: Callable[[Reference], Value]) -> Value:
-    """Its value, or MISSING; ``read`` gives a reference's value, or MISSING."""
+    """The value, or MISSING. ``read`` returns the value of a reference, or MISSING."""
     if isinstance(expression, Reference):
         return read(expression)
     if isinstance(expression, Literal):
         return expression.value
-    value, any_of_them = MISSING, isinstance(expression, Either)
+    value, any_operand = MISSING, isinstance(expression, Either)
     for operand in expression.operands:
         value = evaluate(operand, read)
-        if (value is not MISSING) is any_of_them:
+        if (value is not MISSING) is any_operand:
             break
     return value
 
 
 def references(expression: Expression) -> Iterator[Reference]:
-    """Every reference of it, in the order of the text."""
+    """All references in an expression, in the order of the text."""
     if isinstance(expression, Reference):
         yield expression
     elif isinstance(expression, Either | Both):
@@ -156,7 +175,7 @@ def references(expression: Expression) -> Iterator[Reference]:
 
 
 def is_mixed(expression: Expression) -> bool:
-    """Whether somewhere in it ``&&`` stands beside ``||`` without parentheses."""
+    """Whether ``&&`` and ``||`` are combined without parentheses."""
     if isinstance(expression, Either) and expression.mixed:
         return True
     return isinstance(expression, Either | Both) and any(map(is_mixed, expression.operands))
@@ -167,7 +186,7 @@ def _segment(name: str) -> str:
 
 
 def is_index(segment: str) -> bool:
-    """Whether it may count a list's elements."""
+    """Whether a part of a path may be the index of a list."""
     return segment.isdigit() and _INDEX.fullmatch(segment) is not None
 
 
@@ -177,29 +196,30 @@ def refuse(code: str, message: str, span: Span, hint: str | None = None) -> NoRe
 
 
 class _Parser:
-    """One text; ``at`` stands on the next letter that is no blank."""
+    """One text; ``at`` is the position of the next character that is not a blank."""
 
-    def __init__(self, text: Text, sigils: Collection[str]) -> None:
-        self.source, self.text, self.sigils = text, text.text, sigils
+    def __init__(self, text: Text) -> None:
+        self.source, self.text = text, text.text
+        self.sign = sign_of(text.text)
         self.at = 0
         self.loose = False
-        """Whether what `both` gave last is an ``&&`` without parentheses around it."""
+        """Whether the last result of `both` is an ``&&`` without parentheses around it."""
         self.begins: list[int] = []
-        """Where references begin."""
+        """The positions where references begin."""
         self.skip(0)
 
     def skip(self, at: int) -> None:
         found = _BLANK.match(self.text, at)
         self.at = found.end() if found else at
 
-    def wrong(
+    def refuse(
         self, message: str, hint: str | None = None, start: int | None = None, end: int | None = None
     ) -> NoReturn:
         start = self.at if start is None else start
         span = self.source.locate(start, min(len(self.text), start + 1) if end is None else end)
         refuse("plan.bad-expression", message, span, hint)
 
-    def bad(self, message: str, start: int, end: int, hint: str | None = None) -> NoReturn:
+    def refuse_reference(self, message: str, start: int, end: int, hint: str | None = None) -> NoReturn:
         refuse("plan.bad-reference", message, self.source.locate(start, max(end, start + 1)), hint)
 
     def either(self, depth: int) -> Expression:
@@ -219,11 +239,11 @@ class _Parser:
         return operands[0] if len(operands) == 1 else Both(tuple(operands))
 
     def operator(self, sign: str) -> bool:
-        """Whether the operator of two such signs stands here; then it is passed."""
+        """Skip the operator of two such signs, if it is next."""
         if self.text[self.at : self.at + 1] != sign:
             return False
         if self.text[self.at : self.at + 2] != sign * 2:
-            self.wrong(f"a single {sign!r}", f"write {sign * 2}")
+            self.refuse(f"a single {sign!r} is not an operator", f"write {sign * 2}")
         self.skip(self.at + 2)
         return True
 
@@ -232,19 +252,17 @@ class _Parser:
         sign = self.text[at : at + 1]
         if sign == "(":
             if depth >= DEEPEST:
-                self.wrong(f"parentheses nest deeper than {DEEPEST}")
+                self.refuse(f"parentheses nest deeper than {DEEPEST}")
             self.skip(at + 1)
             inner = self.either(depth + 1)
             if self.text[self.at : self.at + 1] != ")":
-                self.wrong("this parenthesis is not closed", None, at, at + 1)
+                self.refuse("this parenthesis is not closed", None, at, at + 1)
             self.skip(self.at + 1)
             return inner
-        if sign == DAGGER:
-            return self.reference()
-        if sign == "$" and (kind := KIND.match(self.text, at + 1)) and kind[0] in self.sigils:
+        if sign == DAGGER or (sign == "$" and KIND.match(self.text, at + 1)):
             return self.reference()
         if not sign or sign in "|&)":
-            self.wrong("a reference is missing here", "an operator stands between two of them: †a || †b")
+            self.refuse("expected a reference here", f"an operator joins two: {self.sign}a || {self.sign}b")
         return self.literal()
 
     def literal(self) -> Literal:
@@ -252,7 +270,7 @@ class _Parser:
         quoted = _QUOTED.match(self.text, at)
         word = quoted or _WORD.match(self.text, at)
         if word is None or (not quoted and self.text[at] in "'\""):
-            self.wrong("this text is not closed", None, at, len(self.text))
+            self.refuse("this text is not closed", None, at, len(self.text))
         span = self.source.locate(at, word.end())
         self.skip(word.end())
         if quoted:
@@ -263,25 +281,28 @@ class _Parser:
             value = json.loads(word[0])
             if value - value == 0:
                 return Literal(value, span)
-        hint = f"a reference begins with {DAGGER}" + (f": {DAGGER}{word[0]}" if KIND.match(word[0]) else "")
-        self.bad(f"{word[0][:40]!r} is no reference", at, word.end(), hint)
+        hint = "a reference begins with † or $" + (f": {self.sign}{word[0]}" if KIND.match(word[0]) else "")
+        if self.begins:  # a default after a reference
+            hint = f'quote a text: "{word[0]}"; {hint}'
+        self.refuse_reference(f"{word[0][:40]!r} is not a reference", at, word.end(), hint)
 
     def unquoted(self, quoted: str, span: Span) -> str:
-        """As JSON reads it; between single quotes a backslash keeps the letter after it."""
+        """As JSON reads it; between single quotes a backslash keeps the character after it."""
         if quoted[0] == "'":
             return re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL)
         try:
             found: str = json.loads(quoted, strict=False)
         except ValueError:
-            refuse("plan.bad-expression", "a backslash here escapes nothing", span, r"JSON knows \" \\ \n \t \u00e9")
+            refuse("plan.bad-expression", "invalid escape in this text", span, r"JSON has \" \\ \n \t \u00e9")
         return found
 
     def reference(self) -> Reference:
         start = self.at
+        sign = self.text[start]
         kind = KIND.match(self.text, start + 1)
         if kind is None:
-            hint = f"for instance {DAGGER}state.user"
-            self.bad(f"after {DAGGER} stands a kind of messages", start, start + 1, hint)
+            hint = f"for example {sign}state.user"
+            self.refuse_reference(f"expected a kind of messages after {sign}", start, start + 1, hint)
         self.begins.append(start)
         at = kind.end()
         instance: str | None = None
@@ -290,24 +311,24 @@ class _Parser:
             if self.text[at] == ".":
                 segment = _SEGMENT.match(self.text, at + 1)
                 if segment is None:
-                    hint = f'a name follows a dot; one with blanks or signs is quoted: {DAGGER}{kind[0]}["a b"]'
-                    self.bad("a name is missing after this dot", at, at + 1, hint)
+                    hint = f'a name follows a dot; quote a name with blanks or signs: {sign}{kind[0]}["a b"]'
+                    self.refuse_reference("expected a name after this dot", at, at + 1, hint)
                 at = segment.end()
                 path.append(segment[0])
             else:
                 at, chosen = self.bracket(at, path, first=at == kind.end())
                 instance = chosen if chosen is not None else instance
         if len(path) > MOST_SEGMENTS:
-            self.bad(f"a path has at most {MOST_SEGMENTS} parts", start, at)
+            self.refuse_reference(f"a path has at most {MOST_SEGMENTS} parts", start, at)
         self.skip(at)
-        return Reference(kind[0], tuple(path), instance, self.source.locate(start, at))
+        return Reference(kind[0], tuple(path), instance, self.source.locate(start, at), sign)
 
     def bracket(self, at: int, path: list[str], first: bool) -> tuple[int, str | None]:
-        """What stands in brackets: an index or a quoted name for ``path``, or (directly after the kind) an instance."""
+        """Read brackets: an index or a quoted name for ``path``, or (directly after the kind) an instance."""
         quoted = _QUOTED.match(self.text, at + 1)
         end = quoted.end() if quoted else self.text.find("]", at)
         if end < 0 or self.text[end : end + 1] != "]":
-            self.bad("this bracket is not closed", at, at + 1)
+            self.refuse_reference("this bracket is not closed", at, at + 1)
         inside = self.text[at + 1 : end]
         if quoted:
             path.append(self.unquoted(inside, self.source.locate(at + 1, end)))
@@ -317,5 +338,5 @@ class _Parser:
             return end + 1, None
         if not first or not _INSTANCE.fullmatch(inside) or re.fullmatch(r"\s*[-+]?[0-9]+\s*", inside):
             hint = '[0] is the first element, ["a b"] a quoted name, and after the kind [①] an instance'
-            self.bad(f"[{inside[:40]}] is no index", at, end + 1, hint)
+            self.refuse_reference(f"[{inside[:40]}] is not an index", at, end + 1, hint)
         return end + 1, inside.strip()

@@ -1,7 +1,7 @@
-"""What a sequence of writes comes to: each applied to what the ones before it left.
+"""The value after a sequence of writes.
 
-Values in a log are shared and never changed. What a replay changes it has copied first, once: from then on it is its
-own, so that ten thousand pushes are ten thousand appends to one list.
+Values in a log are shared and never changed. A replay copies each container once before it changes it, so ten thousand
+pushes are ten thousand appends to one list.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from .messages import METHODS, PATCH, SEEKING, Writing
 from .reference import MISSING, Reference, is_index
 
 GAP = 10_000
-"""How many elements a write behind the end of a list may leave empty."""
+"""The most elements that a write after the end of a list may leave empty."""
 
 
 class Conflict(Exception):
-    """A write cannot be applied to what it finds."""
+    """A write cannot be applied to the value at its place."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ def replay(writings: Iterable[Writing]) -> Value:
 
 
 def walk(value: Value, path: tuple[str, ...]) -> Value:
-    """What stands at ``path`` of ``value``, or MISSING."""
+    """The value at ``path`` of ``value``, or MISSING."""
     for segment in path:
         if type(value) is dict and segment in value:
             value = value[segment]
@@ -48,22 +48,25 @@ def walk(value: Value, path: tuple[str, ...]) -> Value:
 class _Replay:
     def __init__(self) -> None:
         self.own: dict[int, Any] = {}
-        """The containers made here, by identity; kept, so that no other gets the identity of one."""
+        """The containers made here, by identity. Holding them keeps their identities unique."""
 
     def write(self, value: Value, writing: Writing, depth: int) -> Value:
-        """``value``, which stands ``depth`` segments down the path, after the write."""
+        """``value``, which is ``depth`` segments down the path, after the write."""
         if depth == len(writing.path):
             return self.effect(value, writing)
         segment = writing.path[depth]
         if type(value) is list and is_index(segment) and writing.method != PATCH:
             return self.element(value, int(segment), writing, depth)
-        fields = self.fields(value) if type(value) is dict else self.kept({})
+        fields = self.fields(value) if type(value) is dict else self.owned({})
         fields[segment] = self.write(fields.get(segment, MISSING), writing, depth + 1)
         return fields
 
     def element(self, value: list[Value], index: int, writing: Writing, depth: int) -> Value:
         if index - len(value) > GAP:
-            raise Conflict("plan.type-conflict", f"element {index} of a list of {len(value)} leaves too many empty")
+            raise Conflict(
+                "plan.type-conflict",
+                f"writing element {index} of a list of {len(value)} elements leaves too many empty",
+            )
         items: list[Value] = self.items(value)
         items.extend([None] * (index - len(items)))
         before = items[index] if index < len(items) else MISSING
@@ -74,8 +77,7 @@ class _Replay:
         method, given = writing.method, writing.value
         if method in EFFECTS:
             return EFFECTS[method](self, value, given, writing.path)
-        known = ", ".join(METHODS)
-        raise Conflict("plan.unknown-method", f"a message has the method {method!r}; there are {known}")
+        raise Conflict("plan.unknown-method", f"unknown method {method!r} in a message; use {', '.join(METHODS)}")
 
     def merge(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
         if type(value) is not dict or type(given) is not dict:
@@ -94,47 +96,47 @@ class _Replay:
 
     def push(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
         if value is MISSING or value is None:
-            return self.kept([given])
+            return self.owned([given])
         if type(value) is not list:
-            raise _conflict("pushed onto", value, path)
+            raise _conflict("push to", value, path)
         items = self.items(value)
         items.append(given)
         return items
 
     def concat(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
         if value is MISSING or value is None:
-            return given if type(given) in (list, str) else self.kept([given])
+            return given if type(given) in (list, str) else self.owned([given])
         if type(value) is str and type(given) is str:
             return value + given
         if type(value) is not list:
-            raise _conflict("concatenated to", value, path)
+            raise _conflict("concatenate to", value, path)
         items = self.items(value)
         items.extend(given if type(given) is list else [given])
         return items
 
     def seek(self, value: Value, given: Value, path: tuple[str, ...], method: str) -> Value:
-        """A push or concat without a path: down the payload to the first list."""
+        """A push or concat without a path: follow the payload to the first list."""
         if type(value) is list or type(given) is not dict:
             return EFFECTS[method](self, value, given, path)
-        fields = self.fields(value) if type(value) is dict else self.kept({})
+        fields = self.fields(value) if type(value) is dict else self.owned({})
         for key, inner in given.items():
             fields[key] = self.seek(fields.get(key, MISSING), inner, (*path, key), method)
         return fields
 
     def fields(self, value: dict[str, Value]) -> dict[str, Value]:
-        return value if id(value) in self.own else self.kept(dict(value))
+        return value if id(value) in self.own else self.owned(dict(value))
 
     def items(self, value: list[Value]) -> list[Value]:
-        return value if id(value) in self.own else self.kept(list(value))
+        return value if id(value) in self.own else self.owned(list(value))
 
-    def kept(self, made: Any) -> Any:
+    def owned(self, made: Any) -> Any:
         self.own[id(made)] = made
         return made
 
 
-def _conflict(done: str, value: Value, path: tuple[str, ...]) -> Conflict:
+def _conflict(action: str, value: Value, path: tuple[str, ...]) -> Conflict:
     where = str(Reference("", path))[1:].lstrip(".") or "it"
-    return Conflict("plan.type-conflict", f"something is {done} {where}, which is {type_name(value)}")
+    return Conflict("plan.type-conflict", f"cannot {action} {where}: it is {type_name(value)}, not a list")
 
 
 Effect = Callable[[_Replay, Value, Value, tuple[str, ...]], Value]
@@ -149,4 +151,4 @@ EFFECTS: dict[str, Effect] = {
     SEEKING["push"]: lambda replay, value, given, path: replay.seek(value, given, path, "push"),
     SEEKING["concat"]: lambda replay, value, given, path: replay.seek(value, given, path, "concat"),
 }
-"""What each method does to what stands at its path."""
+"""The effect of each method on the value at its path."""

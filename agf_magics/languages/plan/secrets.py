@@ -1,6 +1,6 @@
-"""A named context without the secrets of a run that is over.
+"""Removes the secrets of a finished run from a named context.
 
-They are left out, not masked: a later run that reads one must be given it again, and must not go on with a mask.
+They are removed, not masked: a later run that reads one must receive it again instead of a mask.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from .log import Log
 from .messages import inline, kind_of
 
 
-def without(log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]) -> Log:
-    """The log with nothing at ``paths`` (a kind, or a kind and a name in it) and no message that ``holds`` a secret;
-    itself where there is neither."""
-    found = [left for message in log if not holds(left := _left(message, paths))]
-    if len(found) == len(log) and all(one is message for one, message in zip(found, log, strict=True)):
+def remove_secrets(log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]) -> Log:
+    """The log without the values at ``paths`` (a kind, or a kind and a name in it) and without messages that hold a
+    secret; the same log if there are none."""
+    remaining = [left for message in log if not holds(left := _without(message, paths))]
+    if len(remaining) == len(log) and all(one is message for one, message in zip(remaining, log, strict=True)):
         return log if isinstance(log, Log) else Log(log)
-    return Log(found)
+    return Log(remaining)
 
 
-def _left(message: Mapping[str, Value], paths: Collection[tuple[str, ...]]) -> Mapping[str, Value]:
+def _without(message: Mapping[str, Value], paths: Collection[tuple[str, ...]]) -> Mapping[str, Value]:
     inner = message.get("content")
     if type(inner) is dict and "type" in inner:
-        left = _left(inner, paths)
+        left = _without(inner, paths)
         return message if left is inner else {**message, "content": left}
     kind = kind_of(message)
     whole, names = (kind,) in paths, {path[1] for path in paths if len(path) > 1 and path[0] == kind}

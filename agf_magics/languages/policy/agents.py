@@ -1,7 +1,7 @@
-"""The action space: the local agents that a policy runs, the tools that its model may use, and what is not here.
+"""The action space: the local agents that a policy runs and the tools that its model may use.
 
-Without an ``action_space`` the kernel's registered agents are the local agents, and a document may use no tool
-(decisions B1, B1′).
+Without an ``action_space`` the registered agents are the local agents, and a document may use no tool (decisions B1,
+B1′).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .safety import Permit, approval
 LISTS = ("local_tools", "mcp_servers", "local_agents", "remote_agents")
 
 _NEAR = {
-    "local_tools": "{!r} is a tool: only an agf.react's model calls tools",
+    "local_tools": "{!r} is a tool: only the model of an agf.react calls tools",
     "mcp_servers": "{!r} is an MCP server, not an agent",
-    "remote_agents": "{!r} is a remote agent: a policy runs local agents",
+    "remote_agents": "{!r} is a remote agent: a policy runs only local agents",
 }
 
 
@@ -33,18 +33,18 @@ class Delegate(NamedTuple):
 
     alias: Name
     file: Name | None = None
-    """What defines it, where nothing is registered under its alias."""
+    """The file that defines it, if nothing is registered under its alias."""
     permit: Permit | None = None
 
 
 class ActionSpace:
-    """What a definition may use."""
+    """The agents and tools that a definition may use."""
 
     def __init__(self, root: Fields, problems: Diagnostics) -> None:
         space = root.fields.get("action_space")
         self.problems = problems
         self.declared = isinstance(space, Fields)
-        """Whether it says so itself."""
+        """Whether the definition has an action space."""
         self.lists: Mapping[str, dict[str, tuple[Scalar, Fields]]] = {
             name: dict(self._entries(space, name)) for name in LISTS
         }
@@ -57,7 +57,7 @@ class ActionSpace:
         }
 
     def _entries(self, space: object, name: str) -> Iterator[tuple[str, tuple[Scalar, Fields]]]:
-        """The aliases of one list; one that is there twice is told (AGF-S1, AGF-48)."""
+        """The aliases of one list. A duplicate is reported (AGF-S1, AGF-48)."""
         listed = space.fields.get(name) if isinstance(space, Fields) else None
         seen: dict[str, Scalar] = {}
         for entry in listed.items if isinstance(listed, Items) else ():
@@ -65,9 +65,9 @@ class ActionSpace:
             if not isinstance(entry, Fields) or not isinstance(alias, Scalar):
                 continue
             if alias.text in seen:
-                message = f"{alias.text!r} is the alias of two {name}"
+                message = f"two {name} have the alias {alias.text!r}"
                 first = (("first used here", seen[alias.text].span),)
-                hint = "an alias means one thing; the same source may stand under two aliases"
+                hint = "rename one; several aliases may have the same source"
                 self.problems.add(Diagnostic("policy.duplicate-alias", message, alias.span, hint, related=first))
                 continue
             seen[alias.text] = alias
@@ -75,10 +75,12 @@ class ActionSpace:
 
     def _agent(self, alias: Scalar, entry: Fields) -> Delegate:
         if alias.text in STRATEGIES:
-            message = f"{alias.text!r} is the word of a strategy: output_from: {alias.text} does not mean this agent"
-            self.problems.warn("policy.reserved-alias", message, alias.span, "rename it; {agent: …} reaches it")
+            message = f"{alias.text!r} is a strategy: output_from: {alias.text} does not select this agent"
+            self.problems.warn(
+                "policy.reserved-alias", message, alias.span, "rename it, or write output_from: {agent: …}"
+            )
         elif alias.text == PARENT:
-            message = "'parent' is always the agent around it: no path can read this one"
+            message = "'parent' is the enclosing agent: no path can read this agent"
             self.problems.warn("policy.reserved-alias", message, alias.span, "rename it")
         permit, when = approval(entry.fields.get("approval"), f"agent {alias.text!r}", "condition", self.problems)
         for path in when.paths if when else ():
@@ -92,36 +94,36 @@ class ActionSpace:
         if word == "file" and isinstance(source, Scalar):
             return Name(source.text, source.span)
         if word != "kernel" and isinstance(kind, Scalar):
-            message = f"an agent cannot be had from a source of type {word!r} here"
-            hint = suggest(word, ("file", "kernel")) or f"register one called {alias.text!r}, or let source name a file"
+            message = f"cannot load an agent from a source of type {word!r}"
+            hint = suggest(word, ("file", "kernel")) or f"register an agent {alias.text!r}, or let source name a file"
             self.problems.warn("policy.source-type", message, kind.span, hint)
         return None
 
     def find(self, name: Scalar) -> Delegate:
-        """The local agent that a step names; told where there is none (AGF-35)."""
+        """The local agent that a step names (AGF-35)."""
         if name.text in self.agents:
             return self.agents[name.text]
         if self.declared:
             near = next((_NEAR[other].format(name.text) for other in _NEAR if name.text in self.lists[other]), None)
             if near is None and not self.agents:
-                near = "declare it: action_space: {local_agents: [{alias: …, source: …}]}"
+                near = f"declare it: action_space: {{local_agents: [{{alias: {name.text}, source: FILE}}]}}"
             hint = near or suggest(name.text, self.agents, "local agents")
-            self.problems.error("policy.unknown-alias", f"no local agent is called {name.text!r}", name.span, hint)
+            self.problems.error("policy.unknown-alias", f"there is no local agent {name.text!r}", name.span, hint)
         return Delegate(Name(name.text, name.span))
 
     def uses(self) -> tuple[Uses, ...]:
-        """The tools that the definition may use, with all that it calls."""
+        """The tools that the definition and everything that it calls may use."""
         return tuple(Uses(offer.name.text, offer.registered) for offer in self.tools.values())
 
-    def unused(self, wanted_by_model: bool) -> Iterator[Diagnostic]:
-        """What a run would need and cannot have yet (decision B3): errors for what a model would be offered."""
+    def unused(self, for_model: bool) -> Iterator[Diagnostic]:
+        """Entries that are not supported yet (decision B3): errors for tools that a model would be offered."""
         for name in ("mcp_servers", "remote_agents"):
             for alias, _ in self.lists[name].values():
                 what = "MCP server" if name == "mcp_servers" else "remote agent"
                 message = f"{what} {alias.text!r} cannot be reached: {name} are not supported yet"
-                hint = "leave it out to run without"
+                hint = "remove it to run without it"
                 found = Diagnostic("policy.not-supported", message, alias.span, hint, "warning")
-                yield replace(found, severity="error") if wanted_by_model else found
+                yield replace(found, severity="error") if for_model else found
 
 
 def _tool(alias: Scalar, entry: Fields) -> Offer:

@@ -1,8 +1,8 @@
-"""What an agent is given: a mapping of its fields to paths, read under the JSON Schema of what it takes.
+"""The input of an agent: a mapping of its fields to paths, read with the JSON Schema of its input.
 
-The rules for absent, null, default and type are AGF-24 to AGF-30 with AMB-6 to AMB-9: nothing is converted. What is
-absent is the target's default; else missing where it is required, left out where it is declared, and an error at the
-path where nobody knows the field. Null is a value, which a required field refuses.
+The rules for absent, null, default and type are AGF-24 to AGF-30 with AMB-6 to AMB-9; nothing is converted. An absent
+value becomes the default of its field; without a default it is an error if the field is required or undeclared, and is
+left out otherwise. Null is a value, which only a required field refuses.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ...flow.frame import Frame, Ref
 from ...flow.json_schema import Violation, judge
 from ...flow.values import Value, isolate
 from ...flow.violations import kinds, told
-from ...text.diagnostics import DefinitionError, Diagnostic, StepError, meant
+from ...text.diagnostics import Diagnostic, StepError, meant
 from ...text.source import Span
-from .path import ABSENT, ELEMENT, Absent, Path, iteration_problem, parse_path
+from .path import ABSENT, Absent, Path
 
 ANYTHING: Final[Mapping[str, Any]] = {}
-_SAYS_NOTHING = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
 
 
 class _Field(NamedTuple):
-    """A field of what is delivered to."""
+    """A field of the input."""
 
     name: str
     path: Path | None
-    """None: required, and nothing maps to it."""
+    """None: the field is required and not mapped."""
     required: bool
     declared: bool
     default: Value | Absent
@@ -38,22 +38,22 @@ class _Field(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What a schema asks of a mapping."""
+    """A mapping and a schema combined."""
 
     wanted: Mapping[str, Any] | None
     kind: Any
     """Its ``type``."""
     fields: tuple[_Field, ...]
-    """In the order of the mapping, then what is required and not mapped."""
+    """In the order of the mapping, then required fields that are not mapped."""
 
 
 class Delivery:
-    """The mapping of one call. `build` is what it is given, for one frame; made once for each schema."""
+    """The mapping of one call. `build` makes the input for one frame."""
 
     __slots__ = ("_plan", "paths", "spans", "who")
 
     def __init__(self, who: str, paths: Mapping[str, Path], spans: Mapping[str, Span] | None = None) -> None:
-        """``who``: the agent, as errors call it. ``spans``: where each field's name stands in the text."""
+        """``who``: the agent, in errors. ``spans``: the place of each field's name."""
         self.who = who
         self.paths = dict(paths)
         self.spans = dict(spans or {})
@@ -67,13 +67,13 @@ class Delivery:
         return tuple(ref._replace(into=name) for name, path in self.paths.items() for ref in path.reads())
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
-        """``wanted``: the JSON Schema of what the agent takes; None: nobody knows it. Raises StepError."""
-        plan = self._plan  # taken once: another run may be building with another schema
+        """``wanted``: the JSON Schema of the agent's input; None: unknown. Raises StepError."""
+        plan = self._plan  # read once: a concurrent run may replace it
         if wanted is not plan.wanted:
             plan = self._plan = self._read(wanted)
         if plan.kind is not None and "object" not in plan.kind:
-            message = f"{self.who} takes {kinds(plan.kind)}, and a mapping gives an object"
-            hint = "without an input_mapping it is given the parent's whole input"
+            message = f"{self.who} takes {kinds(plan.kind)}, but an input_mapping gives an object"
+            hint = "without an input_mapping the agent gets the parent's whole input"
             raise StepError(Diagnostic("policy.type-mismatch", message, self._span(None), hint))
         given: dict[str, Value] = {}
         for field in plan.fields:
@@ -94,22 +94,26 @@ class Delivery:
                 raise path.absent(frame)
         elif value is None:
             if field.required:
-                message = f"{field.name!r} is required by {self.who}, and {path} is null"
-                hint = "a required field takes no null; let the step before give a value, or make the field optional"
+                message = f"{field.name!r} is required by {self.who}, but {path} is null"
+                hint = "let the earlier step return a value, or make the field optional"
                 raise StepError(Diagnostic("policy.null-required", message, self._span(field), hint))
         elif not field.fits(value):
             message = f"{field.name!r} of {self.who} {told(field.violations(value))}"
-            hint = f"nothing is converted on the way: {path} must have the type that {self.who} takes"
+            hint = f"values are not converted: {path} must have the type that {self.who} takes"
             raise StepError(Diagnostic("policy.type-mismatch", message, self._span(field), hint))
         return value
 
     def _missing(self, field: _Field, frame: Frame) -> StepError:
-        message = f"{field.name!r} is required by {self.who} and missing"
+        message = f"{field.name!r} is required by {self.who}, but missing"
         if field.path is None:
             free = [one.name for one in self._plan.fields if one.path is not None and not one.declared]
-            slip = next(iter(meant([field.name], free)), None)  # what the agent takes is not a slip
+            slip = next(iter(meant([field.name], free)), None)  # a declared field is not a slip
             span = self.spans.get(slip or "", self._span(field))
-            hint = f"did you mean {field.name} where {slip} stands?" if slip else f"map it: {field.name}: PATH"
+            hint = (
+                f"did you mean {field.name} instead of {slip}?"
+                if slip
+                else f"add {field.name}: PATH to the input_mapping"
+            )
             return StepError(Diagnostic("policy.missing-value", message, span, hint))
         absent = field.path.absent(frame).diagnostic
         return StepError(replace(absent, code="policy.missing-value", message=f"{message}: {absent.message}"))
@@ -129,58 +133,14 @@ class Delivery:
     def _field(self, name: str, known: Mapping[str, Any], required: bool, root: Mapping[str, Any]) -> _Field:
         schema = known.get(name, ANYTHING)
         schema = schema if isinstance(schema, Mapping) else ANYTHING if schema else {"not": {}}
-        violations = judge(schema, root) if schema.keys() - _SAYS_NOTHING else _nothing
+        violations = judge(schema, root) if schema.keys() - _ANNOTATIONS else _nothing
         default = schema.get("default", ABSENT)
         fits = _quick(schema) or (lambda value: not violations(value))
         return _Field(name, self.paths.get(name), required, name in known, default, fits, violations)
 
 
-def resolve_path(
-    path: Path | str, context: Frame, schema: Mapping[str, Any] | None = None, field: str | None = None
-) -> Value:
-    """The value of a path in ``{"parent": {"input": …}, alias: {"input": …, "output": …}}``.
-
-    With the ``schema`` of what an agent takes it is what arrives there in ``field``: its default where nothing is,
-    ABSENT where it is then left out.
-
-    >>> resolve_path("parent.input.n", {"parent": {"input": {"n": 5}}})
-    5
-    """
-    path = parse_path(path, "batch") if isinstance(path, str) else path
-    if schema is None or field is None:
-        return path.evaluate(context)
-    only = {**schema, "required": [name for name in schema.get("required", ()) if name == field]}
-    return Delivery("the agent", {field: path}).build(context, only).get(field, ABSENT)
-
-
-def batch_inputs(
-    mapping: Mapping[str, Path | str], context: Frame, most: int = 0, schema: Mapping[str, Any] | None = None
-) -> list[dict[str, Value]]:
-    """What each call of a batch is given, in the order of the list; ``most``: only the first so many, 0 is all.
-
-    >>> batch_inputs({"n": "parent.input.items.[].n"}, {"parent": {"input": {"items": [{"n": 1}, {"n": 2}]}}})
-    [{'n': 1}, {'n': 2}]
-    """
-    paths = {name: parse_path(path, "batch") if isinstance(path, str) else path for name, path in mapping.items()}
-    if wrong := iteration_problem(paths, None):
-        raise DefinitionError(wrong)
-    over = next(path for path in paths.values() if path.elements is not None)
-    elements, delivery = over.over(context), Delivery("the agent", paths)
-    given = []
-    for index, element in enumerate(elements[:most] if most else elements):
-        try:
-            given.append(delivery.build({**context, ELEMENT: element}, schema))
-        except StepError as error:
-            found = error.diagnostic
-            problem = replace(found, message=f"element {index} of {over.array}: {found.message}")
-            break
-    else:
-        return given
-    raise StepError(problem)
-
-
 def _rules(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The object that has the properties: where the root is only a reference, what it refers to."""
+    """The schema with the properties: the target of a root that is only a reference."""
     rules: Any = wanted
     for _ in range(20):
         where = rules.get("$ref")
@@ -196,8 +156,8 @@ def _rules(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _quick(schema: Mapping[str, Any]) -> Callable[[Value], bool] | None:
-    """Whether a value is of the type, where a schema says nothing else: what nearly every schema says."""
-    says = schema.keys() - _SAYS_NOTHING
+    """A test of the type, if the schema contains nothing else, which is the usual case."""
+    says = schema.keys() - _ANNOTATIONS
     if not says:
         return lambda value: True
     kind = schema.get("type")

@@ -1,8 +1,7 @@
-"""A policy's text, read and held against the document's own schema, in any of the three forms that it may have.
+"""Reads the text of a policy, in any of its three forms, and checks it against the schema of documents.
 
-``agf.schema.json`` is the language's table: what is checked, what hints name, what the reference shows. What jsonschema
-finds becomes a finding at the very node, in words. Unknown fields are never an error (AGF-D2): one warning each, and
-they are ignored.
+``agf.schema.json`` is the table for checks, hints and the reference. Each violation becomes a finding at its node. An
+unknown field is never an error (AGF-D2): it is ignored with a warning.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from typing import Any
 
 from ...flow.json_schema import Violation, judge, schema_violations
 from ...flow.patterns import SYNTAX, fault_span, pattern_faults
-from ...flow.violations import extra, leaves, missing, place, said
+from ...flow.violations import extra, kinds, leaves, missing, place, said
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
-from .hints import KEYWORDS, OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for, schema_hint
+from .hints import EQUALS, KEYWORDS, OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for, missing_hint, schema_hint
 
 WHOLE = "the document"
 MAJOR = "1"
-"""Of ``schema_version``: what is understood here (AMB-34)."""
+"""The supported major version in ``schema_version`` (AMB-34)."""
 _POLICY, _WHOLE = "execution_policy", ("schema_version", "metadata")
 
 
@@ -38,9 +37,9 @@ def schema() -> Mapping[str, Any]:
 
 
 def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | None:
-    """The mapping of a whole document: of a bare policy one that holds nothing else. None where there is none.
+    """The mapping of a whole document; a bare policy becomes a document with nothing else. None if there is none.
 
-    Everything wrong with its shape is told in ``problems``; numbers that stand where a whole one must are whole.
+    Errors are added to ``problems``. 5.0 becomes 5 where the schema wants a whole number.
     """
     found = Diagnostics()
     nodes = documents(source, found, bounds)
@@ -51,7 +50,7 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
             problems.error("policy.no-policy", "there is no policy here", source.span(0, 0), hint)
         return None
     if len(nodes) > 1:
-        hint = "define the other one in a cell or file of its own"
+        hint = "define the other document in its own cell or file"
         problems.error("policy.two-documents", "one document per cell", _head(nodes[1]), hint)
     root = _whole(nodes[0], problems)
     if root is None:
@@ -65,20 +64,20 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
 
 
 def is_bare(root: Fields) -> bool:
-    """Whether the text is a policy alone, ``{id, config}``, which has no action space and no place for one."""
+    """Whether the text is a policy alone, ``{id, config}``, which cannot have an action space."""
     return root.span == root.fields[_POLICY].span
 
 
 @cache
 def _check(whole: bool) -> Any:
-    """What judges a document; of one that has the policy alone only that is required (decision B1)."""
+    """The validator of a document; without metadata only the policy is required (decision B1)."""
     return judge(schema() if whole else {**schema(), "required": [_POLICY]})
 
 
 def _whole(node: Node, problems: Diagnostics) -> Fields | None:
     if not isinstance(node, Fields):
         hint = "begin with schema_version:, with execution_policy:, or with id: and config:"
-        problems.error("policy.document-shape", f"a document is a mapping, not {shown(node)}", node.span, hint)
+        problems.error("policy.document-shape", f"a document must be a mapping, not {shown(node)}", node.span, hint)
         return None
     known = schema()["properties"]
     if _POLICY in node.fields or any(name in node.fields for name in _WHOLE):
@@ -88,30 +87,32 @@ def _whole(node: Node, problems: Diagnostics) -> Fields | None:
         return Fields({_POLICY: node}, {_POLICY: key}, node.span)
     first = next(iter(node.keys.values()), None)
     near = first and suggest(first.text, (*known, "id", "config"))
-    hint = near or "a document has an execution_policy:, and a policy alone has id: and config:"
-    problems.error("policy.document-kind", "neither a document nor a policy", first.span if first else node.span, hint)
+    hint = near or "write execution_policy:, or id: and config: for a policy alone"
+    problems.error(
+        "policy.document-kind", "this is neither a document nor a policy", first.span if first else node.span, hint
+    )
     return None
 
 
 def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """What is found where nothing was told before: a slip is told once."""
-    told = {finding.span for finding in before}
-    return (finding for finding in findings if finding.span not in told)
+    """The findings at places without an earlier finding: a mistake is reported once."""
+    reported = {finding.span for finding in before}
+    return (finding for finding in findings if finding.span not in reported)
 
 
 def _findings(root: Fields, check: Any) -> Iterator[Diagnostic]:
     for violation in check(plain(root)):
-        yield from _told(root, violation)
+        yield from _described(root, violation)
 
 
 def _tagged(root: Fields) -> Iterator[Diagnostic]:
     for node in _every(root):
         if isinstance(node, Scalar) and node.is_expr:
-            hint = "a value is read by a path: in an input_mapping, or in a condition"
-            yield Diagnostic("policy.schema", "a policy has no expressions: !expr means nothing here", node.span, hint)
+            hint = "use a path in an input_mapping or in a condition"
+            yield Diagnostic("policy.schema", "a policy has no !expr", node.span, hint)
 
 
-def _told(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
+def _described(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     node, key = _at(root, violation.path)
     if violation.path[-1:] == ("output_from",) and isinstance(node, Fields) and (wrong := _selection(node)):
         yield Diagnostic("policy.schema", wrong, key or node.span, "output_from: last, merge, first or an alias")
@@ -128,18 +129,31 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
             yield _missing(owner, name, node, key, violation.rule.get("properties", {}))
     elif isinstance(node, Fields) and violation.keyword == "additionalProperties":
         for name in extra(violation):
+            value = node.fields[name]
             hint = OPERATOR_HINTS.get(name) or suggest(name, violation.rule["properties"], "matchers")
-            yield Diagnostic("policy.schema", f"{name!r} is no matcher", node.keys[name].span, hint)
+            if name in EQUALS and isinstance(value, Scalar):
+                hint = f"write the value without a matcher: {violation.path[-1]}: {value.span.text}"
+            yield Diagnostic("policy.schema", f"unknown matcher {name!r}", node.keys[name].span, hint)
     else:
-        last = violation.path[-1] if violation.path else WHOLE  # where patterns cannot be matched at all
+        last = violation.path[-1] if violation.path else WHOLE
         what = repr(last) if isinstance(last, str) else place(violation.path)
         wrong = said(violation)
-        if violation.keyword in ("type", "anyOf", "oneOf"):
-            wrong = f"{wrong.partition(', not ')[0].replace('an object', 'a mapping')}, not {shown(node)}"
+        if violation.keyword in ("type", "anyOf", "oneOf") and (types := _types(violation)):
+            allowed = "a path" if "input_mapping" in violation.path[:-1] else kinds(types)
+            wrong = f"must be {allowed.replace('an object', 'a mapping')}, not {shown(node)}"
         elif violation.keyword == "pattern":
-            wrong = f"needs {violation.rule['$comment']}, not {shown(node)}"
+            wrong = f"must have {violation.rule['$comment']}, not {shown(node)}"
         span = node.span if node.span.text or not key else key
         yield Diagnostic("policy.schema", f"{what} {wrong}", span, hint_for(violation, node))
+
+
+def _types(violation: Violation) -> list[str]:
+    """The types that a value may have."""
+    if violation.keyword == "type":
+        return [violation.wanted] if isinstance(violation.wanted, str) else list(violation.wanted)
+    ways = [m.wanted for way in violation.within for m in way if m.keyword == "type" and m.path == violation.path]
+    names = [name for wanted in ways for name in ([wanted] if isinstance(wanted, str) else wanted)]
+    return list(dict.fromkeys(names)) if len(ways) == len(violation.within) else []
 
 
 def _missing(owner: str, name: str, node: Fields, key: Span | None, known: Mapping[str, Any]) -> Diagnostic:
@@ -147,22 +161,22 @@ def _missing(owner: str, name: str, node: Fields, key: Span | None, known: Mappi
     slip = next((other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), None)
     rule = _resolved(known.get(name, {}))
     about = known.get(name, {}).get("description") or rule.get("description")
-    hint = f"did you mean {name}?" if slip else f"{name}: {about}" if about else None
+    hint = f"did you mean {name}?" if slip else missing_hint(name, unknown) or (f"{name}: {about}" if about else None)
     span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else _head(node))
     return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
 
 
 def _selection(node: Fields) -> str | None:
-    """What is wrong with how many ways of selection an ``output_from`` has (AGF-41)."""
+    """The message if an ``output_from`` does not select in exactly one way (AGF-41)."""
     ways = [name for name in ("agent", "strategy", "custom_transform") if name in node.fields]
     if len(ways) == 1:
         return None
     found = f"has {' and '.join(ways)}" if ways else "has none of them"
-    return f"output_from has exactly one of agent, strategy and custom_transform; this one {found}"
+    return f"output_from must have exactly one of agent, strategy and custom_transform; this one {found}"
 
 
 def _unknown(node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], id: str | None) -> Iterator[Diagnostic]:
-    """A warning for every field that no rule knows; and whole numbers made whole, ``5.0`` is 5."""
+    """A warning for each unknown field. Also replaces 5.0 by 5 where the schema wants a whole number."""
     rule = _form(rule, node)
     if isinstance(node, Items) and "items" in rule:
         for index, item in enumerate(node.items):
@@ -170,10 +184,13 @@ def _unknown(node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], i
     if not isinstance(node, Fields) or "properties" not in rule or rule is schema()["$defs"]["SchemaRef"]:
         return
     known: Mapping[str, Any] = rule["properties"]
-    if "allOf" in rule:  # an execution_policy: its id says what its config has
+    if "allOf" in rule:  # an execution_policy: the fields of its config depend on its id
         named = node.fields.get("id")
         id = named.text if isinstance(named, Scalar) else None
         known = {**known, "config": _config(rule, id)}
+    others = [name for name in node.fields if name not in known]
+    if any(name not in node.fields and missing_hint(name, others) for name in rule.get("required", ())):
+        return  # the hint of the missing field says how to write the others
     for name, value in node.fields.items():
         if name in known:
             _make_whole(node, name, _form(known[name], value))
@@ -181,6 +198,8 @@ def _unknown(node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], i
         elif rule.get("additionalProperties") is not False:
             where = place(path) or WHOLE
             hint = OLD_NAMES.get((name, id if path[-1:] == ("config",) else None)) or suggest(name, known, "its fields")
+            if isinstance(value, Scalar) and not value.text and value.value is None:
+                hint = f'quote a text with a comma: "…, {name}"'
             message = f"{where} has no field {name!r}: it is ignored"
             yield Diagnostic("policy.unknown-field", message, node.keys[name].span, hint, "warning")
 
@@ -200,7 +219,7 @@ def _config(rule: Mapping[str, Any], id: str | None) -> Mapping[str, Any]:
 
 
 def _form(rule: Mapping[str, Any], node: Node) -> Mapping[str, Any]:
-    """The rule behind references, and of alternatives the one for a mapping, a list or a value."""
+    """The rule after following references; of alternatives the one for a mapping, a list or a value."""
     rule = _resolved(rule)
     if "oneOf" in rule and "properties" not in rule:
         wanted = "object" if isinstance(node, Fields) else "array" if isinstance(node, Items) else None
@@ -219,8 +238,8 @@ def _check_version(root: Fields, problems: Diagnostics) -> None:
     if isinstance(version, Scalar) and re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version.text):
         major = version.text.partition(".")[0]
         if (major.lstrip("0") or "0") != MAJOR:
-            message = f"version {version.text} of the format is not understood"
-            problems.error("policy.schema-version", message, version.span, f'versions {MAJOR}.x are: "{MAJOR}.0.0"')
+            message = f"version {version.text} of the format is not supported"
+            problems.error("policy.schema-version", message, version.span, f'use version {MAJOR}.x: "{MAJOR}.0.0"')
 
 
 def _check_interface(root: Fields, problems: Diagnostics) -> None:
@@ -231,7 +250,7 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
             continue
         for violation in (leaf for found in schema_violations(plain(node)) for leaf in leaves(found)):
             at, key = _at(node, violation.path)
-            message = f"this is no JSON Schema: {place(violation.path)} {said(violation)}"
+            message = f"invalid JSON Schema: {place(violation.path)} {said(violation)}"
             span = at.span if at.span.text or not key else key
             problems.extend(_once([Diagnostic("policy.interface", message, span, schema_hint(violation))], problems))
         for one in _every(node):
@@ -239,29 +258,29 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
         for fault in pattern_faults(plain(node)):
             message = f"the pattern cannot be used: {fault.error}"
             problems.error("policy.interface", message, fault_span(node, fault), SYNTAX)
-        problems.extend(_saying_nothing(node))
+        problems.extend(_without_keywords(node))
 
 
-def _saying_nothing(node: Fields) -> Iterator[Diagnostic]:
-    """A schema that lists its fields as if it were one of them: JSON Schema ignores them, and lets everything pass."""
+def _without_keywords(node: Fields) -> Iterator[Diagnostic]:
+    """A schema that lists its fields at the top: JSON Schema ignores them and accepts everything."""
     if node.fields and KEYWORDS.isdisjoint(node.fields):
         first = next(iter(node.keys.values()))
-        message = f"{first.text!r} is no word of JSON Schema, so this schema lets everything pass"
-        hint = f"name its fields below properties: {{properties: {{{first.text}: {{type: string}}}}}}"
+        message = f"{first.text!r} is not a keyword of JSON Schema, so this schema accepts everything"
+        hint = f"list fields under properties: {{properties: {{{first.text}: {{type: string}}}}}}"
         yield Diagnostic("policy.unknown-field", message, first.span, hint, "warning")
 
 
 def _unusable(node: Node) -> Iterator[Diagnostic]:
-    """What JSON Schema itself lets pass and cannot be used."""
+    """Errors that JSON Schema itself does not report."""
     refers = node.fields.get("$ref") if isinstance(node, Fields) else None
     if isinstance(refers, Scalar) and not refers.text.startswith("#"):
-        message = f"{refers.text!r} is elsewhere: a schema is read from its document alone"
-        hint = "write it out, or below $defs: $ref: '#/$defs/NAME'"
+        message = f"cannot load {refers.text!r}: a schema may only refer to its own document"
+        hint = "write the schema here, or under $defs: $ref: '#/$defs/NAME'"
         yield Diagnostic("policy.interface", message, refers.span, hint)
 
 
 def _every(node: Node) -> Iterator[Node]:
-    """A node and all in it, without recursion."""
+    """A node and all nodes in it, without recursion."""
     waiting = [node]
     for one in waiting:  # grows
         yield one
@@ -280,7 +299,7 @@ def _at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
 
 
 def _head(node: Node) -> Span:
-    """Where a node begins: its first key."""
+    """The place of a node: its first key."""
     if isinstance(node, Fields) and node.keys:
         return next(iter(node.keys.values())).span
     return node.span

@@ -1,36 +1,35 @@
-"""What would be right, where a document's shape is wrong: the slips that are known of Agent Format's authors."""
+"""Hints for documents of a wrong shape: common mistakes of authors of Agent Format."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...flow.json_schema import Violation
 from ...flow.violations import KINDS
 from ...text.diagnostics import suggest
-from ...text.nodes import Node, Scalar
+from ...text.nodes import Fields, Node, Scalar
+from .path import CONSTANT
 
+EQUALS = frozenset({"eq", "equals", "is"})
 OPERATOR_HINTS: Mapping[str, str] = {
-    "eq": "write the value itself: PATH: value",
-    "equals": "write the value itself: PATH: value",
-    "is": "write the value itself: PATH: value",
-    "regex": "it is called pattern",
-    "matches": "it is called pattern",
-    "contains": "there is no such matcher; pattern finds a text within a text",
-    "neq": "it is called ne",
-    "not": "it is called ne, or not_in",
-    "exists": "there is no such matcher: a path that leads nowhere is an error",
+    "regex": "use pattern",
+    "matches": "use pattern",
+    "contains": "use pattern, which searches a text",
+    "neq": "use ne",
+    "not": "use ne or not_in",
+    "exists": "remove it: a path that does not exist is an error",
     "between": "write both bounds: {gte: 1, lte: 2}",
-    "any": "it is called in",
+    "any": "use in",
 }
 
 OLD_NAMES: Mapping[tuple[str, str | None], str] = {
-    ("allow_tools", None): "it is called allowed_tools since version 1.0; here all tools are allowed",
-    ("allow_skills", None): "it is called allowed_skills since version 1.0; here all skills are allowed",
+    ("allow_tools", None): "write allowed_tools, its name since version 1.0; without it all tools are allowed",
+    ("allow_skills", None): "write allowed_skills, its name since version 1.0; without it all skills are allowed",
     ("output_from", "agf.batch"): "the output of agf.batch is always the list of its results",
     ("output_from", "agf.conditional"): "the output of agf.conditional is that of the agent that ran",
 }
-"""Fields by name, and by the policy in whose config they stand."""
+"""By field and the policy whose config has it."""
 
 
 KEYWORDS = frozenset({
@@ -43,13 +42,13 @@ KEYWORDS = frozenset({
     "examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema",
     "definitions",
 })  # fmt: skip
-"""The words of JSON Schema: a schema that has none of them says nothing."""
+"""The keywords of JSON Schema: a schema without any of them accepts everything."""
 
 TYPES: Mapping[str, str] = {
     "text": "string", "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
     "dict": "object", "map": "object",
 }  # fmt: skip
-"""What other languages call JSON Schema's types."""
+"""Names of types in other languages, and in JSON Schema."""
 
 SLIPS: Mapping[str, tuple[str, ...]] = {
     "agents": ("steps", "branches"),
@@ -58,11 +57,11 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
     "when": ("condition", "if"),
     "routes": ("cases",),
 }
-"""What stands where another field is meant."""
+"""Fields that are written instead of another."""
 
 
 def hint_for(violation: Violation, node: Node) -> str | None:
-    """The hint for a value that is not of the form it needs."""
+    """The hint for a value of a wrong form."""
     path = violation.path
     if violation.keyword == "enum" and isinstance(violation.found, str):
         meant = TYPES.get(violation.found) if path[-1:] == ("type",) else None
@@ -77,22 +76,51 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         kind = violation.found if isinstance(violation.found, str) and violation.found in KINDS else "object"
         return f"it is a JSON Schema: {{type: {kind}}}"
     if "input_mapping" in path[:-1]:
-        return "a mapping's values are paths: parent.input.NAME; a constant belongs into the agent"
+        return f"a value is a path, {CONSTANT.removeprefix('a path is ')}"
     if "input_mapping" in path[-1:]:
         return "input_mapping: {FIELD: parent.input.NAME}"
     if path[-2:-1] == ("args_match",):
-        return "one of several values: {in: [...]}" if isinstance(violation.found, list) else "null cannot be matched"
+        return (
+            "for one of several values: {in: [...]}"
+            if isinstance(violation.found, list)
+            else "a matcher cannot test null"
+        )
     if path[-1:] == ("output_from",):
         return "output_from: last, merge, first or an alias"
+    if path[-1:] in (("exit_condition",), ("when",), ("condition",)) and isinstance(violation.found, str):
+        return _condition_hint(str(path[-1]), violation.found)
+    if path[-1:] in (("steps",), ("agents",), ("routes",)) and isinstance(node, Fields):
+        return f"begin each entry with a dash: - {next(iter(node.fields), 'agent')}: …"
     if path[-2:-1] in (("steps",), ("agents",)) and isinstance(violation.found, str):
         return f"write - agent: {violation.found}"
     return _of_scalar(violation, node) if isinstance(node, Scalar) else None
 
 
+def missing_hint(name: str, unknown: Sequence[str]) -> str | None:
+    """The hint for a missing field next to unknown ones."""
+    if name == "config" and unknown:
+        return f"write config: and indent {', '.join(unknown)} below it"
+    if name == "agent" and {"id", "config", "execution_policy"}.intersection(unknown):
+        return "a step runs an agent: define the inner policy in a cell of its own, and write - agent: ITS_NAME"
+    return None
+
+
+_COMPARISON = re.compile(r"\s*([\w.]+)\s*(==|=|!=|<>|>=|<=|>|<)\s*(.+?)\s*", re.ASCII)
+_MATCHERS = {"!=": "ne", "<>": "ne", ">=": "gte", "<=": "lte", ">": "gt", "<": "lt"}
+
+
+def _condition_hint(key: str, text: str) -> str:
+    """The condition that an expression means."""
+    found = _COMPARISON.fullmatch(text)
+    path, sign, value = found.groups() if found else ("PATH", ">=", "VALUE")
+    matcher = f"{{{_MATCHERS[sign]}: {value}}}" if sign in _MATCHERS else value
+    return f"write {key}: {{args_match: {{{path}: {matcher}}}}}"
+
+
 def schema_hint(violation: Violation) -> str | None:
-    """The hint for what an interface has that is no JSON Schema."""
+    """The hint for an invalid JSON Schema in an interface."""
     if violation.path[-1:] == ("required",) and isinstance(violation.found, bool):
-        return "required stands beside properties: required: [NAME]"
+        return "write required: [NAME] next to properties"
     if violation.path[-2:-1] in (("properties",), ("$defs",)) or violation.path[-1:] == ("items",):
         kind = TYPES.get(str(violation.found), violation.found)
         return f"{{type: {kind if isinstance(kind, str) and kind in KINDS else 'string'}}}"
@@ -103,7 +131,7 @@ def schema_hint(violation: Violation) -> str | None:
 
 
 def _spelt(text: str, alias: bool) -> str | None:
-    """The name nearest to a text that is none."""
+    """The valid name nearest to a text."""
     near = re.sub("[^a-zA-Z0-9_]+", "_", text) if alias else re.sub("[^a-z0-9_-]+", "-", text.lower())
     near = near.strip("-_").lstrip("0123456789" if alias else "")
     return f"did you mean {near}?" if near else None

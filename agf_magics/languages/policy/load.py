@@ -1,7 +1,7 @@
 """Text to flow: one Agent Format document, or the policy of one (decision B1, AMB-28).
 
-Everything that the text alone decides is an error here, all of it told at once; what the registry decides (agents,
-transforms, vendor policies, files) is linking's business (decision A5).
+All errors of the text are reported here at once; names in the registry (agents, transforms, vendor policies, files) are
+checked when the flow is linked (decision A5).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .path import PARENT, Path, parse_path
 from .policies import POLICIES, vendor
 from .reading import Policy
 from .safety import caps, refused
-from .values import Interface, end, kept, start
+from .values import Interface, end, outputs, start
 
 _BOUNDS = Bounds()
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
-    """The policy that ``source`` defines; what is wrong goes to ``problems``."""
+    """The policy that ``source`` defines. Errors are added to ``problems``."""
     before = len(problems.errors)
     root = document(source, problems, bounds)
     flow = None if root is None else _flow(source, root, problems)
@@ -33,7 +33,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
 
 
 def parse(text: Text) -> Path:
-    """A path that stands alone; behind a list it may go through it."""
+    """A standalone path, which may contain ``.[]``."""
     return parse_path(text, "batch")
 
 
@@ -44,7 +44,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     if policy is None:
         return None
     steps = _steps(policy)
-    unused = list(policy.space.unused(wanted_by_model=policy.id.text == "agf.react"))
+    unused = list(policy.space.unused(for_model=policy.id.text == "agf.react"))
     problems.extend(found for found in unused if found.severity == "warning")
     refuses = (*refuses, *(found for found in unused if found.severity == "error"), *policy.refuses)
     name, description = _text(root, "id"), _text(root, "description")
@@ -56,7 +56,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         body=Sequence(id="policy", word=policy.id.text, label=label, span=policy.id.span, steps=steps),
         start=start(policy.takes),
         end=end(policy.gives),
-        kept=kept,
+        kept=outputs,
         stores=(PARENT, "input"),
         description=description.text if description else "",
         span=name.span if name else policy.id.span,
@@ -85,13 +85,13 @@ def _steps(policy: Policy) -> tuple[Step, ...]:
     if id.text.startswith("x-") and "." in id.text:
         return vendor(policy)
     hint = suggest(id.text, POLICIES, "execution policies")
-    hint = f"{hint}; one of your own is x-<vendor>.<name>"
-    policy.problems.error("policy.unsupported-policy", f"there is no execution policy {id.text!r}", id.span, hint)
+    hint = f"{hint}; your own policies are named x-<vendor>.<name>"
+    policy.problems.error("policy.unsupported-policy", f"unknown execution policy {id.text!r}", id.span, hint)
     return ()
 
 
 def _taken(policy: Policy, steps: tuple[Step, ...]) -> tuple[Taken, ...]:
-    """What is read of each agent's output, by the step that runs it."""
+    """The fields that are read of each agent's output, by the step that runs the agent."""
     ids = {inner.name.text: inner.id for step in steps for inner in every(step) if isinstance(inner, Invoke)}
     return tuple(taken._replace(step=ids[alias]) for alias, taken in policy.taken if alias in ids)
 

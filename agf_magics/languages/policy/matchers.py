@@ -1,39 +1,39 @@
-"""Conditions: groups of matchers, compiled once. Of a group all must match; of several groups the first one that does.
+"""Conditions: groups of matchers. All matchers of a group must match; the first group that matches counts.
 
-What a matcher does with a value of another type is AMB-30: nothing is converted, so it does not match, and ``ne`` and
-``not_in`` do. All fields of a group that is looked at must be there: AGF has no ``exists``, and silence would hide a
-misspelt name.
+A matcher does not convert values (AMB-30): a value of another type does not match, except with ``ne`` and ``not_in``.
+All fields of a group must exist: AGF has no ``exists``, and ignoring an absent field would hide a misspelt name.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ...flow.frame import Frame, Ref
+from ...flow.patterns import SYNTAX, BadPattern, searcher
 from ...flow.schemas import same, shown_value
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten
 from ...text.source import Span
+from .literals import warn_of_path
 from .path import Path, parse_path
-from .patterns import pattern_test
 
 Test = Callable[[Value], bool]
 Keys = Literal["condition", "approval"]
-"""What the keys of a condition are: paths, or the plain names of a call's arguments."""
+"""The keys of a condition: paths, or the names of a call's arguments."""
 
 
 class Argument(NamedTuple):
-    """The key of an approval's condition: an argument's name. The frame is then the arguments."""
+    """The key in the condition of a tool's approval: the name of an argument. The frame is the arguments."""
 
     name: str
     span: Span
 
     def evaluate(self, frame: Frame) -> Value:
         if self.name not in frame:
-            hint = suggest(self.name, frame, "its arguments") or "it is called without arguments"
+            hint = suggest(self.name, frame, "its arguments") or "the call has no arguments"
             message = f"the call has no argument {self.name!r}"
             raise StepError(Diagnostic("policy.unresolved-path", message, self.span, hint))
         return frame[self.name]
@@ -43,18 +43,18 @@ class Argument(NamedTuple):
 
 
 class Matcher(NamedTuple):
-    """One line of a group: what is read, and whether it is as it should be."""
+    """One line of a group: a key and a test of its value."""
 
     key: Path | Argument
     test: Test
     text: str
     """As a picture shows it: ``checker.output.score >= 0.8``."""
-    counts: bool = False
+    numeric: bool = False
     """Whether only a number can match."""
 
 
 class Condition:
-    """An Expr: ``evaluate`` gives the number of the first group that matches, from 1; None if none does."""
+    """An Expr: ``evaluate`` returns the number of the first group that matches, from 1, or None."""
 
     __slots__ = ("evaluate", "groups", "span")
 
@@ -78,12 +78,12 @@ class Condition:
     def reads(self) -> tuple[Ref, ...]:
         return tuple(ref for group in self.groups for matcher in group for ref in matcher.key.reads())
 
-    def doubt(self, frame: Frame) -> str | None:
-        """Why nothing like what is there will ever match: a number is asked for (AMB-30)."""
-        for matcher in (matcher for group in self.groups for matcher in group if matcher.counts):
+    def mismatch(self, frame: Frame) -> str | None:
+        """Why a matcher can never match values like the current one: it needs a number (AMB-30)."""
+        for matcher in (matcher for group in self.groups for matcher in group if matcher.numeric):
             value = matcher.key.evaluate(frame)
             if not _is_number(value):
-                return f"{matcher.text} takes a number, and it is {shown_value(value)}: nothing is converted"
+                return f"{matcher.text} needs a number, but the value is {shown_value(value)}"
         return None
 
     def __repr__(self) -> str:
@@ -96,31 +96,42 @@ def _compiled(groups: tuple[tuple[Matcher, ...], ...]) -> Callable[[Frame], Valu
     def first(frame: Frame) -> int | None:
         for number, group in enumerate(lines, 1):
             matches = True
-            for read, test in group:  # each is read, also behind one that does not match: what is absent is an error
+            for read, test in group:  # read all, also after a mismatch: an absent field is an error
                 value = read(frame)
                 matches = matches and test(value)
             if matches:
                 return number
         return None
 
-    if len(lines) == 1 and len(lines[0]) == 1:  # nearly always
+    if len(lines) == 1 and len(lines[0]) == 1:  # the usual case
         ((only, fits),) = lines[0]
         return lambda frame: 1 if fits(only(frame)) else None
     return first
 
 
-def condition(node: Node, keys: Keys, problems: Diagnostics) -> Condition:
-    """The condition that ``node`` is: one group or a list of them. What is wrong is told in ``problems``; what has the
-    wrong shape is the document's schema's to tell, and left out here."""
+def condition(node: Node, keys: Keys, problems: Diagnostics, sources: Collection[str] = ()) -> Condition:
+    """Read a condition: one group or a list of groups. Errors are added to ``problems``; values of a wrong shape are
+    skipped, because the schema of the document reports them. ``sources``: the names of agents that paths may read."""
     groups = node.items if isinstance(node, Items) else (node,)
+    for constant in constants(groups):
+        warn_of_path(constant, sources, problems)
     return Condition(node.span, tuple(_group(group, keys, problems) for group in groups if isinstance(group, Fields)))
+
+
+def constants(groups: Iterable[Node]) -> Iterator[Scalar]:
+    """The values that matchers compare with directly."""
+    for group in groups:
+        lines = group.fields.get("args_match") if isinstance(group, Fields) else None
+        for value in lines.fields.values() if isinstance(lines, Fields) else ():
+            inner = value.fields.values() if isinstance(value, Fields) else (value,)
+            yield from (one for one in inner if isinstance(one, Scalar))
 
 
 def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ...]:
     lines = node.fields.get("args_match")
     if lines is None or (isinstance(lines, Fields) and not lines.fields):
         key = node.keys.get("args_match") or next(iter(node.keys.values()), None)
-        hint = "it says when: args_match: {PATH: MATCHER}"
+        hint = "add matchers: args_match: {PATH: MATCHER}"
         problems.warn("policy.vacuous-condition", "this condition is always true", key.span if key else node.span, hint)
     if not isinstance(lines, Fields):
         return ()
@@ -145,24 +156,35 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
     if not isinstance(node, Fields):
         return None
     if not node.fields:
-        message, hint = f"{name.text} may be anything: its matcher is empty", f"matchers are {', '.join(OPERATORS)}"
+        message, hint = f"the matcher of {name.text} is empty and matches anything", f"use {', '.join(OPERATORS)}"
         problems.warn("policy.vacuous-matcher", message, node.span, hint)
     tests = [_test(word, wanted, problems) for word, wanted in node.fields.items()]
     parts = [f"{SIGNS.get(word, word)} {_shown(wanted)}" for word, wanted in node.fields.items()]
-    shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} is there"
+    shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} exists"
     test = tests[0] if len(tests) == 1 else lambda value: all(each(value) for each in tests)
     return Matcher(key, test, shown, not NUMERIC.isdisjoint(node.fields))
 
 
 def _test(word: str, node: Node, problems: Diagnostics) -> Test:
     if word == "pattern" and isinstance(node, Scalar):
-        return pattern_test(node, problems)
+        return _pattern_test(node, problems)
     make = OPERATORS.get(word)
     wanted = plain(node)
     fits = isinstance(node, Items) if word in ("in", "not_in") else isinstance(node, Scalar)
     if word in NUMERIC:
         fits = fits and _is_number(wanted)
     return make(wanted) if make and fits else _never
+
+
+def _pattern_test(node: Scalar, problems: Diagnostics) -> Test:
+    """Search a regular expression anywhere in a text (AMB-19, decision D5)."""
+    try:
+        found = searcher(node.text)
+    except BadPattern as error:
+        span = node.locate(error.start, error.end) if error.start < error.end else node.span
+        problems.error("policy.bad-pattern", f"the pattern cannot be used: {error}", span, SYNTAX)
+        return _never
+    return lambda value: type(value) is str and found(value)
 
 
 def _is_number(value: Value) -> bool:
@@ -188,7 +210,7 @@ OPERATORS: Mapping[str, Callable[[Any], Test]] = {
     "ne": lambda wanted: lambda value: not same(value, wanted),
     "in": lambda wanted: lambda value: any(same(value, one) for one in wanted),
     "not_in": lambda wanted: lambda value: not any(same(value, one) for one in wanted),
-    "pattern": lambda wanted: _never,  # compiled where it stands, to point at what is wrong in it
+    "pattern": lambda wanted: _never,  # `_pattern_test` reports its errors
 }
 NUMERIC = frozenset({"gt", "gte", "lt", "lte"})
 SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "ne": "!=", "not_in": "not in", "pattern": "matches"}

@@ -1,7 +1,7 @@
 """``agf.react``: a session of a model as steps, from its configuration.
 
-Instructions reach the model verbatim (AGF-61); ``max_steps`` is a hard bound (AGF-59); everything else is a preference
-that is passed on as it stands.
+Instructions reach the model verbatim (AGF-61); ``max_steps`` is a hard bound (AGF-59); all other settings are
+preferences that are passed to the model unchanged.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Scalar, plain
+from .literals import input_field, warn_of_braces
 from .path import PARENT
 from .reading import Policy
 from .safety import Permit
@@ -30,35 +31,36 @@ _PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
 
 
 def react(policy: Policy) -> tuple[Step, ...]:
-    """Reason and act until there is an answer (AGF-58)."""
+    """Reason and act until the model answers (AGF-58)."""
     config, space = policy.config.fields, policy.space
-    said = {key: plain(node) for key, node in config.items()}
+    values = {key: plain(node) for key, node in config.items()}
     model = config.get("model")
     if not isinstance(model, Scalar):
         return ()
-    choice: Literal["auto", "required", "none"] = said.get("tool_choice") or "auto"
+    _check_texts(policy)
+    choice: Literal["auto", "required", "none"] = values.get("tool_choice") or "auto"
     bound = policy.span("max_steps")
     answer = Answer(policy.gives)
     session = Session(
-        model=Name(f"{said['provider']}:{model.text}" if said.get("provider") else model.text, model.span),
+        model=Name(f"{values['provider']}:{model.text}" if values.get("provider") else model.text, model.span),
         prompt=Prompt(config.get("user_prompt_template"), model.span),
-        instructions=str(said.get("instructions", "")),
+        instructions=str(values.get("instructions", "")),
         tools=() if choice == "none" else tuple(space.tools.values()),
         tool_choice=choice,
-        settings={key: said[key] for key in SETTINGS if said.get(key) is not None},
+        settings={key: values[key] for key in SETTINGS if values.get(key) is not None},
         schema=answer.asked,
         read=answer.read,
         steps=policy.number("max_steps", STEPS),
         over=lambda limit: Diagnostic(
             "policy.max-steps",
-            f"the model still asked for tools in step {limit}, the last one that max_steps allows",
+            f"the model did not answer within max_steps: it called tools in step {limit}",
             bound,
             "raise max_steps, or say in the instructions when to answer",
         ),
         permit=_permit(space.permits) if space.permits else None,
     )
     for agent in space.agents.values():
-        message = f"the model is not offered agent {agent.alias.text!r}: an agf.react calls tools"
+        message = f"agent {agent.alias.text!r} is not offered to the model: an agf.react calls only tools"
         hint = "run the agents in an agf.sequential, or register a tool that calls it"
         policy.problems.warn("policy.not-offered", message, agent.alias.span, hint)
     word, span = policy.id.text, policy.id.span
@@ -74,8 +76,21 @@ def _permit(
     return permit
 
 
+def _check_texts(policy: Policy) -> None:
+    def field(path: str) -> str | None:
+        return input_field(path, policy.takes.schema)
+
+    for key, hint in (
+        ("instructions", "instructions are sent as written; write {{%s}} in user_prompt_template"),
+        ("user_prompt_template", "write {{%s}}"),
+    ):
+        node = policy.config.fields.get(key)
+        if isinstance(node, Scalar):
+            warn_of_braces(node, field, policy.problems, hint, filled=key != "instructions")
+
+
 class Prompt:
-    """The first message: the template with the fields of the input in it, or the input itself as text."""
+    """The first message: the template filled with fields of the input, or the input as text."""
 
     __slots__ = ("evaluate", "span", "template")
 
@@ -103,7 +118,7 @@ class Prompt:
             if type(value) is not dict or name not in value:
                 hint = suggest(name, value, "its fields") if type(value) is dict else None
                 span = self.template.locate(found.start(1), found.start(1) + len(path))
-                message = f"the input has no field {path!r} to put into the prompt"
+                message = f"the input has no field {path!r} for this prompt"
                 raise StepError(Diagnostic("policy.unresolved-path", message, span, hint))
             value = value[name]
         return shown(value)
@@ -113,10 +128,10 @@ class Prompt:
 
 
 class Answer:
-    """What a model's answer comes to under ``interface.output`` (AMB-31).
+    """The value of a model's answer under ``interface.output`` (AMB-31).
 
-    Its JSON; plain text only where a text is asked for, or an object with exactly one property, a text. An interface
-    that says nothing takes both: text that is a JSON object or list is that.
+    It is JSON, or plain text if the schema wants a text or an object with exactly one property, a text. An empty schema
+    accepts both: text that is a JSON object or list becomes that.
     """
 
     def __init__(self, interface: Interface) -> None:
@@ -126,11 +141,11 @@ class Answer:
 
     @property
     def asked(self) -> Mapping[str, Any] | None:
-        """What the model is asked for: nothing special where a text will do."""
+        """The schema that the model is asked for; None: any text."""
         return None if not self.schema or self.schema.get("type") == "string" else self.schema
 
     def read(self, answer: Value) -> Value:
-        """Raises StepError where it does not conform; the model is then asked again."""
+        """Raises StepError if it does not conform; the model is then asked again."""
         value = answer
         if isinstance(answer, str) and not self._takes(answer):
             value = self._parsed(answer)
@@ -138,7 +153,7 @@ class Answer:
         return value
 
     def _takes(self, text: str) -> bool:
-        """Whether a text is what is asked for as it stands."""
+        """Whether a text conforms as it is."""
         try:
             self.interface.check(text)
         except StepError:
@@ -158,9 +173,9 @@ class Answer:
 
 
 def _one_text(schema: Mapping[str, Any]) -> str | None:
-    """The name of an object's one property, where that is a text."""
+    """The name of an object's only property, if that is a text."""
     properties = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, Mapping) or len(properties) != 1:
         return None
-    name, told = next(iter(properties.items()))
-    return name if isinstance(told, Mapping) and told.get("type") == "string" else None
+    name, rule = next(iter(properties.items()))
+    return name if isinstance(rule, Mapping) and rule.get("type") == "string" else None

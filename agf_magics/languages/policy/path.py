@@ -1,9 +1,9 @@
 """Path expressions: ``source.direction.field``, one grammar for mappings and conditions.
 
-A path names data and computes nothing: keys only, no index, no quoting, no blanks, ASCII names. The frame it is read in
-is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, so a source that has not run is one that is not
-there. ``.[]`` stands for every element of a list: where `ELEMENT` is bound in the frame it is that one element, else a
-path gives the list of what the elements have.
+A path names data and computes nothing: keys only, no index, no quoting, no blanks, ASCII names. It is read in a frame
+``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, so a source that has not run is absent. ``.[]`` is
+every element of a list: if `ELEMENT` is bound in the frame the value is that of one element, else a list of the values
+of all elements.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from ...text.nodes import shorten
 from ...text.source import Source, Span, Text
 
 Where = Literal["policy_step", "batch", "condition", "route"]
-"""Where a path stands: the input of a step, of a batch, of a route; a key of a condition."""
+"""The place of a path: the input of a step, of a batch, of a route; a key of a condition."""
 
 PARENT: Final = "parent"
 """The enclosing agent."""
 ELEMENT: Final = "[]"
-"""The name in a frame of the element that ``.[]`` stands for; no alias can be called so."""
+"""The name of the current element in a frame. No alias can have this name."""
 DIRECTIONS = ("input", "output")
 NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 FORM = "a path is source.direction.field: parent.input.NAME, or ALIAS.output.NAME"
+CONSTANT = f"{FORM}; a constant goes into the input of the run or the agent itself"
 _ITERATES = {"policy_step": "a step's input_mapping", "condition": "a condition", "route": "a route's input_mapping"}
 
 
 class Absent:
-    """What a path gives where the field, or an object on the way to it, is not there."""
+    """The value of a path whose field, or an object on the way to it, does not exist."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -43,7 +44,7 @@ ABSENT: Final = Absent()
 
 
 class Part(NamedTuple):
-    """A name of a path, or ``[]``, and where it stands in the text."""
+    """A name of a path, or ``[]``, and its position in the text."""
 
     name: str
     start: int
@@ -59,9 +60,9 @@ class Path:
     __slots__ = ("_text", "direction", "elements", "evaluate", "fields", "find", "parts", "source", "span", "text")
 
     find: Callable[[Frame], Value]
-    """The value, or ABSENT. A StepError where the way to it is broken: nothing has run, a number has no fields."""
+    """The value, or ABSENT. Raises StepError if the source has not run or a value on the way is not an object."""
     evaluate: Callable[[Frame], Value]
-    """The value; a StepError at the very name that is absent."""
+    """The value. Raises StepError at the first name that is absent."""
 
     def __init__(self, text: Text, parts: Sequence[Part]) -> None:
         self._text = text
@@ -71,9 +72,9 @@ class Path:
         self.source, self.direction = parts[0].name, parts[1].name
         names = tuple(part.name for part in parts[2:])
         self.fields: tuple[str, ...] = names[: names.index(ELEMENT)] if ELEMENT in names else names
-        """Up to ``.[]``, where there is one."""
+        """The fields before ``.[]``."""
         self.elements: tuple[str, ...] | None = names[len(self.fields) + 1 :] if ELEMENT in names else None
-        """The fields of each element, behind ``.[]``; None: it stands for one value."""
+        """The fields of each element, after ``.[]``; None: the path has no ``.[]``."""
         self.find = self._direct() if self.elements is None else self._iterated
         self.evaluate = self._value()
 
@@ -83,32 +84,32 @@ class Path:
 
     @property
     def array(self) -> str:
-        """The text before ``.[]``: which list it goes through."""
+        """The text before ``.[]``: the path of the list."""
         return ".".join((self.source, self.direction, *self.fields))
 
     def part_span(self, index: int) -> Span:
         part = self.parts[index]
-        if self.span.end - self.span.start == len(self.text):  # it stands there as it reads
+        if self.span.end - self.span.start == len(self.text):  # the source has the same characters
             return self.span.locate(part.start, part.end)
         return self._text.locate(part.start, part.end)
 
     def reads(self) -> tuple[Ref, ...]:
-        """Of an iterating path the list."""
-        # Never certain: what is absent may have a default where it is delivered (AGF-29).
+        """The value that the path reads; of a path with ``.[]`` the list."""
+        # Never certain: an absent value may have a default at its target (AGF-29).
         return (Ref((self.source, self.direction, *self.fields), self.span, False),)
 
     def over(self, frame: Frame) -> list[Value]:
-        """The list that ``.[]`` goes through. A StepError if it is none."""
+        """The list before ``.[]``. Raises StepError if it is another value."""
         value = self._walk(self._origin(frame), self.fields, 2)
         if value is ABSENT:
             raise self.absent(frame)
         if type(value) is not list:
-            message = f".[] goes through a list, and {self.array} is {shown_value(value)}"
+            message = f".[] needs a list, and {self.array} is {shown_value(value)}"
             raise StepError(Diagnostic("policy.type-mismatch", message, self.part_span(2 + len(self.fields))))
         return value
 
     def absent(self, frame: Frame) -> StepError:
-        """The error at the first name that is not there."""
+        """The error at the first name that is absent."""
         value, start = self._origin(frame), 2
         if self.elements is not None and (ELEMENT in frame or self._walk(value, self.fields, 2) is not ABSENT):
             elements = [frame[ELEMENT]] if ELEMENT in frame else self.over(frame)
@@ -137,7 +138,7 @@ class Path:
             ran = frame.get(source)
             whole = ran.get(direction) if type(ran) is dict else None
             if type(whole) is not dict or field not in whole:
-                return evaluate(frame)  # which says what is wrong
+                return evaluate(frame)  # raises the error
             return whole[field]
 
         return of_one_field
@@ -150,7 +151,7 @@ class Path:
             value = whole = ran[direction] if ran is not None and direction in ran else self._origin(frame)
             for name in fields:
                 if type(value) is not dict:
-                    return self._walk(whole, fields, 2)  # which says where it is broken
+                    return self._walk(whole, fields, 2)  # raises the error
                 if name not in value:
                     return ABSENT
                 value = value[name]
@@ -173,7 +174,7 @@ class Path:
         return ran[self.direction]
 
     def _walk(self, value: Value, names: tuple[str, ...], start: int) -> Value:
-        """``start``: the part that ``names`` begin at."""
+        """``start``: the number of the part that ``names`` begins with."""
         for index, name in enumerate(names, start):
             if type(value) is not dict:
                 before = ".".join(part.name for part in self.parts[:index])
@@ -192,8 +193,7 @@ class Path:
 
 
 def parse_path(text: Text | str, where: Where) -> Path:
-    """The path that ``text`` is. A DefinitionError with one Diagnostic, at the very part, if it is none, or if ``.[]``
-    stands where nothing goes through a list.
+    """Parse a path. Raises DefinitionError at the wrong part, also for ``.[]`` outside of a batch.
 
     >>> parse_path("writer.output.draft", "policy_step").evaluate({"writer": {"output": {"draft": "..."}}})
     '...'
@@ -201,71 +201,66 @@ def parse_path(text: Text | str, where: Where) -> Path:
     text = Source("<path>", text).span() if isinstance(text, str) else text
     parts = _parts(text.text)
     for index, part in enumerate(parts):
-        if wrong := _wrong_part(text.text, parts, index):
+        if wrong := _part_problem(text.text, parts, index):
             message, hint = wrong
-            # What is empty has no letter to point at: the dot beside it is.
-            start, end = (
-                (part.start, part.end)
-                if part.name
-                else (max(0, part.start - 1), min(max(1, part.start), len(text.text)))
-            )
-            fixed = _meant(text.text)
-            raise _refused(
-                "policy.path-syntax", message, text.locate(start, end), f"did you mean {fixed}?" if fixed else hint
-            )
+            start, end = part.start, part.end
+            if not part.name:  # an empty part has no character to point at: point at the dot next to it
+                start, end = max(0, part.start - 1), min(max(1, part.start), len(text.text))
+            fixed = _corrected(text.text)
+            span = text.locate(start, end) if len(parts) > 1 else text.locate(0, len(text.text))
+            raise _refused("policy.path-syntax", message, span, f"did you mean {fixed}?" if fixed else hint)
     if len(parts) < 3:
         raise _refused("policy.path-syntax", *_too_short(text, parts))
     path = Path(text, parts)
     every = [index for index, part in enumerate(parts) if part.name == ELEMENT]
     if len(every) > 1:
-        hint = "batch the inner list in an agent of its own, that this one gives each element to"
+        hint = "let an agent of its own batch the inner list, and give it each element"
         raise _refused("policy.iteration-multiple", "a path has at most one .[]", path.part_span(every[1]), hint)
     if every and where != "batch":
-        hint = "only an agf.batch goes through a list: its input_mapping has one call for every element"
-        raise _refused(
-            "policy.iteration-scope", f".[] cannot stand in {_ITERATES[where]}", path.part_span(every[0]), hint
-        )
+        hint = "use agf.batch: its input_mapping makes one call for each element"
+        message = f".[] is not allowed in {_ITERATES[where]}"
+        raise _refused("policy.iteration-scope", message, path.part_span(every[0]), hint)
     return path
 
 
 def source_problem(path: Path, agents: Collection[str], ran: Collection[str]) -> Diagnostic | None:
-    """What is wrong with whom a path reads, given the local agents there are and those that have run where it stands.
+    """The problem with the source of a path, given the local agents and those that have run at its place.
 
-    A step that reads itself or a later one, also in a loop (AMB-1), reads what is not there.
+    A step that reads itself or a later step, also in a loop (AMB-1), reads a value that does not exist yet.
     """
     if path.source == PARENT:
         return out_of_order(path) if path.direction == "output" else None
     if path.source not in agents:
         hint = suggest(path.source, (*agents, PARENT), "sources")
-        return Diagnostic(
-            "policy.unknown-alias", f"no local agent is called {shorten(path.source)!r}", path.source_span, hint
-        )
+        message = f"there is no local agent {shorten(path.source)!r}"
+        return Diagnostic("policy.unknown-alias", message, path.source_span, hint)
     return None if path.source in ran else out_of_order(path)
 
 
 def iteration_problem(paths: Mapping[str, Path], span: Span | None) -> Diagnostic | None:
-    """What is wrong with the ``.[]`` of a batch's mapping; ``span``: where it stands."""
+    """The problem with the ``.[]`` in the mapping of a batch. ``span``: the place of the mapping."""
     iterating = [path for path in paths.values() if path.elements is not None]
     if not iterating:
-        hint = "write .[] behind the list: parent.input.items.[].value"
-        return Diagnostic("policy.iteration-missing", "nothing here goes through a list", span, hint)
+        example = next((path.text for path in paths.values()), "parent.input.items")
+        hint = f"write .[] after the list: {example}.[], or {example}.[].FIELD for a field of each element"
+        return Diagnostic("policy.iteration-missing", "a batch needs a path with .[] in its input_mapping", span, hint)
     first = iterating[0]
     for path in iterating:
         if path.array != first.array:
-            message = f"one batch goes through one list, and {path.array} is not {first.array}"
-            hint = "fields are taken from the same element; make one list of both before, also if they are equally long"
+            message = f"a batch iterates over one list, but {path.array} is not {first.array}"
+            hint = "all fields come from the same element; combine the lists in an earlier step"
             others = (("the list", first.span),)
             return Diagnostic("policy.iteration-prefix", message, path.span, hint, related=others)
     return None
 
 
 def out_of_order(path: Path) -> Diagnostic:
-    """The finding that what a path reads is not there yet."""
+    """The finding that a path reads a value that does not exist yet."""
     if path.source == PARENT:
-        message, hint = "the parent has no output while its policy runs", "read parent.input, or what a step before has"
+        message, hint = "the parent has no output while its policy runs", "read parent.input, or an earlier step"
         return Diagnostic("policy.dependency-order", message, path.part_span(1), hint)
-    message = f"{path.source!r} has not run where this is read"
-    hint = "a path reads what ran before it, also in a loop: a round does not see the one before"
+    message = f"{path.source!r} has not run when this is read"
+    hint = "a path reads earlier steps only; a round of a loop does not see the previous one"
     return Diagnostic("policy.dependency-order", message, path.source_span, hint)
 
 
@@ -277,41 +272,50 @@ def _parts(text: str) -> list[Part]:
     return parts
 
 
-def _wrong_part(text: str, parts: Sequence[Part], index: int) -> tuple[str, str] | None:
-    """What is wrong with a part, and what would be right."""
+def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, str] | None:
+    """The message and the hint for an invalid part."""
     name = parts[index].name
+    if len(parts) == 1 or (index == 0 and not NAME.fullmatch(name) and _is_sentence(text)):
+        return (f"{shorten(text)!r} is not a path" if text else "an empty text is not a path"), CONSTANT
     if index == 1 and name not in DIRECTIONS:
+        message = f"expected input or output here, not {shorten(name)!r}"
         if not NAME.fullmatch(name) or len(parts) > 2:
-            return f"{shorten(name)!r} is no direction", suggest(name, DIRECTIONS, "directions") or FORM
-        return f"{shorten(name)!r} is no direction", f"did you mean {parts[0].name}.output.{name}?"
+            return message, suggest(name, DIRECTIONS) or FORM
+        first = parts[0].name
+        return message, f"did you mean {f'parent.{text}' if first in DIRECTIONS else f'{first}.output.{name}'}?"
     if NAME.fullmatch(name) or (name == ELEMENT and index > 2):
         return None
-    if len(parts) == 1:
-        return f"{shorten(name)!r} is no path" if name else "an empty text is no path", FORM
     if not name:
-        place = "before the first dot" if index == 0 else "behind the last dot"
+        place = "before the first dot" if index == 0 else "after the last dot"
         return f"a name is missing {place if index in (0, len(parts) - 1) else 'between two dots'}", FORM
     if name == ELEMENT:
-        return ".[] follows the list it goes through", f"name the list: {parts[0].name}.{parts[1].name}.LIST.[]"
-    letters = "letters a to z, digits and _, and begins with no digit"
+        return ".[] must follow a list", f"name the list: {parts[0].name}.{parts[1].name}.LIST.[]"
+    letters = "the letters a to z, digits and _, and does not begin with a digit"
     if index == 0:
-        return f"{shorten(name)!r} is no source", f"a source is parent or an alias, which has {letters}"
-    hint = f"it has {letters}; a property called otherwise cannot be read by a path"
-    if name.isdigit() or name == "*":
-        hint = "a path has no index; an agf.batch goes through a list with .[]"
-    return f"{shorten(name)!r} is no field name", hint
+        return f"{shorten(name)!r} is not a source", f"a source is parent or an alias; an alias has {letters}"
+    hint = f"a field name has {letters}; a path cannot read other properties"
+    if name.isdigit() or name == "*" or re.fullmatch(r"\w+\[\d*\]", name):
+        hint = "a path has no index; an agf.batch iterates over a list with .[]"
+    return f"{shorten(name)!r} is not a field name", hint
+
+
+def _is_sentence(text: str) -> bool:
+    return any(character.isspace() for character in text.strip())
 
 
 def _too_short(text: Text, parts: Sequence[Part]) -> tuple[str, Span, str]:
     whole = text.locate(0, len(text.text))
     if len(parts) == 1:
-        return f"{shorten(text.text)!r} is no path", whole, FORM
-    message = f"{shorten(text.text)!r} names no field"
-    return message, whole, f"the whole {parts[1].name} cannot be read by a path; name a field: {text.text}.NAME"
+        return f"{shorten(text.text)!r} is not a path", whole, CONSTANT
+    what = parts[1].name
+    hint = f"name a field: {text.text}.NAME"
+    if what == "output":
+        hint += "; if the output is a list, let a transform (output_from: custom_transform) return {NAME: list}"
+    return f"a path cannot read the whole {what} {shorten(text.text)!r}", whole, hint
 
 
-def _meant(text: str) -> str | None:
-    """The path that its author seems to have meant: without the marks of other languages."""
+def _corrected(text: str) -> str | None:
+    """The path that its author probably meant: without the marks of other languages."""
     bare = text.strip(" \t\r\n${}=!?#@'\"").lstrip(".")
     bare = re.sub(r"->|/", ".", bare)
     bare = re.sub(r"(?<=[A-Za-z0-9_])\[]", ".[]", bare)

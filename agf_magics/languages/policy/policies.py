@@ -1,49 +1,47 @@
-"""The execution policies as shapes: each is a table row and a function from its configuration to steps.
+"""The execution policies: each is a row of a table and a function from its configuration to steps.
 
-The last step leaves the policy's output.
+The last step stores the output of the policy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...flow.frame import Frame, Ref
+from ...flow.frame import Frame
 from ...flow.steps import Branches, Choose, Each, Invoke, Name, Repeat, Sequence, Step
-from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Scalar, plain
 from .matchers import Condition
 from .model import react
 from .outcome import Choice, output_step
-from .path import Path, iteration_problem
+from .path import iteration_problem
 from .reading import Policy, alias_of
-from .values import EACH, RESULT, SIDE, Answered, Beside, Keep, Whole, output_of
+from .values import EACH, PARALLEL, RESULT, Computed, JoinParallel, StoreAgent, StoreOutput, output_of, whole_input
 
-AT_ONCE = 8
-"""Items of a batch that run side by side (AMB-33)."""
+_CONCURRENT = 8
+"""Items of a batch that run at a time (AMB-33)."""
 
-OTHERWISE = "otherwise"
-"""The label of the default agent of routes."""
+_OTHERWISE = "otherwise"
+"""The label of the default agent."""
 
-ITERATIONS = 10
-"""Of a loop that does not say how many."""
+_ITERATIONS = 10
+"""The default of ``max_iterations``."""
 
 
 def sequential(policy: Policy) -> tuple[Step, ...]:
-    """Steps in order; each may read those before it (AGF-62)."""
+    """Steps in order; each may read the earlier ones (AGF-62)."""
     steps, aliases = _steps(policy, "steps")
     choice = policy.output(Choice("last", policy.span("steps")), aliases)
     return (*steps, output_step(choice, aliases, output_of)) if aliases else ()
 
 
 def parallel(policy: Policy) -> tuple[Step, ...]:
-    """Agents side by side, all of them to their end (AGF-64, AMB-21)."""
+    """Concurrent agents, which all run to the end (AGF-64, AMB-21)."""
     branches: dict[str, Step] = {}
-    policy.once("agents that run side by side are told apart by their aliases", "agents", policy.span("agents"))
+    policy.check_unique("the agents of an agf.parallel need different aliases", "agents")
     for index, entry in enumerate(policy.items("agents")):
-        call = policy.step(entry, f"agents[{index}]", "policy_step", (), None)
-        if call is not None:
+        if call := policy.step(entry, f"agents[{index}]", "policy_step", (), None):
             branches[call.label] = call
     aliases = list(branches)
     choice = policy.output(Choice("merge", policy.span("agents")), aliases)
@@ -56,8 +54,8 @@ def parallel(policy: Policy) -> tuple[Step, ...]:
             label=", ".join(aliases),
             span=policy.id.span,
             branches=branches,
-            join=Beside(),
-            collect=output_step(choice, aliases, lambda alias: (SIDE, alias)),
+            join=JoinParallel(),
+            collect=output_step(choice, aliases, lambda alias: (PARALLEL, alias)),
             on_error="finish",
             leaves=True,
         ),
@@ -65,7 +63,7 @@ def parallel(policy: Policy) -> tuple[Step, ...]:
 
 
 def loop(policy: Policy) -> tuple[Step, ...]:
-    """Steps in order, again and again, until the condition matches or there were as many rounds as there may be."""
+    """Steps in order, repeatedly, until the condition matches or ``max_iterations`` is reached."""
     steps, aliases = _steps(policy, "steps")
     choice = policy.output(Choice("last", policy.span("steps")), aliases)
     until = policy.config.fields.get("exit_condition")
@@ -80,14 +78,14 @@ def loop(policy: Policy) -> tuple[Step, ...]:
         label=", ".join(aliases),
         span=policy.id.span,
         body=body,
-        until=_Matches(exit_condition) if exit_condition else None,
-        limit=policy.number("max_iterations", ITERATIONS),
+        until=exit_condition and _matches(exit_condition),
+        limit=policy.number("max_iterations", _ITERATIONS),
         over=lambda limit, frame: Diagnostic(
             "policy.loop-limit",
-            f"the loop ended after {limit} rounds, and its exit_condition was never met",
+            f"the loop ended after {limit} rounds without meeting its exit_condition",
             span,
-            (exit_condition and exit_condition.doubt(frame))
-            or "the output is the last round's; raise max_iterations, or look at what the condition reads",
+            (exit_condition and exit_condition.mismatch(frame))
+            or "the output is that of the last round; raise max_iterations, or check the values of the condition",
             "warning",
         ),
     )
@@ -95,7 +93,7 @@ def loop(policy: Policy) -> tuple[Step, ...]:
 
 
 def batch(policy: Policy) -> tuple[Step, ...]:
-    """One agent, once for every element of a list (AGF-69); all inputs are built before its first call."""
+    """One agent for each element of a list (AGF-69). All inputs are built before the first call."""
     mapping = policy.config.fields.get("input_mapping")
     paths = policy.paths(mapping, "batch", (), "agent")
     alias = policy.config.fields.get("agent")
@@ -114,21 +112,21 @@ def batch(policy: Policy) -> tuple[Step, ...]:
             word=policy.id.text,
             label=f"{over.array}.[]",
             span=policy.id.span,
-            over=_List(over),
+            over=Computed(over.span, over.over, over.reads()),
             element=EACH,
             body=call,
-            limit=AT_ONCE,
+            limit=_CONCURRENT,
             on_error="finish",
             most=most or None,
             cut=lambda left: Diagnostic(
                 "policy.batch-truncated",
-                f"{left} element{'s' * (left != 1)} of {over.array} left out: max_batch_count is {most}",
+                f"skipped {left} element{'s' * (left != 1)} of {over.array}: max_batch_count is {most}",
                 span,
-                "0 means no limit",
+                "raise max_batch_count; 0 means no limit",
                 "warning",
             ),
             ahead=True,
-            target=Answered(lambda frame: alias.text),
+            target=StoreOutput(lambda frame: alias.text),
         ),
     )
 
@@ -149,10 +147,10 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
     other, default = policy.config.fields.get("default_agent"), None
     if isinstance(other, Scalar) and isinstance(other.value, str):
         default = policy.call(other, "default_agent", {}, None, None)
-        aliases[OTHERWISE] = other.value
+        aliases[_OTHERWISE] = other.value
     if not routes:
         return ()
-    pick = _Route(policy.span("routes"), {label: when for label, (when, _) in routes.items()}, default is not None)
+    pick = _route(policy.span("routes"), {label: when for label, (when, _) in routes.items()}, default is not None)
     return (
         Choose(
             id="routes",
@@ -164,20 +162,18 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
             cases={label: call for label, (_, call) in routes.items()},
             said={label: label for label in routes},
             default=default,
-            target=Answered(lambda frame: aliases.get(pick.evaluate(frame))),
+            target=StoreOutput(lambda frame: aliases.get(pick.evaluate(frame))),
         ),
     )
 
 
 def vendor(policy: Policy) -> tuple[Step, ...]:
-    """A policy that somebody registered; its configuration is its own business (AGF-34)."""
+    """A registered vendor policy, which reads its own configuration (AGF-34)."""
     agents = tuple(agent.alias for agent in policy.space.agents.values()) if policy.space.declared else None
     for agent in policy.space.agents.values():
-        if agent.permit is not None:  # its calls are somebody's own code: nobody could be asked before them
-            message = (
-                f"{policy.id.text!r} calls agent {agent.alias.text!r} by itself: nobody would be asked to approve it"
-            )
-            hint = "take the approval out, or use a standard policy"
+        if agent.permit is not None:  # the policy is user code that calls its agents without asking
+            message = f"agent {agent.alias.text!r} needs approval, which {policy.id.text!r} cannot ask for"
+            hint = "remove the approval, or use a standard policy"
             policy.refuses.append(Diagnostic("policy.approval", message, agent.alias.span, hint))
     return (
         Invoke(
@@ -186,7 +182,7 @@ def vendor(policy: Policy) -> tuple[Step, ...]:
             span=policy.id.span,
             kind="policy",
             name=Name(policy.id.text, policy.id.span),
-            args=Whole(),
+            args=whole_input(policy.id.span),
             config=plain(policy.config),
             tools=agents,
             spawns=False,
@@ -201,70 +197,34 @@ def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
     ran: list[str] = []
     for index, entry in enumerate(policy.items(key)):
         alias = alias_of(entry)
-        call = policy.step(entry, f"{key}[{index}]", "policy_step", ran, Keep(alias or "", first=index == 0))
+        call = policy.step(entry, f"{key}[{index}]", "policy_step", ran, StoreAgent(alias or "", first=index == 0))
         if call is not None and alias is not None:
             steps.append(call)
             ran.append(alias)
     return tuple(steps), ran
 
 
-class _Matches:
+def _matches(condition: Condition) -> Computed:
     """Whether a condition matches."""
-
-    __slots__ = ("condition", "evaluate", "span")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, condition: Condition) -> None:
-        self.condition, self.span = condition, condition.span
-        self.evaluate = lambda frame: condition.evaluate(frame) is not None
-
-    @property
-    def text(self) -> str:
-        """In a line, as it is shown."""
-        return self.condition.text
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self.condition.reads()
+    test = condition.evaluate
+    return Computed(condition.span, lambda frame: test(frame) is not None, condition.reads(), condition.text)
 
 
-class _List:
-    """The list that a batch goes through."""
-
-    __slots__ = ("evaluate", "path", "span")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.span = path, path.span
-        self.evaluate = path.over
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self.path.reads()
-
-
-class _Route:
+def _route(span: Span, routes: Mapping[str, Condition], has_default: bool) -> Computed:
     """The label of the first route whose condition matches."""
 
-    __slots__ = ("evaluate", "other", "routes", "span")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, routes: Mapping[str, Condition], other: bool) -> None:
-        self.span, self.routes, self.other = span, dict(routes), other
-        self.evaluate = self._first
-
-    def _first(self, frame: Frame) -> str:
-        for label, when in self.routes.items():
+    def first(frame: Frame) -> str:
+        for label, when in routes.items():
             if when.evaluate(frame) is not None:
                 return label
-        if not self.other:
-            message, hint = "no route matches, and there is no default_agent", "default_agent names who answers then"
-            raise StepError(Diagnostic("policy.no-route", message, self.span, hint))
-        return OTHERWISE
+        if not has_default:
+            hint = "default_agent: NAME runs if no route matches"
+            raise StepError(
+                Diagnostic("policy.no-route", "no route matches, and there is no default_agent", span, hint)
+            )
+        return _OTHERWISE
 
-    def reads(self) -> tuple[Ref, ...]:
-        return tuple(ref for when in self.routes.values() for ref in when.reads())
+    return Computed(span, first, tuple(ref for when in routes.values() for ref in when.reads()))
 
 
 POLICIES: Mapping[str, Callable[[Policy], tuple[Step, ...]]] = {
@@ -275,4 +235,4 @@ POLICIES: Mapping[str, Callable[[Policy], tuple[Step, ...]]] = {
     "agf.batch": batch,
     "agf.conditional": conditional,
 }
-"""The standard ones by id (AGF-55, AGF-56)."""
+"""The standard policies by id (AGF-55, AGF-56)."""

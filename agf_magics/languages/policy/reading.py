@@ -1,6 +1,6 @@
-"""A policy's configuration as it is read: its steps' agents, mappings and conditions, everything wrong told at once.
+"""Reads the configuration of a policy: agents, mappings and conditions. All problems are reported at once.
 
-What has the wrong shape is the document's schema's to tell; a reader here passes over it.
+Values of a wrong shape are skipped, because the schema of the document reports them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ...text.yamlnodes import Fields, Items, Node, Scalar
 from .agents import ActionSpace
 from .delivery import Delivery
 from .matchers import Condition, condition
-from .outcome import Choice, chosen
+from .outcome import Choice, read_choice
 from .path import PARENT, Path, Where, parse_path, source_problem
-from .values import Handed, Interface
+from .values import AgentInput, Interface
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An execution policy being read."""
+    """An execution policy that is being read."""
 
     id: Scalar
     config: Fields
@@ -37,31 +37,29 @@ class Policy:
     gives: Interface
     problems: Diagnostics
     taken: list[tuple[str, Taken]] = field(default_factory=list)
-    """What is read of each alias's output."""
+    """The fields that paths read of each alias's output."""
     refuses: list[Diagnostic] = field(default_factory=list)
-    """What cannot be held, though the definition asks for it: a run is refused."""
+    """Requirements of the definition that cannot be met: a run is refused."""
 
     def items(self, key: str) -> list[Fields]:
         listed = self.config.fields.get(key)
         return [item for item in listed.items if isinstance(item, Fields)] if isinstance(listed, Items) else []
 
     def number(self, key: str, otherwise: int) -> int:
-        """A whole number; JSON Schema lets 5.0 be one."""
+        """A whole number; in JSON Schema 5.0 is one."""
         value = self.config.fields.get(key)
-        told = value.value if isinstance(value, Scalar) else None
-        return int(told) if isinstance(told, (int, float)) and not isinstance(told, bool) else otherwise
+        number = value.value if isinstance(value, Scalar) else None
+        return int(number) if isinstance(number, (int, float)) and not isinstance(number, bool) else otherwise
 
     def span(self, key: str) -> Span:
         return self.config.keys[key].span if key in self.config.keys else self.id.span
 
     def step(self, entry: Fields, id: str, where: Where, ran: Collection[str], target: Target | None) -> Invoke | None:
-        """The call that a PolicyStep, a route or a batch is."""
+        """The call of a PolicyStep or a route."""
         alias = entry.fields.get("agent")
         mapping = entry.fields.get("input_mapping")
         paths = self.paths(mapping, where, ran, id)
-        if not isinstance(alias, Scalar):
-            return None
-        return self.call(alias, id, paths, mapping, target)
+        return self.call(alias, id, paths, mapping, target) if isinstance(alias, Scalar) else None
 
     def call(
         self, alias: Scalar, id: str, paths: Mapping[str, Path], mapping: Node | None, target: Target | None
@@ -77,7 +75,7 @@ class Policy:
             span=alias.span,
             kind="agent",
             name=Name(alias.text, alias.span),
-            args=Handed(delivery),
+            args=AgentInput(delivery),
             file=agent.file,
             permit=agent.permit,
             keeps=True,
@@ -97,17 +95,17 @@ class Policy:
             except DefinitionError as error:
                 self.problems.extend(error.diagnostics)
             else:
-                self.known(found[name], ran, (id, name))
+                self.check_source(found[name], ran, (id, name))
         return found
 
-    def known(self, path: Path, ran: Collection[str], into: tuple[str, str] | None = None) -> None:
-        """Tell what is wrong with whom a path reads (AGF-8, AGF-9), and what its schema does not have (AGF-10)."""
+    def check_source(self, path: Path, ran: Collection[str], into: tuple[str, str] | None = None) -> None:
+        """Check the source of a path (AGF-8, AGF-9) and its fields against the schema (AGF-10)."""
         problem = source_problem(path, self.aliases(), ran)
-        if problem is not None and problem.code == "policy.unknown-alias" and self.unread():
-            return  # it may be what a step says with `agnt:`, which is told
+        if problem is not None and problem.code == "policy.unknown-alias" and self.has_unread_step():
+            return  # the step with the misspelt key is reported
         if problem is not None and self.id.text == "agf.loop" and path.source in self.aliases():
-            # AMB-1: the seed's order of steps has no exception for a loop; say where feedback can be had.
-            hint = "a round does not see the one before; a fold of a pipeline carries a value from round to round"
+            # AMB-1: the seed's order of steps has no exception for a loop; suggest another way.
+            hint = "a round does not see the previous one; the fold of a pipeline passes a value from round to round"
             problem = replace(problem, hint=hint)
         if problem is None and path.source == PARENT:
             problem = _lacking(self.takes.schema, path)
@@ -117,31 +115,31 @@ class Policy:
             self.problems.add(problem)
 
     def aliases(self) -> Collection[str]:
-        """The local agents there are; where the kernel's are, those that a step names."""
+        """The local agents; without an action space those that a step names."""
         if self.space.declared:
             return self.space.agents
         return [alias for entry in (*self.items("steps"), *self.items("agents")) if (alias := alias_of(entry))]
 
-    def unread(self) -> bool:
-        """Whether the steps say who there is, and one of them does not."""
+    def has_unread_step(self) -> bool:
+        """Whether the steps declare the agents and one of them names none."""
         steps = (*self.items("steps"), *self.items("agents"))
         return not self.space.declared and any(alias_of(entry) is None for entry in steps)
 
     def condition(self, node: Node, ran: Collection[str]) -> Condition:
-        found = condition(node, "condition", self.problems)
+        found = condition(node, "condition", self.problems, (*self.aliases(), PARENT))
         for path in found.paths:
-            self.known(path, ran)
+            self.check_source(path, ran)
         return found
 
     def output(self, default: Choice, aliases: Listed[str]) -> Choice:
         """``output_from``; a merge has one key for each alias (AGF-45, AGF-48)."""
-        choice = chosen(self.config.fields.get("output_from"), default, aliases, self.problems)
+        choice = read_choice(self.config.fields.get("output_from"), default, aliases, self.problems)
         if choice.kind == "merge":
-            self.once("merge has one key for each agent", "steps", choice.span)
+            self.check_unique("merge has one key for each alias", "steps")
         return choice
 
-    def once(self, why: str, key: str, otherwise: Span) -> None:
-        """Tell of every alias that stands a second time, once."""
+    def check_unique(self, why: str, key: str) -> None:
+        """Report each alias that is used more than once."""
         seen: Counter[str] = Counter()
         for entry in self.items(key):
             alias = entry.fields.get("agent")
@@ -150,7 +148,7 @@ class Policy:
             seen[alias.text] += 1
             if seen[alias.text] == 2:
                 hint = "declare a second alias with the same source"
-                message = f"{alias.text!r} runs more than once, and {why}"
+                message = f"{alias.text!r} is used twice, but {why}"
                 self.problems.error("policy.duplicate-alias", message, alias.span, hint)
 
 
@@ -159,11 +157,11 @@ def _fields(path: Path) -> tuple[tuple[str, Span], ...]:
 
 
 def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Diagnostic | None:
-    """The finding that the interface does not have what a path reads of the input (AGF-10)."""
+    """The finding that the interface lacks a field that a path reads (AGF-10)."""
     fields = _fields(path)
     if found := lacking(schema, [name for name, _ in fields]):
         name, span = fields[found[0]]
-        message, hint = f"interface.input has no field {name!r} there", suggest(name, found[1], "its fields")
+        message, hint = f"interface.input has no field {name!r}", suggest(name, found[1], "its fields")
         return Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
     return None
 

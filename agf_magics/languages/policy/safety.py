@@ -1,5 +1,5 @@
-"""The fields that keep a run safe: approvals, constraints, governance, memory. None is ignored (AMB-35): what this
-runtime cannot do refuses the run, and says so when the definition is made."""
+"""Approvals, constraints, governance and memory. No safety field is ignored (AMB-35): one that this runtime cannot
+implement refuses the run, with a warning when the definition is made."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from ...flow.frame import Frame
 from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain
+from .literals import input_field, warn_of_braces
 from .matchers import Condition, Keys, condition
 
 Permit = Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]
-"""Given a frame, what a call is given, and that as it may be shown: what a person must approve; None: nothing."""
+"""Receives a frame, the arguments of a call and their displayed form; returns the question to a person, or None."""
 
-LONGEST = 500
-"""Letters of a call's arguments that a question shows."""
+_LONGEST = 500
+"""The most characters of a call's arguments that a question shows."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)
 
 
 def approval(node: Node | None, who: str, keys: Keys, problems: Diagnostics) -> tuple[Permit | None, Condition | None]:
-    """What ``approval`` demands before ``who`` is called, and the condition it does so under.
+    """The approval that a call of ``who`` needs, and its condition.
 
-    ``true``, and an object without a condition (AGF-D5), always; an object with one when that matches: the call's
-    arguments for a tool, paths for an agent.
+    ``true`` and an object without a condition (AGF-D5) always need one; an object with a condition if that matches.
+    The condition reads the arguments of a tool, or paths for an agent.
     """
     if node is None or (isinstance(node, Scalar) and node.value is not True):
         return None, None
@@ -36,11 +37,12 @@ def approval(node: Node | None, who: str, keys: Keys, problems: Diagnostics) -> 
     when = condition(found, keys, problems) if found is not None else None
     template = fields.get("message_template")
     text = template.text if isinstance(template, Scalar) else ""
+    if isinstance(template, Scalar):
+        warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
 
     def permit(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
-        # What an agent is given is handed with its prompt; a person is asked about the input.
-        handed = keys == "condition" and isinstance(shown, dict) and shown.get("alone") == "input"
-        sees = shown["input"] if handed else shown
+        # An agent's arguments are {"input": …, "alone": …}; the question shows the input.
+        sees = shown["input"] if keys == "condition" and isinstance(shown, dict) and "alone" in shown else shown
         if when is not None and when.evaluate(frame if keys == "condition" else dict(given)) is None:
             return None
         asked = f"{who} with {_shown(sees)}"
@@ -49,9 +51,13 @@ def approval(node: Node | None, who: str, keys: Keys, problems: Diagnostics) -> 
     return permit, when
 
 
+def _placeholder(path: str) -> str | None:
+    return path if path.startswith("tool_args.") or (path.startswith("parent.") and input_field(path, None)) else None
+
+
 def _filled(template: str, frame: Frame, given: Value) -> str:
-    """``{{tool_args.amount}}`` is an argument of the call, ``{{parent.input.x}}`` of the agent around it; a placeholder
-    that names nothing stays, for the one who is asked to see."""
+    """Replace ``{{tool_args.amount}}``, an argument of the call, and ``{{parent.input.x}}``. The person sees other
+    placeholders unchanged."""
 
     def fill(found: re.Match[str]) -> str:
         names = found[1].split(".")
@@ -67,7 +73,7 @@ def _filled(template: str, frame: Frame, given: Value) -> str:
 
 def _shown(value: Value) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=lambda one: f"<{type_name(one)}>")
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} letters)"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
 _CAPS = {
@@ -80,38 +86,40 @@ _CAPS = {
 
 
 def caps(root: Fields, problems: Diagnostics) -> Caps | None:
-    """What a run of the definition may use. An agent it calls never gets more, whatever it says of itself."""
+    """The limits of a run of the definition. An agent that it calls never gets more, whatever its own limits are."""
     constraints = root.fields.get("constraints")
     if not isinstance(constraints, Fields):
         return None
     loose = constraints.fields.get("tighten_only_invariant")
     if isinstance(loose, Scalar) and loose.value is False:
-        message = "an agent that this one calls cannot be allowed more than this one"
-        problems.warn("policy.only-tightened", message, loose.span, "here constraints are only ever tightened")
-    said = plain(constraints)
+        message = "tighten_only_invariant: false has no effect"
+        problems.warn(
+            "policy.only-tightened", message, loose.span, "an agent never gets more than the agent that calls it"
+        )
+    given = plain(constraints)
     found = {
-        name: said[group][key]
+        name: given[group][key]
         for (group, key), name in _CAPS.items()
-        if isinstance(said.get(group), dict) and said[group].get(key) is not None
+        if isinstance(given.get(group), dict) and given[group].get(key) is not None
     }
     return Caps(**found, span=root.keys["constraints"].span) if found else None
 
 
 def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
-    """What the definition needs and nobody here can give."""
+    """Requirements of the definition that this runtime cannot meet."""
     found: list[Diagnostic] = []
     memory = root.fields.get("memory")
     required = memory.fields.get("required") if isinstance(memory, Fields) else None
     if isinstance(required, Scalar) and required.value is True:
-        message = "it requires a memory, and there is none"
-        found.append(Diagnostic("policy.memory", message, required.span, "required: false runs it without"))
+        message = "memory is required, but not supported"
+        found.append(Diagnostic("policy.memory", message, required.span, "required: false runs without memory"))
     for ref, must in _governance(root):
         if must:
-            message = f"governance policy {ref.text!r} is required and cannot be resolved"
-            hint = "required: false runs without it; there is no registry of governance policies here"
+            message = f"governance policy {ref.text!r} is required, but governance policies are not supported"
+            hint = "required: false runs without it"
             found.append(Diagnostic("policy.governance", message, ref.span, hint))
         else:
-            message = f"governance policy {ref.text!r} cannot be resolved: it runs without"
+            message = f"governance policy {ref.text!r} is ignored: governance policies are not supported"
             problems.warn("policy.governance", message, ref.span)
     return tuple(found)
 

@@ -1,7 +1,7 @@
-"""Where a policy's values are: what its agents are given, where what they gave is kept, its beginning and its end.
+"""The values of a policy: the inputs of its agents, the places of their outputs, its start and its end.
 
-The frame is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, as paths read it; an alias means its
-latest run (AMB-4). What no path may read stands under names that no alias can have.
+The frame is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, as paths read it; an alias has the
+values of its latest run (AMB-4). Values that no path may read have names that no alias can have.
 """
 
 from __future__ import annotations
@@ -21,33 +21,59 @@ from .delivery import Delivery
 from .path import ELEMENT, PARENT
 
 FIRST: Final = "first()"
-"""The output of whichever agent was the first to come to its end."""
-SIDE: Final = "side by side()"
+"""The output of the agent that finished first."""
+PARALLEL: Final = "parallel()"
 """The outputs of a parallel policy's agents by alias."""
 OUTPUT: Final = "output()"
-"""The policy's own output."""
-HIDDEN: Final = "parent()"
-"""An agent whose alias is ``parent``: it runs, and no path can read it (AMB-23)."""
+"""The output of the policy."""
+_HIDDEN: Final = "parent()"
+"""An agent with the alias ``parent``: it runs, but no path can read it (AMB-23)."""
 
 
 def place_of(alias: str) -> str:
-    """Where in the frame what an agent was given and gave is kept."""
-    return HIDDEN if alias == PARENT else alias
+    """The name in the frame for the input and output of an agent."""
+    return _HIDDEN if alias == PARENT else alias
 
 
 def output_of(alias: str) -> tuple[str, ...]:
     return (place_of(alias), "output")
 
 
-def kept_at(frame: Frame, place: tuple[str, ...]) -> Value:
+def value_at(frame: Frame, path: tuple[str, ...]) -> Value:
     value: Value = frame
-    for name in place:
+    for name in path:
         value = value[name]
     return value
 
 
-class Handed:
-    """What an agent is given: what its mapping delivers, or without one the parent's whole input (AMB-3)."""
+class Computed:
+    """A value of the frame that a function computes: an Expr, and the Args of a call."""
+
+    __slots__ = ("evaluate", "names", "refs", "span", "text")
+
+    names: tuple[tuple[str, Span | None], ...] | None
+
+    def __init__(
+        self, span: Span, evaluate: Callable[[Frame], Value], refs: tuple[Ref, ...], text: str | None = None
+    ) -> None:
+        """``text``: as a picture shows it; None: as the source does."""
+        self.span, self.evaluate, self.refs, self.text = span, evaluate, refs, text
+        self.names = None
+
+    def build(self, frame: Frame, wanted: object = None) -> Value:
+        return self.evaluate(frame)
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self.refs
+
+
+def whole_input(span: Span) -> Computed:
+    """The whole input of the parent: the input of a vendor's policy."""
+    return Computed(span, lambda frame: frame[PARENT]["input"], (Ref((PARENT, "input")),))
+
+
+class AgentInput:
+    """The input of an agent: the values of its mapping, or without one the whole input of the parent (AMB-3)."""
 
     __slots__ = ("delivery",)
 
@@ -59,40 +85,27 @@ class Handed:
         return self.delivery.names if self.delivery else None
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
-        given = self.delivery.build(frame, wanted) if self.delivery else frame[PARENT]["input"]
-        return {"input": given, "alone": "input"}
+        if self.delivery is None:
+            return {"input": frame[PARENT]["input"], "alone": "input"}
+        return {"input": self.delivery.build(frame, wanted), "alone": "field"}
 
     def reads(self) -> tuple[Ref, ...]:
         return self.delivery.reads() if self.delivery else (Ref((PARENT, "input")),)
 
 
-class Whole:
-    """The parent's whole input: what a vendor's policy is given."""
-
-    __slots__ = ()
-    names: tuple[tuple[str, Span | None], ...] | None = None
-
-    def build(self, frame: Frame, wanted: object = None) -> Value:
-        return frame[PARENT]["input"]
-
-    def reads(self) -> tuple[Ref, ...]:
-        return (Ref((PARENT, "input")),)
-
-
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """Keeps what an agent was given and gave."""
+class StoreAgent:
+    """Stores the input and the output of an agent."""
 
     alias: str
     first: bool = False
-    """Whether it is the first step, whose output is the policy's where that is asked for, also if the agent runs
-    again."""
+    """Whether it is the first step: its output is also stored for ``output_from: first``."""
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        kept = {**frame, place_of(self.alias): {"input": outcome.given, "output": outcome.value}}
+        stored = {**frame, place_of(self.alias): {"input": outcome.given, "output": outcome.value}}
         if self.first:
-            kept[FIRST] = outcome.value
-        return kept
+            stored[FIRST] = outcome.value
+        return stored
 
     def writes(self) -> tuple[Ref, ...]:
         return (Ref((place_of(self.alias),)), *([Ref((FIRST,))] if self.first else []))
@@ -100,7 +113,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Keeps a value under a name of the frame: an element of a batch, the output."""
+    """Stores a value under a name of the frame: the element of a batch, the output."""
 
     name: str
 
@@ -115,11 +128,11 @@ RESULT, EACH = Bind(OUTPUT), Bind(ELEMENT)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """Keeps the output of a policy of which one agent runs, under its alias too: of a batch a list of them."""
+class StoreOutput:
+    """Stores the output of a policy that runs one agent, also under the alias; of a batch a list of outputs."""
 
     alias: Callable[[Frame], str | None]
-    """Which one it was, read from the frame that it ran in."""
+    """Which agent it is, from the frame in which it ran."""
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
         alias = self.alias(frame)
@@ -130,23 +143,22 @@ class Answered:
         return (Ref((OUTPUT,)),)
 
 
-class Beside:
-    """The frame after agents that ran side by side."""
+class JoinParallel:
+    """The frame after parallel agents."""
 
     __slots__ = ()
 
     def join(self, frame: Frame, ran: FanOutResult) -> Frame:
         assert ran.names is not None, "branches have names"
         outputs = {alias: value for alias, value in zip(ran.names, ran.values, strict=True) if value is not DROPPED}
-        return {**frame, SIDE: outputs, FIRST: ran.values[ran.order[0]]}
+        return {**frame, PARALLEL: outputs, FIRST: ran.values[ran.order[0]]}
 
     def writes(self) -> tuple[Ref, ...]:
-        return (Ref((SIDE,)),)
+        return (Ref((PARALLEL,)),)
 
 
 class Interface:
-    """What a policy takes or gives: a JSON Schema that a value must conform to, before the first step and at the end
-    (AMB-32)."""
+    """The input or output of a policy: a JSON Schema that is checked before the first step or at the end (AMB-32)."""
 
     __slots__ = ("_judge", "schema", "span", "word")
 
@@ -158,49 +170,57 @@ class Interface:
         """Raises StepError ``policy.invalid-input`` or ``policy.invalid-output``."""
         if not self.schema:
             return
-        if not is_json(value):  # what is opaque travels, but where an interface asks for JSON it is none (decision A1)
+        if not is_json(value):  # opaque values are passed on, but do not conform to a JSON Schema (decision A1)
             path, odd = _odd(value)
             self._refuse(f"is not JSON: {place(path) or 'it'} is {shown_value(odd)}")
-        if self._judge is None:  # made when it is first needed: that costs an import
+        if self._judge is None:  # on first use: it costs an import
             self._judge = judge(self.schema)
-        if violations := self._judge(value):
+        if violations := self._judge(self._without_nulls(value)):
             self._refuse(f"does not conform to interface.{self.word}: {told(violations)}")
 
+    def _without_nulls(self, value: Value) -> Value:
+        """An input without the optional fields that are null: only required fields refuse null (AMB-6)."""
+        if self.word == "output" or type(value) is not dict or None not in value.values():
+            return value
+        properties, required = (self.schema or {}).get("properties"), (self.schema or {}).get("required", ())
+        optional = properties.keys() - required if isinstance(properties, Mapping) else ()
+        return {name: field for name, field in value.items() if field is not None or name not in optional}
+
     def _refuse(self, why: str) -> NoReturn:
-        raise StepError(Diagnostic(CODES[self.word], f"the {self.word} {why}", self.span))
+        raise StepError(Diagnostic(_CODES[self.word], f"the {self.word} {why}", self.span))
 
 
-CODES: Mapping[str, str] = {"input": "policy.invalid-input", "output": "policy.invalid-output"}
+_CODES: Mapping[str, str] = {"input": "policy.invalid-input", "output": "policy.invalid-output"}
 
 
 def start(interface: Interface) -> Callable[[FlowInput], Frame]:
-    """The frame of the first step. No default of the schema is filled in."""
+    """The function that makes the frame of the first step. It does not fill in defaults of the schema."""
 
-    def begin(given: FlowInput) -> Frame:
+    def first_frame(given: FlowInput) -> Frame:
         interface.check(given.input)
         return {PARENT: {"input": given.input}}
 
-    return begin
+    return first_frame
 
 
 def end(interface: Interface) -> Callable[[Frame], FlowResult]:
     def finish(frame: Frame) -> FlowResult:
         interface.check(frame[OUTPUT])
-        return FlowResult(frame[OUTPUT], kept(frame))
+        return FlowResult(frame[OUTPUT], outputs(frame))
 
     return finish
 
 
-def kept(frame: Frame) -> dict[str, Value]:
-    """The outputs there are, by alias."""
-    ours = (PARENT, FIRST, SIDE, OUTPUT, ELEMENT)  # and a session of a model keeps a state of its own
-    ran = {name: told for name, told in frame.items() if name not in ours and type(told) is dict and "output" in told}
-    outputs = {PARENT if name == HIDDEN else name: told["output"] for name, told in ran.items()}
-    return {**outputs, **frame.get(SIDE, {})}
+def outputs(frame: Frame) -> dict[str, Value]:
+    """The outputs by alias."""
+    ours = (PARENT, FIRST, PARALLEL, OUTPUT, ELEMENT)  # the state of a model's session is no agent either
+    ran = {name: one for name, one in frame.items() if name not in ours and type(one) is dict and "output" in one}
+    found = {PARENT if name == _HIDDEN else name: one["output"] for name, one in ran.items()}
+    return {**found, **frame.get(PARALLEL, {})}
 
 
 def _odd(value: Value) -> tuple[tuple[str | int, ...], Value]:
-    """What of a value is not JSON, and where it is."""
+    """The part of a value that is not JSON, and its place."""
     inside = value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
     for name, part in inside:
         if not is_json(part) and isinstance(name, (str, int)):

@@ -1,0 +1,156 @@
+"""Reads the values of a plan's document: texts that begin like a reference are references, all others are text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple
+
+from ...flow.steps import Name
+from ...flow.values import Value
+from ...text.diagnostics import DefinitionError, Diagnostics, hints
+from ...text.source import Source, Span
+from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
+from .reference import DAGGER, KIND, canonical, parse
+
+KINDS: Final = frozenset({"state", "input", "data", "output", "error"})
+"""The kinds that ``$`` may precede in addition to those of the document's own messages."""
+
+_LONGEST = 200
+"""The most characters of a text that may be a whole reference without its sign."""
+
+_PATH = re.compile(r"(?<![\w.'\"†$-])([A-Za-z_][A-Za-z0-9_-]*)\.([^\s.|&()\[\]'\"†{}]+)")
+_BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
+_BRACES = re.compile(r"\s*\$?\{\{?\s*([^{}]*?)\s*\}\}?\s*")
+_PART = re.compile(
+    rf"(?:\{{\s*+[†$]?+|[†$])({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)(?:\s*+\}}{{1,2}})?+"
+)
+_COMPUTES = re.compile(rf"\s*({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]+)(\S*)\s+(?:[-+*/%<>]|[=!<>]=)\s")
+_PUNCTUATION = ".,;:!?"
+
+
+class Suspect(NamedTuple):
+    """A text that may be meant as a reference."""
+
+    reference: str
+    """As it should be written."""
+    kind: str
+    first: str
+    """The first part of its path."""
+    form: Literal["whole", "part", "computed"]
+    """Whether the text is nothing else, contains other text, or is an arithmetic expression."""
+    marked: bool
+    """Whether it has braces or a sign: ``{{input.word}}``, where ``input.word`` may be the name of a file."""
+    text: str
+    span: Span
+
+
+class Reader:
+    """The state of one loading: its problems, and what the document declares."""
+
+    def __init__(self, problems: Diagnostics, sign: str, latent: Collection[str] = ()) -> None:
+        self.problems = problems
+        self.sign = sign
+        """The sign of references in hints: the one that the document uses."""
+        self.latent = frozenset(latent)
+        """Tools that are declared latent outside of the document."""
+        self.kinds: Collection[str] = KINDS
+        self.tools: dict[str, Mapping[str, Value]] = {}
+        self.bad_patterns: set[str] = set()
+        """Patterns of `tools` that are reported already."""
+        self.suspects: list[Suspect] = []
+
+    def error(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
+        self.problems.error(f"plan.{what}", message, span, hint)
+
+    def name(self, node: Node | None, what: str, hint: str | None = None) -> Name | None:
+        """A text that is not blank. ``what``: the code and the message if it is another value, joined by a blank."""
+        if node is None:
+            return None
+        if isinstance(node, Scalar) and type(node.value) is str and node.text.strip():
+            return Name(node.text, node.span)
+        code, _, message = what.partition(" ")
+        self.error(code, f"{message}, not {shown(node)}", node.span, hint)
+        return None
+
+    def template(self, node: Node) -> Any:
+        """A JSON value that may contain expressions."""
+        if isinstance(node, Items):
+            return [self.template(item) for item in node.items]
+        if isinstance(node, Fields):
+            return {key: self.template(value) for key, value in node.fields.items()}
+        if node.is_expr:
+            self.error("expr-tag", "a plan has no !expr", node.span, f"write the reference alone: {self.sign}state.x")
+            return None
+        if type(node.value) is not str:
+            return node.value
+        begins = self.begins(node.text)
+        if begins == "literal":
+            double = DAGGER * 2 if DAGGER * 2 in node.text else "$$"
+            return node.text.replace(double, double[0], 1)
+        if begins == "text":
+            self.suspects += _suspects(node, self.kinds, self.sign)
+            return node.text
+        try:
+            return parse(node)
+        except DefinitionError as error:
+            self.problems.extend(replace(found, hint=_hint(found.hint, node.text)) for found in error.diagnostics)
+            return None
+
+    def begins(self, text: str) -> str:
+        """Whether a text is a ``reference``, a ``literal`` that escapes one, or any other ``text``."""
+        found = _BEGINS.match(text)
+        if not found:
+            return "text"
+        sign, again, kind = found.groups()
+        if sign == DAGGER:
+            return "literal" if again == DAGGER else "reference"
+        if kind not in self.kinds:
+            return "text"
+        return "literal" if again == "$" else "reference" if not again else "text"
+
+    def authored(self, node: Node) -> Value:
+        """A value as its author wrote it, with † for $."""
+        if isinstance(node, Items):
+            return [self.authored(item) for item in node.items]
+        if isinstance(node, Fields):
+            return {key: self.authored(value) for key, value in node.fields.items()}
+        if type(node.value) is str and "$" in node.text and self.begins(node.text) == "reference":
+            with suppress(DefinitionError):  # `template` reports it
+                return canonical(node)
+        return node.value
+
+
+def is_nothing(node: Node) -> bool:
+    """Whether a key has no value."""
+    return isinstance(node, Scalar) and node.value is None and not node.text
+
+
+def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspect]:
+    """What in a text may be meant as a reference (decision P21)."""
+    text = node.text
+    braces = _BRACES.fullmatch(text[: _LONGEST + 1])
+    inner = braces[1].lstrip("†$") if braces else text
+    found = _PATH.search(inner) if 2 < len(inner) <= _LONGEST else None
+    if found is not None and found[1] in kinds and not inner[: found.start()].strip("( "):
+        reference = _PATH.sub(rf"{re.escape(sign)}\g<0>".replace("\\$", "$"), inner)
+        with suppress(DefinitionError):
+            parse(Source("", reference).span())
+            yield Suspect(reference, found[1], found[2], "whole", braces is not None, text, node.span)
+            return
+    for part in (*_PART.finditer(text), *_COMPUTES.finditer(text)):
+        if part[1] in kinds:
+            path, first = (part[2] + part[3]).rstrip(_PUNCTUATION), part[2].rstrip(_PUNCTUATION)
+            form: Literal["part", "computed"] = "part" if part.re is _PART else "computed"
+            span = node.locate(part.start(), part.end() if form == "part" else part.end(3))
+            yield Suspect(f"{sign}{part[1]}.{path}", part[1], first, form, form == "part", text, span)
+
+
+def _hint(hint: str | None, text: str) -> str | None:
+    """A hint, and for a sentence how to write text that begins with a sign."""
+    if not re.search(r"\s", text.strip()) or re.search(r"[|&]|^\s*[†$]\S+\s+[-+*/%<>=!]", text):
+        return hint
+    start = text.strip()[:20]
+    return hints(hint, f"double the sign of a text that begins with one: {start[:1]}{start}…")
