@@ -2,7 +2,7 @@
 
 A row of ``tests/vectors/mistakes_*.json`` has a ``title``, the ``cell`` of a notebook (or ``argv``: the arguments of
 ``python -m agf_magics`` with ``files`` in its folder) and ``says``: all errors and warnings, in order, as printed.
-``setup`` lists cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``.
+``setup`` lists cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``, the end of a run's id ``-ID``.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ def writer(prompt: str) -> str:
 
 
 FINDING = re.compile(
-    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|[Ww]arning|[Nn]ote|agf-magics: error): .*(?:\n +.*)*", re.MULTILINE
+    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|Unanswered|[Ww]arning|[Nn]ote|agf-magics: error): .*(?:\n +.*)*", re.MULTILINE
 )
 """A line that begins with an error or a warning, and the indented lines below it."""
 
 
 def findings(printed: str) -> list[str]:
-    return FINDING.findall(re.sub(r"In\[\d+\]", "In[n]", printed))
+    printed = re.sub(r"In\[\d+\]", "In[n]", printed)
+    return FINDING.findall(re.sub(r"-\d+-[0-9a-f]{6}\b", "-ID", printed))
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "cell" in row], ids=lambda row: row["title"])
