@@ -2,7 +2,8 @@
 
 A row of ``tests/vectors/mistakes_*.json`` has a ``title``, the ``cell`` of a notebook (or ``argv``: the arguments of
 ``python -m agf_magics`` with ``files`` in its folder) and ``says``: all errors and warnings, in order, as printed.
-``setup`` lists cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``, the end of a run's id ``-ID``.
+``setup`` lists cells that run before it. `TOOLS` is always there. The number of a cell is written
+``In[n]``, the end of a run's id ``-ID``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def writer(prompt: str) -> str:
 
 
 FINDING = re.compile(
-    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|Unanswered|[Ww]arning|[Nn]ote|agf-magics: error): .*(?:\n +.*)*", re.MULTILINE
+    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|Unanswered|[Ww]arning|[Nn]ote|agf-magics: error): .*(?:\n +.*)*",
+    re.MULTILINE,
 )
 """A line that begins with an error or a warning, and the indented lines below it."""
 
