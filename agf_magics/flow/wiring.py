@@ -78,10 +78,9 @@ def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
     """The data edges of ``flow``, in the order of the reads."""
     found: dict[Wire, None] = {}
     steps = list(every(flow.body))
-    nodes = (node for step in steps if isinstance(step, Walk) for node in step.nodes.values())
-    fed = {inner.id for node in nodes for inner in every(node)}
+    fed = {inner.id for step in steps if isinstance(step, Walk) for inner in every(step)}
     for read in (trace or follow(flow)).reads:
-        if read.step.id in fed:  # the nodes of a Walk run in no order: `feeds` has their data flow
+        if read.step.id in fed:  # the nodes of a Walk have no fixed order: `feeds` has their data flow
             continue
         if read.unwritten:
             found[Wire(None, read.step.id, _name(read, read.key[-1]))] = None

@@ -22,7 +22,6 @@ def flows(nodes: str, edges: str, more: str = "") -> list[str]:
     return sorted(
         f"{(wire.source or 'input').removeprefix('nodes.')}.{wire.name} → {wire.dest.removeprefix('nodes.')}"
         for wire in wires(flow)
-        if wire.dest != "nodes"
     )
 
 

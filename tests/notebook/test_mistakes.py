@@ -2,8 +2,9 @@
 
 A row of ``tests/vectors/mistakes_*.json`` has a ``title``, the ``cell`` of a notebook (or ``argv``: the arguments of
 ``python -m agf_magics`` with ``files`` in its folder) and ``says``: all errors and warnings, in order, as printed.
-``setup`` lists cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``.
-Where a long line is wrapped and which part of a long source line is shown do not count: see `unwrapped`.
+``setup`` lists cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``, the end of
+a run's id ``-ID``. Where a long line is wrapped and which part of a long source line is shown do not count: see
+`unwrapped`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def writer(prompt: str) -> str:
 
 
 FINDING = re.compile(
-    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|[Ww]arning|[Nn]ote|agf-magics(?: \w+)?: error): .*(?:\n +.*)*",
+    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|Unanswered|[Ww]arning|[Nn]ote|agf-magics(?: \w+)?: error): .*(?:\n +.*)*",
     re.MULTILINE,
 )
 """A line that begins with an error or a warning, and the indented lines below it."""
@@ -54,7 +55,8 @@ CARETS = 40
 
 def findings(printed: str) -> str:
     """The errors and warnings of an output."""
-    return unwrapped("\n".join(FINDING.findall(re.sub(r"In\[\d+\]", "In[n]", printed))))
+    printed = re.sub(r"-\d+-[0-9a-f]{6}\b", "-ID", re.sub(r"In\[\d+\]", "In[n]", printed))
+    return unwrapped("\n".join(FINDING.findall(printed)))
 
 
 def unwrapped(text: str) -> str:
