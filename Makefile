@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
 MINUTES ?= 10
-WORKERS ?= 0
+WORKERS ?= logical
 
 PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
@@ -31,7 +31,7 @@ demo: $(VENV)/.has-lab,diagrams  ## run notebooks/quickstart.ipynb with a real k
 lab: $(VENV)/.has-lab,diagrams  ## open the notebooks in JupyterLab
 	@$(PY) -m jupyterlab notebooks/quickstart.ipynb $(ARGS)
 
-# WORKERS=logical: a process for each core, up to four, and each is given whole files. 0: one process.
+# One process for each core, at most four; each process gets whole files. WORKERS=0: one process.
 test: $(VENV)/.has-test  ## the test suite, without the browser
 	@$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(ARGS)
 

@@ -57,6 +57,8 @@ def _run(options: argparse.Namespace) -> int:
     run = driven(lambda: begin(options.file, given, dry=options.dry, limits=limits))
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
+    for found in run.progress.losses if options.quiet else ():
+        print(f"{found.severity}: {found}", file=sys.stderr)
     run.result()
     if options.dry:
         print(run.note)

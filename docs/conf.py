@@ -1,11 +1,11 @@
-"""The documentation site: Markdown by MyST, the notebooks executed by MyST-NB, what the code knows from the code.
+"""The documentation site: the Markdown and the notebooks of the repository, as they are committed.
 
-It is built offline, and any warning is an error: a link that leads nowhere, a page that stands in no table of contents.
+Nothing is executed or generated here: `python -m docs` does that, and tests compare the result with the code. The build
+needs no network, and a warning is an error, such as a broken link or a page without an entry in a table of contents.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,10 +13,8 @@ from typing import Any
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
-os.environ["PYTHONPATH"] = str(DOCS.parent / "notebooks")  # for the kernels: what stands beside the notebooks
 
-import tables  # noqa: E402
-from lexers import CellLexer, GrammarLexer, ToldLexer  # noqa: E402
+from lexers import CellLexer, GrammarLexer, MessageLexer  # noqa: E402
 
 from agf_magics import __version__ as release  # noqa: E402
 
@@ -26,15 +24,12 @@ copyright = author
 
 extensions = ["myst_nb"]
 exclude_patterns = ["**/.ipynb_checkpoints"]
-suppress_warnings = ["toc.empty_glob"]  # docs/benchmarks.md is there once somebody has measured
+suppress_warnings = ["toc.empty_glob"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
-nb_execution_mode = "force"
-nb_execution_in_temp = True
-nb_execution_timeout = 180
-nb_execution_raise_on_error = True
+nb_execution_mode = "off"
 nb_merge_streams = True
 nb_render_error_lexer = "text"
 
@@ -51,7 +46,7 @@ pygments_dark_style = "github-dark"
 
 
 def copy_notebooks(app: object, config: object) -> None:
-    """The site's source is one folder; the notebooks stand in another and must not stand in two."""
+    """The source of the site must be one folder, and the notebooks are in another."""
     copies = DOCS / "notebooks"
     shutil.rmtree(copies, ignore_errors=True)
     copies.mkdir()
@@ -59,18 +54,12 @@ def copy_notebooks(app: object, config: object) -> None:
         shutil.copy(notebook, copies)
 
 
-def fill(app: object, name: str, source: list[str]) -> None:
-    """Put the tables that a page asks for into its text."""
-    source[0] = tables.filled(source[0])
-
-
 def setup(app: Any) -> None:
     app.connect("config-inited", copy_notebooks)
-    app.connect("source-read", fill)
     for name, lexer in (
         ("ipython", CellLexer),
         ("ipython3", CellLexer),
-        ("text", ToldLexer),
+        ("text", MessageLexer),
         ("grammar", GrammarLexer),
     ):
         app.add_lexer(name, lexer)

@@ -1,4 +1,4 @@
-"""Colours: cells with definitions in them, what an error says, grammars."""
+"""Syntax highlighting of cells that contain definitions, of error messages and of grammars."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ YAML_CELL = re.compile(
 
 
 class CellLexer(Lexer):
-    """A cell of a notebook that has loaded the extension: YAML behind a language's magic, else what IPython reads."""
+    """A notebook cell: YAML after the magic of a language, otherwise the syntax of IPython."""
 
     name = "IPython cell with definitions"
 
@@ -31,11 +31,11 @@ class CellLexer(Lexer):
             yield line.end() + index, kind, part
 
 
-class ToldLexer(RegexLexer):
-    """An error as it is told; any other text stays as it is."""
+class MessageLexer(RegexLexer):
+    """An error message; other text has no colours."""
 
-    name = "what is told"
-    tokens = {  # noqa: RUF012 - as Pygments wants it
+    name = "message"
+    tokens = {  # noqa: RUF012 - Pygments requires a class attribute
         "root": [
             (r"(.* )(\[[a-z0-9]+\.[a-z0-9-]+\])(\n)", bygroups(Generic.Strong, Name.Label, Text)),
             (r"( +-->)(.*\n)", bygroups(Comment, Comment)),
@@ -48,7 +48,7 @@ class ToldLexer(RegexLexer):
 
 
 class GrammarLexer(RegexLexer):
-    """EBNF as our grammars write it."""
+    """EBNF."""
 
     name = "grammar"
     tokens = {  # noqa: RUF012

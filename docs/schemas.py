@@ -1,4 +1,4 @@
-"""``python -m docs.schemas``: the JSON Schema of each language, for editors, as a file of the site."""
+"""The JSON Schema of each language, for editors. ``python -m docs schemas`` writes the files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "plan": plan.SCHEMA,
     "graph": graph.SCHEMA,
 }
-"""By the language, of a whole document."""
+"""The schema of a whole document, by language."""
 
 
 def file(language: str) -> Path:
@@ -25,8 +25,3 @@ def file(language: str) -> Path:
 
 def text(language: str) -> str:
     return json.dumps(SCHEMAS[language], indent=2, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    for language in SCHEMAS:
-        file(language).write_text(text(language), encoding="utf-8")

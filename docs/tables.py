@@ -1,7 +1,9 @@
-"""The parts of the reference that the code itself tells: a page asks for one with ``<!-- generated: NAME -->``.
+"""The parts of the reference that are made from the code.
 
-Keys come from the table the loader reads by, magics from the table their lines are read by, settings from their fields:
-what the site says of them cannot differ from what they do.
+A page marks the place of a part with ``<!-- generated: NAME -->`` and ``<!-- end of generated -->``. The text between
+the two is committed, so that the Markdown in the repository is complete. ``python -m docs tables`` writes it, and a
+test compares it with the code. Keys come from the table that the loader uses, magics from the table that the parser of
+their lines uses, settings from their fields.
 """
 
 from __future__ import annotations
@@ -28,12 +30,15 @@ from agf_magics.notebook.config import SHARED, AgfMagics
 from agf_magics.notebook.options import Command
 from agf_magics.progress import events
 
-MARK = re.compile(r"^<!-- generated: ([\w-]+)(?: ([\w-]+))? -->$", re.MULTILINE)
+END = "<!-- end of generated -->"
+MARK = re.compile(
+    rf"^(<!-- generated: ([\w-]+)(?: ([\w-]+))? -->)$(?:(?:\n(?!<!-- generated).*)*?\n{END}$)?", re.MULTILINE
+)
 
 
-def filled(page: str) -> str:
-    """``page`` with everything it asks for in its place."""
-    return MARK.sub(lambda asked: TABLES[asked[1]](*filter(None, [asked[2]])), page)
+def fill(page: str) -> str:
+    """``page`` with its generated parts as the code gives them now."""
+    return MARK.sub(lambda found: f"{found[1]}\n\n{TABLES[found[2]](*filter(None, [found[3]]))}\n\n{END}", page)
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -44,15 +49,14 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _keys(kind: words.Kind) -> str:
     rows = [
-        (f"`{key.name}`", "yes" if key.required else "no", _code(words.TAKES[key.takes]), _meaning(key))
-        for key in kind.keys.values()
+        (f"`{key.name}`", "yes" if key.required else "no", _code(key.says), _meaning(key)) for key in kind.keys.values()
     ]
-    return _table(("key", "required", "takes", "what it does"), rows)
+    return _table(("key", "required", "type", "meaning"), rows)
 
 
 def _meaning(key: words.Key) -> str:
-    """What a key's documentation says, and the names that what stands there sees."""
-    sees = f" It sees `{'`, `'.join(key.binds)}` beside `ctx` and `pipe`." if key.binds else ""
+    """The documentation of a key, and the names that its value can use."""
+    sees = f" It sees `{'`, `'.join(key.binds)}` in addition to `ctx` and `pipe`." if key.binds else ""
     return _code(key.doc) + sees
 
 
@@ -75,26 +79,28 @@ def target() -> str:
 
 def field_types() -> str:
     rows = []
-    for name, told in words.FIELD_TYPES.items():
+    for name, text in words.FIELD_TYPES.items():
         own = ", ".join(f"`{key}`{'' if needs == 'must' else ' (optional)'}" for key, needs in FIELD_KEYS[name].items())  # type: ignore[index]
-        rows.append((f"`{name}`", told, own or "none"))
-    return _table(("type", "what conforms", "its keys beside `type` and `required`"), rows)
+        rows.append((f"`{name}`", text, own or "none"))
+    return _table(("type", "what conforms", "its keys in addition to `type` and `required`"), rows)
 
 
 def functions() -> str:
-    return _table(("written", "gives"), ((f"`{form}`", FUNCTIONS_GIVE[name]) for name, form in words.FUNCTIONS.items()))
+    return _table(
+        ("function", "result"), ((f"`{form}`", FUNCTION_RESULTS[name]) for name, form in words.FUNCTIONS.items())
+    )
 
 
-FUNCTIONS_GIVE: Mapping[str, str] = {
+FUNCTION_RESULTS: Mapping[str, str] = {
     "map": "the value of the lambda for each element, in order",
     "filter": "the elements for which the lambda is true",
-    "all": "`true` if the lambda is true for every element; of an empty list `true`",
-    "any": "`true` if the lambda is true for some element; of an empty list `false`",
+    "all": "`true` if the lambda is true for every element, also if the list is empty",
+    "any": "`true` if the lambda is true for at least one element",
     "find": "the first element for which the lambda is true, or `null`",
-    "count": "how many elements there are",
-    "sum": "the sum of a list of numbers; of an empty list `0`",
-    "join": "one text of a list of texts, with the separator between them",
-    "get": "what stands at the path, or the default (`null` when left out) where nothing stands; never an error",
+    "count": "the number of elements",
+    "sum": "the sum of a list of numbers; `0` for an empty list",
+    "join": "the texts of a list as one text, with the separator between them",
+    "get": "the value at the path, or the default (`null` if it is left out) if there is none; never an error",
 }
 
 
@@ -106,20 +112,22 @@ def _magic(command: Command) -> str:
     rows = [(f"`{o.metavar}`", _code(o.help) + _again(o.many)) for o in command.operands]
     rows += [(f"`{o.flag} {o.metavar}`".replace(" `", "`"), _code(o.help) + _again(o.many)) for o in command.options]
     rows.append(("`-h`, `--help`", "show this in the notebook"))
-    plain = command.name.lstrip("%")
     return "\n\n".join(
         [
-            f"(magic-{plain.replace('_', '-')})=\n## {command.name}",
+            f"## {command.name}",
             command.about,
-            f"```text\n{_wrapped(command.usage)}\n```",
-            _table(("written", "what it does"), rows),
-            f"```{{code-block}} ipython\n{command.example}\n```",
+            f"<!-- not run: its form -->\n```text\n{_wrapped(command.usage)}\n```",
+            _table(("argument", "meaning"), rows),
+            f"{EXAMPLE}\n```ipython\n{command.example}\n```",
         ]
     )
 
 
+EXAMPLE = "<!-- not run: an example -->"
+
+
 def _again(many: bool) -> str:
-    return "; may be given more than once" if many else ""
+    return "; can be repeated" if many else ""
 
 
 def _wrapped(usage: str, width: int = 88) -> str:
@@ -153,7 +161,7 @@ def view_settings() -> str:
 
 
 def field_docs(module: Any, name: str) -> dict[str, str]:
-    """The text below each field of a class."""
+    """The docstring of each field of a class."""
     tree = ast.parse(inspect.getsource(module))
     (found,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     docs: dict[str, str] = {}
@@ -184,20 +192,20 @@ API: Mapping[str, tuple[str, ...]] = {
     "things": ("Flow", "Run", "Event", "Question", "Limits", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
 }
-"""Every name of ``agf_magics.__all__``, and of its two modules, where the reference shows it."""
+"""The names of ``agf_magics.__all__`` and of its two modules, by the section of the reference that shows them."""
 
 
 def _entry(name: str) -> str:
     thing = attrgetter(name)(agf)
-    parts = [f"(api-{name.lower()}-{'class' if inspect.isclass(thing) else 'name'})=\n### {name}"]
+    parts = [f"### {name}"]
     if inspect.isfunction(thing):
-        parts.append(f"```{{code-block}} python\n{name}{_signature(thing)}\n```")
-    told = inspect.getdoc(thing) if inspect.isclass(thing) or inspect.isfunction(thing) else REGISTRY
-    parts.append(_markdown(told or ""))
+        parts.append(f"<!-- not run: a signature -->\n```python\n{name}{_signature(thing)}\n```")
+    text = inspect.getdoc(thing) if inspect.isclass(thing) or inspect.isfunction(thing) else REGISTRY
+    parts.append(_markdown(text or ""))
     return "\n\n".join(parts)
 
 
-REGISTRY = "The `Registry` of this process, the default of every parameter `registry`."
+REGISTRY = "The `Registry` of this process, the default of each parameter `registry`."
 
 
 def _signature(function: Callable[..., Any]) -> str:
@@ -215,42 +223,41 @@ def _signature(function: Callable[..., Any]) -> str:
 
 
 def _markdown(docstring: str) -> str:
-    """A docstring is nearly Markdown: names stand in two backticks, indented code in none."""
+    """A docstring as Markdown: names have one backtick instead of two, and decisions are not cited."""
     text = re.sub(r"``(.+?)``", r"`\1`", docstring)
     return re.sub(r" \(decisions? [A-Z]\d+(?:, [A-Z]\d+)*\)", "", text)
 
 
 EVENTS: Mapping[str, str] = {
     "RunStarted": "The first event.",
-    "StepStarted": "An attempt begins; `attempt` counts from 1.",
-    "StepFinished": "It gave its value.",
-    "StepFailed": "It failed.",
-    "StepCancelled": "It was stopped.",
-    "FannedOut": "A `for_each`, `fold` or `parallel` knows how many it will run.",
-    "Warned": "Something is worth a warning.",
+    "StepStarted": "An attempt started; `attempt` counts from 1.",
+    "StepFinished": "The attempt ended with this value.",
+    "StepFailed": "The attempt failed.",
+    "StepCancelled": "The attempt was cancelled.",
+    "FannedOut": "A `for_each`, `fold` or `parallel` knows the number of its items or branches.",
+    "Warned": "The run has a warning.",
     "RunEnded": "The last event; `status` is `ok`, `error` or `cancelled`.",
 }
-"""What those events are whose name says it all to a reader of the code."""
+"""The events whose class has no docstring."""
 
 
 def event_list() -> str:
     rows = []
     for kind in get_args(events.Event):
-        told = " ".join((kind.__doc__ or "").split())
-        said = EVENTS.get(kind.__name__) or _markdown(told)
-        rows.append((f"`{kind.__name__}`", ", ".join(f"`{name}`" for name in kind._fields), said))
+        text = EVENTS.get(kind.__name__) or _markdown(" ".join((kind.__doc__ or "").split()))
+        rows.append((f"`{kind.__name__}`", ", ".join(f"`{name}`" for name in kind._fields), text))
     return _table(("event", "fields", "when"), rows)
 
 
 def policy(name: str) -> str:
-    """The fields of a part of an Agent Format document, from the schema that a document is held against."""
+    """The fields of a part of an Agent Format document, from the schema that validates it."""
     rule = _policy_rule(name)
     required = rule.get("required", ())
     rows = [
         (f"`{key}`", "yes" if key in required else "no", _policy_takes(field), _policy_meaning(field))
         for key, field in rule["properties"].items()
     ]
-    return _table(("field", "required", "takes", "what it is"), rows)
+    return _table(("field", "required", "type", "meaning"), rows)
 
 
 def _policy_rule(name: str) -> Mapping[str, Any]:
@@ -259,7 +266,7 @@ def _policy_rule(name: str) -> Mapping[str, Any]:
 
 
 def _policy_takes(field: Mapping[str, Any]) -> str:
-    """In one cell what a field takes: ``a whole number, at least 1; 10 when left out``."""
+    """The type of a field in one cell: ``a whole number, at least 1; default `10```."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         takes = POLICY_FORMS.get(name) or f"*{name}*, below"
@@ -274,7 +281,7 @@ def _policy_takes(field: Mapping[str, Any]) -> str:
     bounds = [f"at {word} {field[key]}" for key, word in (("minimum", "least"), ("maximum", "most")) if key in field]
     bounds += ["not empty"] if field.get("minItems") or field.get("minLength") else []
     takes += f" of {field['$comment']}" if "$comment" in field else ""
-    default = f"; `{json.dumps(field['default']).strip(chr(34))}` when left out" if "default" in field else ""
+    default = f"; default `{json.dumps(field['default']).strip(chr(34))}`" if "default" in field else ""
     return ", ".join([takes, *bounds]) + default
 
 
@@ -289,13 +296,13 @@ POLICY_FORMS: Mapping[str, str] = {
     "McpToolRef": "a name, or an *McpTool*, below",
     "SkillRef": "a name, or a *Skill*, below",
 }
-"""What cannot be told in a table of its own."""
+"""The types without a table of their own."""
 
 
 def _policy_meaning(field: Mapping[str, Any]) -> str:
-    behind = _policy_rule(field["$ref"].rpartition("/")[2]) if "$ref" in field else {}
-    told: str = field.get("description") or behind["description"]
-    return re.sub(r"(\{\{[^}]*\}\}|\.\[\]|agf\.\*|x-VENDOR\.NAME)", r"`\1`", told)
+    target = _policy_rule(field["$ref"].rpartition("/")[2]) if "$ref" in field else {}
+    text: str = field.get("description") or target["description"]
+    return re.sub(r"(\{\{[^}]*\}\}|\.\[\]|agf\.\*|x-VENDOR\.NAME)", r"`\1`", text)
 
 
 GRAPH_KINDS: Mapping[str, graph_words.Kind] = {
@@ -310,16 +317,16 @@ GRAPH_KINDS: Mapping[str, graph_words.Kind] = {
 def graph(name: str) -> str:
     """The keys of a graph's node, of an edge, of the graph itself."""
     rows = [
-        (f"`{key.name}`", "yes" if key.required else "no", _code(graph_words.TAKES[key.takes]), _code(key.doc))
+        (f"`{key.name}`", "yes" if key.required else "no", _code(key.takes.says), _code(key.doc))
         for key in GRAPH_KINDS[name].keys.values()
     ]
-    return _table(("key", "required", "takes", "what it does"), rows)
+    return _table(("key", "required", "type", "meaning"), rows)
 
 
 def graph_names(what: str) -> str:
-    """Names of graphs that have a line each."""
-    told: Mapping[str, str] = {"reducers": graph_words.REDUCERS, "built-in": graph_words.BUILT_IN}[what]
-    return _table(("name", "meaning"), ((f"`{name}`", _code(text)) for name, text in told.items()))
+    """The reducers, or the built-in keys of the state."""
+    names: Mapping[str, str] = {"reducers": graph_words.REDUCERS, "built-in": graph_words.BUILT_IN}[what]
+    return _table(("name", "meaning"), ((f"`{name}`", _code(text)) for name, text in names.items()))
 
 
 def command_line() -> str:
@@ -328,7 +335,7 @@ def command_line() -> str:
     for name, act in acts.choices.items():
         about = str(act.description)
         rows = [_argument(action) for action in act._actions if not isinstance(action, argparse._HelpAction)]
-        table = _table(("written", "what it does"), rows)
+        table = _table(("argument", "meaning"), rows)
         parts.append(f"## agf-magics {name}\n\n{about[:1].upper()}{about[1:]}.\n\n{table}")
     return "\n\n".join(parts)
 
@@ -343,7 +350,7 @@ def plan_keys(which: str) -> str:
     keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which]
     required = {"document": ("calls",), "call": ("_tool",)}[which]
     rows = ((f"`{name}`", "yes" if name in required else "no", key.takes, key.doc) for name, key in keys.items())
-    return _table(("key", "required", "takes", "what it does"), rows)
+    return _table(("key", "required", "type", "meaning"), rows)
 
 
 METHODS = {
@@ -357,8 +364,8 @@ METHODS = {
 
 
 def plan_methods() -> str:
-    return _table(("`_outputMethod`", "what becomes of the result"),
-                  ((f"`{name}`", told) for name, told in METHODS.items()))  # fmt: skip
+    return _table(("`_outputMethod`", "effect on the result"),
+                  ((f"`{name}`", text) for name, text in METHODS.items()))  # fmt: skip
 
 
 TABLES: Mapping[str, Callable[..., str]] = {

@@ -1,18 +1,22 @@
-"""Runs notebooks with a real kernel, as a user's `Run All` would, and leaves each as a page to look at.
+"""Run notebooks with a real kernel, as *Run All* does, and keep the result as a page to look at.
 
-They run in a copy of their folder, so whatever they write lies beside their pages and a checkout stays clean; as many
-at once as the computer has processors.
+They run in a copy of their folder, so the files that they write do not end up in the checkout; as many at a time as
+the computer has processors. ``--save`` also stores the outputs in the notebooks themselves. Outputs that differ only
+in what no two runs have in common (times, ids of runs, the order of concurrent calls; see `stable`) leave it as it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -20,24 +24,49 @@ from nbclient.exceptions import CellExecutionError
 from nbconvert import HTMLExporter
 
 SECONDS_A_CELL = 300
+MOST_BYTES = 500_000
+"""The largest notebook that is stored, with its outputs."""
+
+VARIES = "varies"
+"""The tag of a cell whose output depends on the environment: only the kinds of its outputs are compared."""
+
+KEPT_METADATA = {"kernelspec", "language_info"}
+KEPT_LANGUAGE = {"name", "file_extension", "mimetype", "pygments_lexer"}
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+UNSTABLE = tuple(
+    (re.compile(pattern), stand_in)
+    for pattern, stand_in in (
+        (r"\b([\w.-]+-\d+)-[0-9a-f]{4,}\b", r"\1-ID"),
+        (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?", "DATE"),
+        (r"\b\d\d:\d\d(?::\d\d)?\b", "TIME"),
+        (r"(?:< ?)?\b\d+(?:\.\d+)? ?(?:ms|µs|s|min|h)\b(?: \d+ ?(?:s|min)\b)?", "DURATION"),
+        (r"\b[\d.,]+ (?:bytes|kB|MB)\b", "SIZE"),
+        (r"\b0x[0-9a-f]+\b", "ADDRESS"),
+        (r"█+", ""),
+    )
+)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("notebooks", nargs="+", type=Path)
-    parser.add_argument("--into", type=Path, required=True, help="a folder, made anew, for the executed notebooks")
-    asked = parser.parse_args()
-    shutil.rmtree(asked.into, ignore_errors=True)
+    parser.add_argument("--into", type=Path, default=Path("build/notebooks"), help="a folder, emptied first")
+    parser.add_argument("--save", action="store_true", help="store the outputs in the notebooks")
+    options = parser.parse_args()
+    shutil.rmtree(options.into, ignore_errors=True)
     leave_out = shutil.ignore_patterns(Path(__file__).name, ".*", "__pycache__")
-    for folder in {notebook.parent for notebook in asked.notebooks}:
-        shutil.copytree(folder, asked.into, ignore=leave_out, dirs_exist_ok=True)
+    for folder in {notebook.parent for notebook in options.notebooks}:
+        shutil.copytree(folder, options.into, ignore=leave_out, dirs_exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        went = list(threads.map(ran, [asked.into / notebook.name for notebook in asked.notebooks]))
-    return 0 if all(went) else 1
+        succeeded = list(threads.map(execute, [options.into / notebook.name for notebook in options.notebooks]))
+    if options.save and all(succeeded):
+        for notebook in options.notebooks:
+            save(options.into / notebook.name, notebook)
+    return 0 if all(succeeded) else 1
 
 
-def ran(path: Path) -> bool:
-    """Whether it ran to its end; says how it went."""
+def execute(path: Path) -> bool:
+    """Whether it ran to its end; prints the last output or the error."""
     print(f"running {path.name} ...", flush=True)
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
@@ -64,10 +93,67 @@ def ran(path: Path) -> bool:
 
 
 def last_output(notebook: nbformat.NotebookNode) -> str:
-    """What stands last on the page, as text."""
+    """The last output on the page that has a text."""
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     texts = (output.get("text") or output.get("data", {}).get("text/plain", "") for output in reversed(outputs))
     return next((text.rstrip() for text in texts if text.strip()), "")
+
+
+def save(executed: Path, into: Path) -> None:
+    """Store the outputs of an executed copy in a notebook, unless they say nothing new."""
+    old, new = nbformat.read(into, as_version=4), clean(nbformat.read(executed, as_version=4))
+    if old.cells and stable(old) == stable(new) and clean(old) == old:
+        return
+    text = nbformat.writes(new) + "\n"
+    if len(text.encode()) > MOST_BYTES:
+        sys.exit(f"{into} has {len(text.encode()):,} bytes, and at most {MOST_BYTES:,} are stored")
+    into.write_text(text, encoding="utf-8")
+
+
+def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A copy without what belongs to this computer: times of execution, the version and the folder of Python."""
+    done = nbformat.reads(nbformat.writes(notebook).replace(sys.prefix, "/usr"), as_version=4)
+    done.metadata = {name: value for name, value in notebook.metadata.items() if name in KEPT_METADATA}
+    language = done.metadata.get("language_info", {})
+    done.metadata["language_info"] = {name: value for name, value in language.items() if name in KEPT_LANGUAGE}
+    for cell in done.cells:
+        cell.metadata = {name: value for name, value in cell.metadata.items() if name == "tags"}
+    return done
+
+
+def stable(notebook: nbformat.NotebookNode) -> dict[str, list[Any]]:
+    """What every run of a notebook has in common: the outputs of each code cell as words without times and ids.
+
+    The words are sorted, because concurrent calls end in any order.
+    """
+    return {
+        cell.id: [[kind, [] if VARIES in cell.metadata.get("tags", ()) else words] for kind, words in _outputs(cell)]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    }
+
+
+def _outputs(cell: nbformat.NotebookNode) -> Iterator[tuple[str, list[str]]]:
+    """The kind and the words of each output; pieces of one stream are one."""
+    streams: dict[str, str] = {}
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            streams[output.name] = streams.get(output.name, "") + output.text
+        elif output.output_type == "error":
+            yield f"error {output.ename}", _words("\n".join(output.traceback))
+        else:
+            pictures = "".join(output.data.values()).count("data:image/") if "text/html" in output.data else 0
+            kinds = " ".join([*sorted(output.data), f"{pictures} pictures"])
+            yield kinds, _words(output.data.get("text/plain", ""))
+    for name, text in sorted(streams.items()):
+        yield name, _words(text)
+
+
+def _words(text: str) -> list[str]:
+    text = COLOURS.sub("", text)
+    for pattern, stand_in in UNSTABLE:
+        text = pattern.sub(stand_in, text)
+    return sorted(text.split())
 
 
 if __name__ == "__main__":

@@ -33,23 +33,6 @@ SAID_BY = {
     "languages/plan/calling.py": "plan",
     "languages/plan/document.py": "plan",
     "languages/plan/load.py": "plan",
-    **{
-        f"languages/graph/{name}.py": "graph"
-        for name in (
-            "condition_grammar",
-            "edges",
-            "kinds",
-            "lint",
-            "load",
-            "maps",
-            "nodes",
-            "prompt",
-            "reading",
-            "tool_call",
-            "tools",
-            "value_grammar",
-        )
-    },
     "notebook/config.py": "magic",
     "notebook/magics.py": "magic",
     "notebook/given.py": "magic",
@@ -59,7 +42,7 @@ SAID_BY = {
 """Modules whose function ``wrong`` (``_wrong``, ``warn``) is given a code without its layer."""
 
 COMPOSED = {
-    ("engine/external.py", "step.{what}-failed"): (
+    ("engine/failures.py", "step.{what}-failed"): (
         "step.tool-failed",
         "step.agent-failed",
         "step.transform-failed",
@@ -67,8 +50,6 @@ COMPOSED = {
         "step.question-failed",
     ),
     ("definitions/files.py", "file.{what}"): (),
-    ("languages/graph/reading.py", "graph.{what}"): (),
-    ("languages/graph/tokens.py", "graph.{what}"): (),
     ("languages/pipeline/body.py", "pipeline.{what}"): (),
     ("languages/plan/document.py", "plan.{what}"): (),
     ("languages/pipeline/schema_documents.py", "schema.{code}"): (),

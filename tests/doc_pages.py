@@ -1,18 +1,21 @@
-"""The pages of docs/ as a reader would use them: their blocks, in order, in a real shell with the extension loaded.
+"""The pages of docs/ as a reader uses them: their blocks, in order, in a real shell with the extension loaded.
 
 How a block is read:
 
-    yaml              a definition, as from a file pipeline.yaml; one that begins with "- " is a pipeline's steps
-    yaml policy       the same of another language, as from a file policy.yaml
     python, ipython   a cell
-    console           commands, each behind "$ "
-    text              what the blocks since the last text block told: an error, when its first line ends with [code],
-                      else what was printed and shown; "..." stands for anything
-    <!-- file: NAME -->     above a block: it is written to that file
-    <!-- not run: WHY -->   above a block: it is left alone
+    yaml              a definition, as from a file pipeline.yaml; one that begins with "- " is a pipeline's steps
+    yaml policy       the same for another language, as from a file policy.yaml
+    console           commands, each after "$ "
+    text              the result of the blocks since the last text block: errors, if the first line ends with [code],
+                      otherwise what was printed and displayed; "..." matches anything
+    <!-- file: NAME -->     before a block: it is written to that file
+    <!-- not run: WHY -->   before a block: it is skipped
 
-Any other block is only read. ``python -m tests.doc_pages`` writes what the examples of the error reference tell, with
-names only those pages (``policy plan``).
+All other blocks are ignored. The how-to pages are stricter: each block is a cell that can be pasted as it is, and a
+text block is the result of the block before it.
+
+``python -m tests.doc_pages`` writes the messages of the examples in the error reference; arguments (``policy plan``)
+select pages.
 """
 
 from __future__ import annotations
@@ -42,28 +45,28 @@ BUILT_IN = ("file__read", "file__write", "shell")
 
 DOCS = Path(__file__).parents[1] / "docs"
 ERRORS = DOCS / "reference" / "errors"
+HOWTO = DOCS / "howto"
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASIDE = re.compile(r"<!-- (file|not run): (.+) -->\n$")
-CODE = re.compile(r" \[([a-z0-9]+\.[a-z0-9-]+)\]$")
 OUT = re.compile(r"^Out\[\d+\]: ", re.MULTILINE)
-ENTRY = re.compile(r"^\((?P<label>[a-z0-9.-]+)\)=\n## (?P<code>\S+)\n\n\*\*(?P<when>[^*]+)\.\*\* ", re.MULTILINE)
-"""An entry of the error reference: its label, its code, when it is told."""
+ENTRY = re.compile(r"^(?:\([a-z0-9.-]+\)=\n)?## (?P<code>[a-z0-9]+\.\S+)\n\n\*\*(?P<when>[^*]+)\.\*\* ", re.MULTILINE)
+"""An entry of the error reference: its code, when it is reported."""
 
 
 class Block(NamedTuple):
     language: str
     text: str
     start: int
-    """Of its text in the page."""
+    """The position of its text in the page."""
     aside: str = ""
     """``file`` or ``not run``."""
     name: str = ""
-    """Of the file."""
+    """The name of the file."""
 
 
-class Told(NamedTuple):
-    """A finding, when it was told, and its words."""
+class Finding(NamedTuple):
+    """A diagnostic, when it was reported, and its text."""
 
     when: str
     diagnostic: Diagnostic
@@ -72,7 +75,6 @@ class Told(NamedTuple):
 
 class Entry(NamedTuple):
     code: str
-    label: str
     whens: frozenset[str]
     text: str
     start: int
@@ -90,19 +92,17 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def entries(page: str) -> list[Entry]:
-    """What a page of the error reference has entries for."""
+    """The entries of a page of the error reference."""
     found = list(ENTRY.finditer(page))
     ends = [entry.start() for entry in found[1:]] + [len(page)]
     return [
-        Entry(
-            one["code"], one["label"], frozenset(one["when"].lower().split(", ")), page[one.start() : end], one.start()
-        )
+        Entry(one["code"], frozenset(one["when"].lower().split(", ")), page[one.start() : end], one.start())
         for one, end in zip(found, ends, strict=False)
     ]
 
 
 WARNED = re.compile(r"^warning: (?P<text>[^\n]*\[(?P<code>magic\.[a-z-]+)\](?:\n [^\n]*)*)", re.MULTILINE)
-"""What a magic prints of its line before it does what it says."""
+"""A warning about the line of a magic, which is printed before the magic runs."""
 
 
 class Session:
@@ -110,8 +110,8 @@ class Session:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
-        self.told: list[Told] = []
-        self.said: list[str] = []
+        self.findings: list[Finding] = []
+        self.printed: list[str] = []
 
     def read(self, block: Block) -> None:
         """Do what a block says."""
@@ -120,9 +120,9 @@ class Session:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
         elif block.aside != "not run":
-            READ.get(block.language.split(" ")[0], Session.only_read)(self, block)
+            READ.get(block.language.split(" ")[0], Session.ignore)(self, block)
 
-    def only_read(self, block: Block) -> None:
+    def ignore(self, block: Block) -> None:
         pass
 
     def definition(self, block: Block) -> None:
@@ -135,21 +135,21 @@ class Session:
         except DefinitionError as error:
             found = error.diagnostics
         for diagnostic in found:
-            self.tell(f"{diagnostic.severity} when defined", diagnostic)
+            self.report(f"{diagnostic.severity} when defined", diagnostic)
 
     def cell(self, block: Block) -> None:
         with capture_output() as captured:
             done = self.shell.run_cell(block.text, store_history=True)
-        self.said.append(OUT.sub("", captured.stdout))
-        self.said += [output.data.get("text/plain", "") for output in captured.outputs]
+        self.printed.append(OUT.sub("", captured.stdout))
+        self.printed += [output.data.get("text/plain", "") for output in captured.outputs]
         for found in WARNED.finditer(captured.stdout):
-            self.told.append(Told("warning of the line", Diagnostic(found["code"], ""), found["text"]))
+            self.findings.append(Finding("warning of the line", Diagnostic(found["code"], ""), found["text"]))
         error = done.error_in_exec or done.error_before_exec
         if error is not None:
             self.failed(error, block)
         for run in (value for value in [done.result, *self.shell.user_ns.values()] if isinstance(value, Run)):
             for diagnostic in run.progress.warnings:
-                self.tell("warning while running", diagnostic)
+                self.report("warning while running", diagnostic)
 
     def failed(self, error: BaseException, block: Block) -> None:
         found = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
@@ -167,10 +167,11 @@ class Session:
         elif re.search(r"\brun(_pipeline\w*)?\b|--run\b|\bresume\b|\bstart\(", block.text):
             when = "error before a run"
         for diagnostic in found:
-            self.tell(when, diagnostic)
+            self.report(when, diagnostic)
 
-    def tell(self, when: str, diagnostic: Diagnostic) -> None:
-        self.told.append(Told(when, diagnostic, str(diagnostic).replace(f"{Path.cwd()}{os.sep}", "")))
+    def report(self, when: str, diagnostic: Diagnostic) -> None:
+        text = str(diagnostic).replace(f"{Path.cwd()}{os.sep}", "")
+        self.findings.append(Finding(when, diagnostic, text))
 
     def commands(self, block: Block) -> None:
         for line in block.text.splitlines():
@@ -180,13 +181,13 @@ class Session:
                     words[:1] = [sys.executable, *(["-m", "agf_magics"] if words[0] == "agf-magics" else [])]
                 done = subprocess.run(words, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stderr
-                self.said.append(done.stdout)
+                self.printed.append(done.stdout)
 
-    def answer(self) -> tuple[list[Told], str]:
-        """What was told and said since this was asked last."""
-        told, said = self.told, "\n".join(self.said)
-        self.told, self.said = [], []
-        return told, said
+    def results(self) -> tuple[list[Finding], str]:
+        """What was reported and printed since the last call."""
+        findings, printed = self.findings, "\n".join(self.printed)
+        self.findings, self.printed = [], []
+        return findings, printed
 
 
 READ: dict[str, Any] = {
@@ -195,21 +196,27 @@ READ: dict[str, Any] = {
     "ipython": Session.cell,
     "console": Session.commands,
 }
+PASTED = frozenset({"python", "ipython", "console", "text"})
+"""The blocks of a how-to page; a file and a block that is not run may be of any other kind."""
 
 
 def new_shell() -> InteractiveShell:
-    """A shell that keeps no history on disk and reads nobody's profile."""
+    """A shell without a history on disk and without a profile."""
     config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"ipython_dir": tempfile.gettempdir()}})
     return InteractiveShell.instance(colors="nocolor", config=config)
 
 
+PRELUDE = "import agf_magics as agf\nfrom agf_magics import agent, tool"
+"""What the reference assumes. The how-to pages import what they use."""
+
+
 @contextmanager
-def session(shell: InteractiveShell) -> Iterator[Session]:
-    """A reader who begins: an empty folder, nothing registered but what is built in, the prelude of the docs run."""
+def session(shell: InteractiveShell, prelude: str = PRELUDE) -> Iterator[Session]:
+    """A reader who starts: an empty folder, only the built-in tools, ``prelude`` and the extension loaded."""
     registry = default()
     before = dict(shell.user_ns)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        Path("pyproject.toml").touch()  # a project of its own, whatever lies above
+        Path("pyproject.toml").touch()  # a project of its own, whatever is in the folders above
         for shelf in (
             registry.tools, registry.agents, registry.flows, registry.schemas, registry.transforms, registry.policies,
             registry.contexts,
@@ -221,48 +228,57 @@ def session(shell: InteractiveShell) -> Iterator[Session]:
         shell.execution_count = 1
         shell.extension_manager.load_extension("agf_magics")
         try:
-            shell.run_cell("import agf_magics as agf\nfrom agf_magics import agent, tool", silent=True)
+            shell.run_cell(prelude, silent=True)
             yield Session(shell)
         finally:
             shell.extension_manager.unload_extension("agf_magics")
             for name in shell.user_ns.keys() - before.keys():
                 del shell.user_ns[name]
+            shell.user_ns.update(before)  # _ and __ are the results of the last cells
 
 
-def prelude() -> list[Block]:
+def error_prelude() -> list[Block]:
     """What every example of the error reference assumes: the blocks of its first page."""
     return list(blocks((ERRORS / "index.md").read_text(encoding="utf-8")))
 
 
-def example(entry: Entry, shell: InteractiveShell) -> Iterator[tuple[Block, list[Told]]]:
-    """Each text block of an entry with what was told above it."""
+def example(entry: Entry, shell: InteractiveShell) -> Iterator[tuple[Block, list[Finding]]]:
+    """Each text block of an entry, with everything that the blocks before it reported."""
     with session(shell) as reader:
-        for block in prelude():
+        for block in error_prelude():
             reader.read(block)
-        reader.answer()
+        reader.results()
         for block in blocks(entry.text):
             if block.language == "text":
-                yield block, [told for told in reader.answer()[0] if told.diagnostic.code == entry.code]
+                yield block, reader.results()[0]
             else:
                 reader.read(block)
 
 
-def main() -> None:
+def messages(findings: list[Finding]) -> str:
+    """The text block of an example: each message once, as a warning often becomes the error of a later block."""
+    return "\n\n".join(dict.fromkeys(found.text for found in findings)) + "\n"
+
+
+def main(names: list[str]) -> None:
     shell = new_shell()
     for path in sorted(ERRORS.glob("*.md")):
-        if sys.argv[1:] and path.stem not in sys.argv[1:]:
+        if names and path.stem not in names:
             continue
         page = path.read_text(encoding="utf-8")
         for entry in reversed(entries(page)):
-            found = list(example(entry, shell))
-            for block, told in reversed(found):
+            try:
+                shown = list(example(entry, shell))
+            except AssertionError as error:
+                print(f"{path.name}: the example of {entry.code} does not run: {error}", file=sys.stderr)
+                continue
+            for block, findings in reversed(shown):
                 start = entry.start + block.start
-                text = f"{told[0].text}\n" if told else f"NOTHING [{entry.code}]\n"
-                page = page[:start] + text + page[start + len(block.text) :]
-                if not told:
-                    print(f"{path.name}: the example of {entry.code} does not tell it", file=sys.stderr)
+                page = page[:start] + messages(findings) + page[start + len(block.text) :]
+                if entry.code not in {found.diagnostic.code for found in findings}:
+                    print(f"{path.name}: the example of {entry.code} does not report it", file=sys.stderr)
         path.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -46,6 +46,7 @@ PATTERNS: Mapping[str, re.Pattern[str]] = {
 
 WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
 FENCE = re.compile(r"^(?P<fence>```+|:::+).*?^(?P=fence)\s*$", re.MULTILINE | re.DOTALL)
+GENERATED = re.compile(r"^<!-- generated: .*?^<!-- end of generated -->$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"``[^`]+``|`[^`\n]+`|\]\([^)\s]*\)|<!--.*?-->|^\([\w.-]+\)=$", re.MULTILINE | re.DOTALL)
 SENTENCE = 3
 """A string of code is prose from so many words on."""
@@ -92,8 +93,8 @@ def rates(counts: Mapping[str, int], size: int) -> dict[str, float]:
 
 
 def page(text: str) -> list[Prose]:
-    """A Markdown page without code blocks and inline code; the lines remain where they are."""
-    for code in (FENCE, CODE):
+    """A Markdown page without code and without its generated parts (the code is their place); the lines remain."""
+    for code in (GENERATED, FENCE, CODE):
         text = code.sub(lambda found: " x " + "\n" * found[0].count("\n"), text)
     return [Prose(1, text)]
 

@@ -190,7 +190,7 @@ def test_a_result_that_cannot_be_looked_into_fails_its_step(registry: agf.Regist
     agf.tool(lambda: value, name="bad", registry=registry)
     error = played(registry, "- tool: {name: bad}").error
     assert error is not None
-    assert "returned something that cannot be kept" in str(error)
+    assert "returned a value that cannot be used" in str(error)
 
 
 def test_a_result_that_contains_itself_fails_its_step(registry: agf.Registry) -> None:
@@ -458,3 +458,20 @@ def test_an_input_that_nests_too_deep_is_an_error(tmp_path: Path, capfd: pytest.
     (tmp_path / "i.json").write_text("[" * 100_000)
     assert main(["run", str(tmp_path / "p.yaml"), "--input", str(tmp_path / "i.json")]) == 1
     assert "[run.input]" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("context", [3, "state", [1], None, object()])
+@pytest.mark.parametrize(
+    ("language", "expression"),
+    [
+        ("r1", "ctx.n"),
+        ("path", "a.output.n"),
+        ("reference", "†state.n"),
+        ("value", "{state.n}"),
+        ("condition", "n > 1"),
+    ],
+)
+def test_the_context_of_an_expression_is_a_mapping(language: str, expression: str, context: Any) -> None:
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.evaluate(language, expression, context)
+    assert (caught.value.code, "must be a mapping" in str(caught.value)) == ("run.input", True)

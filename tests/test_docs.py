@@ -1,4 +1,4 @@
-"""The documentation is held to the code: what is there is described, what is described is there, what is shown runs."""
+"""The documentation agrees with the code: everything is described, everything described exists, every example runs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,28 @@ from agf_magics.progress.progress import Row
 from agf_magics.settings import OPENING, Settings
 from docs import tables
 from tests import doc_codes
-from tests.doc_pages import DOCS, ERRORS, Entry, Told, blocks, entries, example, new_shell, pages, session
+from tests.doc_pages import (
+    DOCS,
+    ERRORS,
+    HOWTO,
+    PASTED,
+    Entry,
+    Finding,
+    blocks,
+    entries,
+    example,
+    messages,
+    new_shell,
+    pages,
+    session,
+)  # fmt: skip
 
 ENTRIES = [entry for page in sorted(ERRORS.glob("*.md")) for entry in entries(page.read_text(encoding="utf-8"))]
-PAGES = [page for page in pages() if ERRORS not in page.parents or page.name == "index.md"]
+PASTED_PAGES = sorted(HOWTO.glob("*.md"))
+PAGES = [page for page in pages() if page not in PASTED_PAGES and (page.parent != ERRORS or page.name == "index.md")]
 CODES = doc_codes.codes()
 
-SITE = {page.relative_to(DOCS).as_posix(): tables.filled(page.read_text(encoding="utf-8")) for page in pages()}
-"""The pages with their tables in place, as they are built."""
+SITE = {page.relative_to(DOCS).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
 
 WHENS = {
     "error when defined", "warning when defined", "note when defined", "error before a run", "error while running",
@@ -55,29 +69,46 @@ def test_every_code_has_an_entry_and_every_entry_a_code() -> None:
     assert sorted(entry.code for entry in ENTRIES) == sorted(CODES)
 
 
-def test_no_code_is_put_together_where_nobody_looks() -> None:
+def test_no_code_is_composed_in_an_unlisted_place() -> None:
     assert doc_codes.composed() == set(doc_codes.COMPOSED)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.code)
-def test_an_example_tells_its_code_in_these_words(entry: Entry, shell: InteractiveShell) -> None:
-    told: list[Told] = []
-    for block, found in example(entry, shell):
-        assert found, "the example does not tell it"
-        assert block.text == f"{found[0].text}\n", "python -m tests.doc_pages writes what is told now"
-        told += found
-    assert told, "an entry shows what is told"
-    assert {each.when for each in told} == entry.whens
+def test_an_example_reports_its_code_and_shows_every_message(entry: Entry, shell: InteractiveShell) -> None:
+    own: list[Finding] = []
+    for block, findings in example(entry, shell):
+        assert block.text == messages(findings), "python -m tests.doc_pages writes the messages"
+        found = [each for each in findings if each.diagnostic.code == entry.code]
+        assert found, "the example does not report it"
+        own += found
+    assert own, "an entry shows its message"
+    assert {each.when for each in own} == entry.whens
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.code)
-def test_an_entry_can_be_linked_to_and_says_the_cure(entry: Entry) -> None:
-    assert entry.label == entry.code
+def test_an_entry_says_when_it_is_reported_and_gives_the_cure(entry: Entry) -> None:
     assert entry.whens <= WHENS
-    assert not entry.text.rstrip().endswith("```"), "after what is told stands the cure"
+    assert not entry.text.rstrip().endswith("```"), "the cure follows the message"
 
 
 # --- pages ---
+
+
+@pytest.mark.parametrize("page", PASTED_PAGES, ids=lambda page: page.stem)
+def test_the_blocks_of_a_how_to_page_can_be_pasted_into_a_notebook(page: Path, shell: InteractiveShell) -> None:
+    """Each into a cell, in order; nothing but the extension is loaded. A text block is the result of the one before."""
+    with session(shell, prelude="") as reader:
+        findings, printed = reader.results()
+        for block in blocks(page.read_text(encoding="utf-8")):
+            if block.language == "text" and not block.aside:
+                assert _is_like(block.text, printed), f"line by line:\n{printed}"
+                printed = ""
+                continue
+            assert block.aside or block.language in PASTED or block.language.startswith("{"), block.language
+            assert not re.search(r"^(?:warning|note):", printed, re.MULTILINE), f"the page does not show it:\n{printed}"
+            reader.read(block)
+            findings, printed = reader.results()
+            assert not [each.text for each in findings if each.when.startswith("error")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
@@ -87,30 +118,41 @@ def test_a_page_does_what_it_shows(page: Path, shell: InteractiveShell) -> None:
             if block.language != "text" or block.aside:
                 reader.read(block)
                 continue
-            told, said = reader.answer()
-            assert not [each for each in told if each.when.startswith("error")]
-            assert _is_like(block.text, said), f"line by line:\n{said}"
-        assert not [each for each in reader.told if each.when.startswith("error")]
+            findings, printed = reader.results()
+            assert not [each for each in findings if each.when.startswith("error")]
+            assert _is_like(block.text, printed), f"line by line:\n{printed}"
+        assert not [each for each in reader.findings if each.when.startswith("error")]
 
 
-def _is_like(wanted: str, said: str) -> bool:
+def _is_like(wanted: str, printed: str) -> bool:
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    return doctest.OutputChecker().check_output(wanted, said.strip() + "\n", options)
+    return doctest.OutputChecker().check_output(wanted, printed.strip() + "\n", options)
 
 
 @pytest.mark.parametrize("name", SITE)
-def test_a_link_leads_to_a_page_or_to_an_entry(name: str) -> None:
+def test_a_link_leads_to_a_page_and_its_anchor_to_a_heading(name: str) -> None:
+    """Both on the site and in the repository's Markdown."""
     prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", SITE[name], flags=re.MULTILINE | re.DOTALL)
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
-        path = (DOCS / name).parent / target
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        target, _, anchor = link.partition("#")
+        path = (DOCS / name).parent / target if target else DOCS / name
         copied = DOCS.parent / "notebooks" / path.name if path.parent.name == "notebooks" else path
-        assert target.startswith("https://") or target in CODES or copied.resolve().is_file(), target
+        assert link.startswith("https://") or copied.resolve().is_file(), link
+        assert not anchor or anchor in _anchors(path), link
 
 
-def test_a_page_that_asks_for_a_table_names_one_there_is() -> None:
-    asked = {found[1] for page in pages() for found in tables.MARK.finditer(page.read_text(encoding="utf-8"))}
-    assert asked == set(tables.TABLES)
-    assert not [name for name, page in SITE.items() if "<!-- generated" in page]
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", SITE)
+def test_the_generated_parts_of_a_page_are_those_of_the_code(name: str) -> None:
+    assert SITE[name] == tables.fill(SITE[name]), "python -m docs tables writes them"
+
+
+def test_every_generated_part_is_in_a_page() -> None:
+    assert {found[2] for page in SITE.values() for found in tables.MARK.finditer(page)} == set(tables.TABLES)
 
 
 # --- what there is ---
@@ -138,7 +180,7 @@ def test_types_of_fields_and_functions_are_described() -> None:
 
 def test_every_kind_of_a_graph_has_its_table_and_every_node_an_example() -> None:
     page = (DOCS / "reference" / "graphs.md").read_text(encoding="utf-8")
-    asked = {found[2] for found in tables.MARK.finditer(page) if found[1] == "graph"}
+    asked = {found[3] for found in tables.MARK.finditer(page) if found[2] == "graph"}
     assert asked == set(tables.GRAPH_KINDS)
     shown = [block.text for block in blocks(page) if block.language in ("yaml graph", "ipython")]
     for name in graph_words.NODES:
@@ -148,13 +190,9 @@ def test_every_kind_of_a_graph_has_its_table_and_every_node_an_example() -> None
 
 def test_every_part_of_a_policy_document_has_its_table() -> None:
     page = (DOCS / "reference" / "policy-document.md").read_text(encoding="utf-8")
-    asked = {found[2] for found in tables.MARK.finditer(page) if found[1] == "policy"}
+    asked = {found[3] for found in tables.MARK.finditer(page) if found[2] == "policy"}
     parts = {name for name, rule in SCHEMA["$defs"].items() if "properties" in rule}
-    elsewhere = {
-        "ConditionGroup",
-        "Operators",
-        "SchemaRef",
-    }  # conditions are a page of their own, JSON Schema is not ours
+    elsewhere = {"ConditionGroup", "Operators", "SchemaRef"}  # conditions have their own page, JSON Schema is not ours
     assert asked == {"document", *parts} - elsewhere
     conditions = _section(SITE["reference/paths.md"], "Conditions")
     assert all(f"`{operator}`" in conditions for operator in SCHEMA["$defs"]["Operators"]["properties"])
@@ -200,12 +238,12 @@ def test_events_and_their_fields_are_described() -> None:
 
 def test_what_can_be_read_of_a_run_and_of_a_step_is_described_and_nothing_else() -> None:
     run = agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=agf.Registry())
-    there = {name for name in dir(run) if not name.startswith("_")} - {"linked", "begin", "here"}
+    there = {name for name in dir(run) if not name.startswith("_")} - {"linked", "begin", "here", "secrets"}
     assert there == set(re.findall(r"`(\w+)(?:\(\))?`", _column(_section(SITE["reference/events.md"], "A run"))))
     (row,) = [row for row in run.steps.values() if row.word == "transform"]
-    told = set(re.findall(r"`(\w+)`", _section(SITE["reference/events.md"], "A step of a run").partition("|")[0]))
-    assert {name for name in dir(Row) if not name.startswith("_")} >= told - {"run"}
-    assert {"id", "word", "label", "state", "value", "error", "seconds"} <= told
+    described = set(re.findall(r"`(\w+)`", _section(SITE["reference/events.md"], "A step of a run").partition("|")[0]))
+    assert {name for name in dir(Row) if not name.startswith("_")} >= described - {"run"}
+    assert {"id", "word", "label", "state", "value", "error", "seconds"} <= described
     assert row.value == 1
 
 
@@ -216,13 +254,12 @@ def test_the_command_line_is_described() -> None:
 
 
 def test_the_notebooks_are_pages_of_the_site() -> None:
-    told = (DOCS / "index.md").read_text(encoding="utf-8")
-    assert "notebooks/quickstart" in told
-    assert "notebooks/*" in told
+    assert "notebooks/quickstart" in SITE["index.md"]
+    assert "notebooks/*" in SITE["index.md"]
 
 
 def _section(page: str, title: str) -> str:
-    """What stands below a heading, up to the next of its level or above."""
+    """The text below a heading, up to the next heading of its level or above."""
     found = re.search(rf"^(#+) {re.escape(title)}$", page, re.MULTILINE)
     assert found, f"no section {title!r}"
     below = page[found.end() :]

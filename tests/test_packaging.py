@@ -56,14 +56,15 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_the_wheel_holds_the_package_and_the_extension_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_package_the_error_pages_and_the_extension_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "agf_magics").rglob("*") if path.is_file()}
     ours = {name for name in ours if "__pycache__" not in name and not name.startswith("agf_magics/labextension")}
     shared = f"agf_magics-{PROJECT['version']}.data/data/share/jupyter/labextensions/agf-magics/"
     extension = {shared + path.relative_to(EXTENSION).as_posix() for path in EXTENSION.rglob("*") if path.is_file()}
     assert "agf_magics/py.typed" in ours
-    assert {name for name in names if ".dist-info/" not in name} == ours | extension
+    errors = {f"agf_magics/notebook/errors/{page.name}" for page in ROOT.glob("docs/reference/errors/*.md")}
+    assert {name for name in names if ".dist-info/" not in name} == ours | errors | extension
 
 
 def test_the_sdist_holds_what_building_testing_and_documenting_need_and_no_rubbish(tmp_path: Path) -> None:
@@ -108,6 +109,12 @@ print(run.output, agf_magics.__file__)
 def test_an_installed_wheel_runs_a_pipeline_in_ipython(python: Path) -> None:
     said = run(python, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", SESSION, cwd=python.parent)
     assert f"21 {python.parent.parent}" in said
+
+
+def test_an_installed_wheel_explains_errors(python: Path) -> None:
+    cell = "%load_ext agf_magics\n%explain pipeline.step-kind"
+    printed = run(python, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", cell, cwd=python.parent)
+    assert "### pipeline.step-kind" in printed
 
 
 def test_an_installed_wheel_brings_its_command(python: Path) -> None:

@@ -67,10 +67,8 @@ def test_the_portable_part_names_tests_that_exist() -> None:
 
 def test_every_stage_of_ci_is_a_target_of_make() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    stages = re.findall(
-        r"^stage \w+ make --no-print-directory ([a-z-]+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE
-    )
-    assert stages
+    stages = re.findall(r"\bstage \w+ ([a-z][a-z-]*)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+    assert len(stages) > 5
     assert set(stages) <= targets
 
 

@@ -155,6 +155,8 @@ def _parts(node: nodes.Node) -> Iterator[str]:
     yield from (str(getattr(node, name)) for name in ("op", "name") if hasattr(node, name))
     if isinstance(node, nodes.Get):
         yield "get"
+    if isinstance(node, nodes.Arithmetic):
+        yield from (operation.op for operation in node.rest)
     if isinstance(node, nodes.Lit):
         yield type(node.value).__name__
     for child in nodes.children(node):

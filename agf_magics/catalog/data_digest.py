@@ -29,6 +29,8 @@ class Telling(Protocol):
     """What a digest is made of."""
 
     def add(self, kind: str, data: bytes | str = b"") -> None: ...
+    def add_reserved(self, kind: str, data: bytes) -> None: ...
+    def reserve(self, size: int) -> None: ...
     def tell(self, thing: Any) -> None: ...
 
 
@@ -62,7 +64,8 @@ def _array(told: Telling, array: Any) -> None:
         raise Untold
     told.add("array", f"{type(array).__name__} {array.shape}")
     _dtype(told, array.dtype)
-    told.add("bytes", array.tobytes())
+    told.reserve(array.nbytes)  # before anything is copied
+    told.add_reserved("bytes", array.tobytes())
 
 
 def _dtype(told: Telling, dtype: Any) -> None:
@@ -138,13 +141,18 @@ def _column(told: Telling, column: Any, pandas: Any) -> None:
         _array(told, column.view("i8"))
     elif isinstance(dtype, pandas.StringDtype):
         told.add("missing", f"{dtype.storage} {dtype.na_value!r}")
+        told.reserve(column.nbytes)
         _objects(told, column.to_numpy(dtype=object, na_value=None).tolist())
     elif type(dtype).__name__ in _MASKED:
         _array(told, column.isna())
         _array(told, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
     elif type(dtype).__module__.startswith("numpy"):
         values = column.to_numpy()
-        _objects(told, values.tolist()) if dtype.hasobject else _array(told, values)
+        if dtype.hasobject:
+            told.reserve(values.nbytes)
+            _objects(told, values.tolist())
+        else:
+            _array(told, values)
     else:
         raise Untold
 

@@ -33,23 +33,25 @@ MOST = 100_000
 LARGEST_FILE = 10_000_000
 
 
-def fingerprint(function: Callable[..., Any]) -> str | None:
-    """A digest of what ``function`` does; None where nobody can tell."""
-    return _digest(function)
+def fingerprint(function: Callable[..., Any], most: int | None = None) -> str | None:
+    """A digest of what ``function`` does; None if it is unknown, or if the objects that it refers to hold more than
+    ``most`` bytes."""
+    return _digest(function, most)
 
 
-def content(value: Any) -> str | None:
-    """A digest of what ``value`` holds; None where its type gives none. Equal digests are equal values."""
+def content(value: Any, most: int | None = None) -> str | None:
+    """A digest of what ``value`` holds; None if its type has none, or if it holds more than ``most`` bytes. Equal
+    digests are equal values."""
     try:
         if is_json(value):  # nearly always, and its text says all of it
             return hashlib.sha256(b"json " + _encode(value).encode()).hexdigest()
     except (ValueError, RecursionError):  # a number of 5,000 digits
         pass
-    return _digest(value)
+    return _digest(value, most)
 
 
-def _digest(thing: Any) -> str | None:
-    told = _Telling()
+def _digest(thing: Any, most: int | None = None) -> str | None:
+    told = _Telling(most)
     try:
         told.tell(thing)
     except (Untold, RecursionError):
@@ -62,8 +64,10 @@ def _digest(thing: Any) -> str | None:
 class _Telling:
     """One walk over what a thing is made of, every part of it hashed with its kind and its length."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self.hash = hashlib.sha256()
+        self.room = most
+        """The bytes that may still be added; None: any number."""
         self.seen: dict[int, int] = {}
         self.held: list[Any] = []
         """Keeps what was seen alive: an id is somebody else's once its owner is gone."""
@@ -71,8 +75,19 @@ class _Telling:
 
     def add(self, kind: str, data: bytes | str = b"") -> None:
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        self.reserve(len(raw))
+        self.add_reserved(kind, raw)
+
+    def add_reserved(self, kind: str, raw: bytes) -> None:
         self.hash.update(f"{kind}:{len(raw)}:".encode())
         self.hash.update(raw)
+
+    def reserve(self, size: int) -> None:
+        """Take ``size`` bytes of the room before they are copied. Raises Untold if there are not as many."""
+        if self.room is not None:
+            if size > self.room:
+                raise Untold
+            self.room -= size
 
     def tell(self, thing: Any) -> None:
         self.left -= 1

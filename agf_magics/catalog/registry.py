@@ -6,7 +6,8 @@ threads, so a cell may register while a run or a listing reads, and nothing is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+import copy
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..text.diagnostics import Diagnostic, suggest
@@ -193,6 +194,17 @@ class Registry:
         """The model that is used wherever a definition names one; None: the named model is used."""
         model, base_url = self._chosen or self.configured()
         return model_of(model, base_url or "") if model else None
+
+    def with_tools(self, tools: Iterable[Tool]) -> Registry:
+        """Return a copy with more tools; everything else is shared.
+
+        ``tools``: the tools to add. Required.
+        """
+        found = copy.copy(self)
+        found.tools = Shelf("tool", "@tool on a function registers one")
+        for tool in (*self.tools.values(), *tools):
+            found.tools.add(tool)
+        return found
 
     def named(self, name: str) -> Model:
         """Return the model that a definition names.

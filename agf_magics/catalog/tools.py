@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, overload
 
+from ..flow.declared import DerivedTool
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic, StepError, suggest
-from .arguments import Arguments
+from ..text.diagnostics import Diagnostic, suggest
+from .arguments import Arguments, InvalidArguments, invalid_names
 from .callables import (
     F,
     Names,
@@ -79,7 +81,9 @@ class Tool:
         except Exception as error:  # pydantic's, or whatever a validator of somebody's class raises
             wrong = error
         # Raised out here: the cause would carry the values, and a secret is one of them.
-        raise StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", wrong, given))
+        found = InvalidArguments(self.arguments.explain("tool.arguments", f"tool {self.name!r}", wrong, given))
+        found.arguments = invalid_names(wrong)
+        raise found
 
 
 @overload
@@ -137,6 +141,22 @@ def tool(
         return function
 
     return register if function is None else register(function)
+
+
+def derive(spec: DerivedTool, base: Tool) -> Tool:
+    """The tool that a definition makes from the registered tool ``base``."""
+
+    def call(**given: Value) -> Value:
+        return spec.result(base.function(**base.check(dict(spec.arguments(given)))))
+
+    async def call_async(**given: Value) -> Value:
+        return spec.result(await base.function(**base.check(dict(spec.arguments(given)))))
+
+    function: Any = call_async if base.is_async else call
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in spec.parameters]
+    function.__signature__ = inspect.Signature(parameters)
+    function.__name__, function.__doc__ = spec.name, spec.description
+    return _make(function, spec.name, base.where, base.timeout, base.reuse, ())
 
 
 def _make(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from ..catalog import Registry, default
 from ..engine.link import link
 from ..engine.linked import Linked
 from ..flow.rules import check
-from ..flow.schemas import Schema
+from ..flow.schemas import Schema, check_schemas, resolve
 from ..flow.steps import Definition, Flow
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..languages import LANGUAGES, Language, told
@@ -91,12 +91,14 @@ def register(
     registry: Registry | None = None,
     origin: str | None = None,
     latent: Collection[str] = (),
+    given: Collection[str] = (),
 ) -> Defined:
     """`define`, telling all of it. ``name`` replaces the document's, and a file's own name stands in for one;
     ``origin`` is where the text stands (a cell's id): a name that another origin defined is replaced with a note
     (decision A2)."""
     registry, file, text = registry or default(), file_name(text), source_of(text)
-    loaded = read(text, language or told(text.text), strict=strict, registry=registry, latent=latent)
+    language = language or told(text.text)
+    loaded = read(text, language, strict=strict, registry=registry, latent=latent, given=given)
     notes: list[Diagnostic] = []
     flow = loaded.flow
     name = name or (file if flow is not None and not flow.name else None)
@@ -114,14 +116,39 @@ def register(
 
 
 def read(
-    text: str | Path | Source, language: str, *, strict: bool, registry: Registry, latent: Collection[str] = ()
+    text: str | Path | Source,
+    language: str,
+    *,
+    strict: bool,
+    registry: Registry,
+    latent: Collection[str] = (),
+    given: Collection[str] = (),
 ) -> Defined:
-    """Load, check and link, registering nothing; everything that is wrong is raised at once."""
+    """Load, check and link, registering nothing; all errors are raised at once. ``given``: the names of the input of a
+    run that follows."""
     flow, schemas, problems = _checked(source_of(text), language, latent)
+    known = {**registry.schemas, **schemas}
+    used = {name: one for schema in schemas for name, one in resolve(schema, known)[0].items()}
+    check_schemas(used, problems)  # a ref to the schema of another cell may close a circle
     if flow is not None:
         problems.extend(_milder(d) for d in linked(flow, registry)[1])
-    problems.refuse(strict)
-    return Defined(flow, schemas, tuple(problems))
+    findings = Diagnostics()
+    findings.extend(for_input(problems, given))
+    findings.refuse(strict)
+    return Defined(flow, schemas, tuple(findings))
+
+
+UNLESS_GIVEN = "pipeline.template-name"
+"""The code of a warning about the name at its place, which is void if the input has that name."""
+
+
+def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
+    """The findings that remain when the input has these names."""
+    for found in findings:
+        if found.code != UNLESS_GIVEN or found.span is None or not given:
+            yield found
+        elif found.span.text not in given:
+            yield replace(found, hint=suggest(found.span.text, given) or found.hint)
 
 
 def _checked(
@@ -215,6 +242,9 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
         frame = settle(context)
     except TooDeep as error:
         raise DefinitionError(Diagnostic("run.input", f"the context cannot be used: {error}")) from None
+    if not isinstance(frame, dict):
+        message = f"the context of an expression must be a mapping, not {type_name(frame)}"
+        raise DefinitionError(Diagnostic("run.input", message))
     return parsed.evaluate(frame)
 
 

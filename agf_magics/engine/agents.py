@@ -1,84 +1,75 @@
-"""Calls of an agent that is a function: its input copied, its tools those it was granted, its reply held to a
-schema."""
+"""Calls of agents that are functions."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..catalog import Agent, Tool, reply
-from ..flow.frame import Frame
-from ..flow.schemas import Schema, json_schema
+from ..flow.schemas import json_schema
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
-from ..host.calls import Pending, resolve
+from ..host.calls import Pending, resolve, then
 from ..host.limits import Grant
 from ..text.diagnostics import StepError
 from . import dry_run as dry
-from .boundary import copied
-from .external import call_external, with_place
-from .linked import Linked, schema_of
+from .boundary import copy_value
+from .external import call_external
+from .failures import with_place
+from .linked import named_tools, schema_of
 from .questions import permitted
-from .runner import Index, Runner, Scope, more
+from .runner import CallSite, ShapeResult
 
 
-def call_agent(
-    run: Runner, step: Invoke, agent: Agent, frame: Frame, scope: Scope, index: Index
-) -> Value | Pending[Value]:
+def call_agent(site: CallSite[Invoke], agent: Agent) -> Value | Pending[Value]:
+    run, step = site.run, site.step
     if step.spawns:
         run.budget.spawn(step.span)
-    for meter in scope.meters:
-        meter.open(scope.calls + 1)
-    given: dict[str, Value] = step.args.build(frame, schema_of(step, scope.linked))
-    if "input" in given:  # the rest is text
-        given = {**given, "input": copied(given["input"], step, "the agent")}
+    for meter in site.scope.meters:
+        meter.open(site.scope.calls + 1)
+    given: dict[str, Value] = step.args.build(site.frame, schema_of(step, site.scope.linked))
+    if "input" in given:  # everything else is text
+        given = {**given, "input": copy_value(given["input"], step, "the agent")}
     if run.dry:
-        return dry.result(step, agent, scope.linked)
+        return dry.result(step, agent, site.scope.linked)
     if step.permit is not None:
-        return Pending(_agent_if_permitted(run, step, agent, given, frame, scope, index))
-    return _agent_called(run, step, agent, given, scope, index)
+        return Pending(_call_permitted(site, agent, given))
+    return _call(site, agent, given)
 
 
-async def _agent_if_permitted(
-    run: Runner, step: Invoke, agent: Agent, given: dict[str, Value], frame: Frame, scope: Scope, index: Index
-) -> Value:
-    await permitted(run, step, frame, given, (*scope.before, step.id, *index), scope.tries)
-    return await resolve(_agent_called(run, step, agent, given, scope, index))
+async def _call_permitted(site: CallSite[Invoke], agent: Agent, given: dict[str, Value]) -> Value:
+    await permitted(site, given)
+    return await resolve(_call(site, agent, given))
 
 
-def _agent_called(
-    run: Runner, step: Invoke, agent: Agent, given: dict[str, Value], scope: Scope, index: Index
-) -> Value | Pending[Value]:
-    linked = scope.linked
+def _call(site: CallSite[Invoke], agent: Agent, given: dict[str, Value]) -> Value | Pending[Value]:
+    step, linked = site.step, site.scope.linked
     schema = linked.schemas[step.gives.text] if step.gives else None
-    named = [name.text for name in step.tools] if step.tools is not None else None
-    grant = scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
+    named = named_tools(step, linked, site.scope.grant)
+    grant = site.scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
     wanted = json_schema(schema, linked.schemas) if schema else None
-    kept = isolate(given.get("input")) if step.keeps else None  # what user code does to its input is its own business
-    tools = tools_for(linked, grant) if "tools" in agent.takes.parameters else None
+    unchanged = isolate(given.get("input")) if step.keeps else None  # user code may change its input
+    own = {**linked.tools, **linked.own.get(step.id, {})}
+    tools = tools_for(own, grant) if "tools" in agent.takes.parameters else None
+
+    def check(value: Value) -> Value:
+        try:
+            value = reply(value, schema, linked.schemas)
+        except StepError as error:
+            placed = with_place(error, step)
+            raise placed from placed.__cause__  # it may be the same error, whose cause is that of user code
+        return ShapeResult(value, unchanged) if step.keeps else value
+
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
-        value = call_external(run, agent, "agent", step, arguments, scope, grant, index)
-        if type(value) is Pending:
-            return Pending(_answering(value.awaitable, step, schema, linked, kept))
-        value = reply(value, schema, linked.schemas)
     except StepError as error:
-        found = with_place(error, step, ())
-        raise found from found.__cause__  # it may be the very same, and its cause is what user code raised
-    return more((value, kept, None)) if step.keeps else value
+        placed = with_place(error, step)
+        raise placed from placed.__cause__
+    return then(call_external(site, agent, "agent", arguments, grant), check)
 
 
-async def _answering(rest: Awaitable[Value], step: Invoke, schema: Schema | None, linked: Linked, kept: Value) -> Value:
-    try:
-        value = reply(await rest, schema, linked.schemas)
-    except StepError as error:
-        found = with_place(error, step, ())
-        raise found from found.__cause__
-    return more((value, kept, None)) if step.keeps else value
-
-
-def tools_for(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
-    """The tools an agent function may use, each checking its arguments as a step's call would."""
+def tools_for(tools: Mapping[str, Tool], grant: Grant) -> dict[str, Callable[..., Any]]:
+    """The tools that an agent function may use; each checks its arguments as the call of a step does."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
         def call(**given: Value) -> Any:
@@ -88,4 +79,4 @@ def tools_for(linked: Linked, grant: Grant) -> dict[str, Callable[..., Any]]:
         call.__doc__ = tool.description
         return call
 
-    return {name: offer(tool) for name, tool in linked.tools.items() if grant.allows(name)}
+    return {name: offer(tool) for name, tool in tools.items() if grant.allows(name)}

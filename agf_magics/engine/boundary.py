@@ -1,4 +1,4 @@
-"""What is handed to a call, and what it hands back: the one copied, the other held to the step's schema."""
+"""Values on their way to a call and back: arguments are copied, results are checked against the step's schema."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..catalog import Policy, Tool, Transform
-from ..flow.frame import Frame
 from ..flow.schemas import conform
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, isolate
 from ..text.diagnostics import Diagnostic, StepError
 from .linked import Linked
+from .runner import CallSite
 
 
-def given_to(
-    step: Invoke, frame: Frame, callee: Tool | Transform | Policy | str, wanted: Mapping[str, Any] | None = None
+def build_arguments(
+    site: CallSite[Invoke], callee: Tool | Transform | Policy | str, wanted: Mapping[str, Any] | None = None
 ) -> Any:
-    """The arguments, copied."""
-    return copied(step.args.build(frame, wanted), step, callee)
+    """The arguments of a call, copied."""
+    return copy_value(site.step.args.build(site.frame, wanted), site.step, callee)
 
 
-def copied(value: Value, step: Invoke, callee: Tool | Transform | Policy | str) -> Value:
+def copy_value(value: Value, step: Invoke, callee: Tool | Transform | Policy | str) -> Value:
     try:
         return isolate(value)
     except TooDeep as error:
+        name = callee if isinstance(callee, str) else repr(callee.name)
         span = step.name.span or step.span
-        whose = callee if isinstance(callee, str) else repr(callee.name)
-        raise StepError(Diagnostic("step.too-deep", f"arguments of {whose}: {error}", span)) from None
+        raise StepError(Diagnostic("step.too-deep", f"arguments of {name}: {error}", span)) from None
 
 
-def must_conform(value: Value, step: Invoke, linked: Linked) -> None:
+def check_result(value: Value, step: Invoke, linked: Linked) -> None:
+    """Raise StepError if ``value`` does not conform to the schema of the step."""
     assert step.gives is not None
     faults = conform(linked.schemas[step.gives.text], value, linked.schemas)
     if faults:

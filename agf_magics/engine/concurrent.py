@@ -1,7 +1,7 @@
-"""Shapes whose parts run side by side: a pool of workers that pull from one iterator, never a task per element.
+"""Shapes whose parts run concurrently: a fixed number of workers takes them from one iterator.
 
-100,000 items are ``limit`` tasks (0.1 us and 40 bytes an item), not 100,000 tasks behind a semaphore (3.4 us, 1,600
-bytes). Isolation needs no code here: frames are never changed, so what an element stores is in a frame nobody else has.
+100,000 elements are ``limit`` tasks (0.1 µs and 40 bytes an element), not 100,000 tasks behind a semaphore (3.4 µs,
+1,600 bytes). Isolation needs no code: frames are immutable, so each element stores into a frame of its own.
 """
 
 from __future__ import annotations
@@ -16,190 +16,195 @@ from ..flow.frame import DROPPED, FanOutResult, Frame, Outcome, finished
 from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
 from ..host.calls import Pending, resolve
-from ..journal.records import again
+from ..journal.records import CallKey, again
 from ..progress import events as ev
-from ..text.diagnostics import StepError
+from ..serialization.codec import preview
+from ..text.diagnostics import Diagnostic, StepError
 from .linked import Linked, schema_of
-from .runner import Index, Runner, Scope, ShapeResult, StepResult, clock, is_rescuable
-from .sequential import elements, tell
+from .runner import CallSite, Scope, ShapeResult, StepResult, clock, is_rescuable
+from .sequential import elements, report
 
 
-async def each(run: Runner, step: Each, frame: Frame, scope: Scope, index: Index) -> Value:
-    """``body`` once per element, ``limit`` at once; ``collect`` over the survivors in the order of the elements."""
+async def each(site: CallSite[Each]) -> Value:
+    """Run ``body`` once per element, ``limit`` at a time, then ``collect`` over the survivors in order."""
+    run, step, scope = site.run, site.step, site.scope
     inside = scope._replace(depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit > 1)
     run.budget.deepen(inside.depth, step.span)
-    items = elements(step.over, frame)
+    items = elements(step.over, site.frame)
     if step.most is not None and len(items) > step.most:
         if step.cut is not None:
-            tell(run, step.cut(len(items) - step.most))
+            report(run, step.cut(len(items) - step.most))
         items = items[: step.most]
     if step.ahead:
-        _build_ahead(step, items, frame, scope, index)
-    run.emit(ev.FanOutStarted((*scope.before, step.id, *index), clock(), len(items)))
+        _build_ahead(site, items)
+    run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
     values: list[Value] = [DROPPED] * len(items)
     store, body = step.element.store, step.body
-    of_body = (*scope.before, body.id, *index)
+    path = site.path_of(body)
 
-    def one(i: int, attempt: int) -> StepResult | Pending[StepResult]:
-        where = inside if attempt == 1 else _again(inside, (*of_body, i), attempt)
-        inner = store(frame, finished((items[i], None, None, "finished")))
-        return run.start_step(body, inner, where, (*index, i), attempt)
+    def start(i: int, attempt: int) -> StepResult | Pending[StepResult]:
+        where = inside if attempt == 1 else _retry_scope(inside, (*path, i), attempt)
+        inner = store(site.frame, finished((items[i], None, None, "finished")))
+        return run.start_step(body, inner, where, (*site.index, i), attempt)
 
     earlier = run.journal.earlier if run.journal is not None else None
-    first = earlier.failed_elements(of_body) if earlier is not None else []
-    plan = _Plan(range(len(items)), step.limit, first=[i for i in first if i < len(items)])
-    failures = await _pool(_Pool(run, step, one, values.__setitem__, lambda i: (*of_body, i), scope.tries), plan)
+    first = earlier.failed_elements(path) if earlier is not None else []
+    pool = _Pool(site, start, values.__setitem__, lambda i: (*path, i), items)
+    failures = await pool.run(_Plan(len(items), step.limit, first=[i for i in first if i < len(items)]))
     if step.on_error == "finish":
-        told = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
-        _fail(told, {i: value for i, value in enumerate(values) if value is not DROPPED})
-    # A for_each in collect is one inside this one (semantics 10), but nothing runs beside it.
-    ran = FanOutResult(values, failures=failures)
-    value, _ = await _collect(run, step, frame, ran, inside._replace(concurrent=scope.concurrent), index)
+        numbered = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
+        _fail(numbered, {i: value for i, value in enumerate(values) if value is not DROPPED})
+    # A for_each in `collect` is nested in this one (semantics 10), but no other step runs at the same time.
+    value, _ = await _collect(
+        site, FanOutResult(values, failures=failures), inside._replace(concurrent=scope.concurrent)
+    )
     return value
 
 
-async def branches(run: Runner, step: Branches, frame: Frame, scope: Scope, index: Index) -> Value:
-    """Every branch at once; ``collect`` over the named values in the order they are declared."""
+async def branches(site: CallSite[Branches]) -> Value:
+    """Run all branches at the same time, then ``collect`` over the named values in the order of their declaration."""
+    run, step, scope = site.run, site.step, site.scope
     inside = scope._replace(concurrent=True)
     steps = tuple(step.branches.values())
-    run.emit(ev.FanOutStarted((*scope.before, step.id, *index), clock(), len(steps)))
+    run.emit(ev.FanOutStarted(site.at, clock(), len(steps)))
     run.budget.foresee(sum(sessions(branch, scope.linked) for branch in steps), step.span)
     values: list[Value] = [DROPPED] * len(steps)
     names, order = tuple(step.branches), list[int]()
-    ats = [(*scope.before, branch.id, *index) for branch in steps]
+    keys = [CallKey(site.path_of(branch), scope.tries) for branch in steps]
     journal = run.journal
 
-    def one(i: int, attempt: int) -> StepResult | Pending[StepResult]:
-        where = inside if attempt == 1 else _again(inside, ats[i], attempt)
-        return run.start_step(steps[i], frame, where, index, attempt)
+    def start(i: int, attempt: int) -> StepResult | Pending[StepResult]:
+        where = inside if attempt == 1 else _retry_scope(inside, keys[i].at, attempt)
+        return run.start_step(steps[i], site.frame, where, site.index, attempt)
 
     def keep(i: int, value: Value) -> None:
         values[i] = value
         order.append(i)
         if journal is not None:
-            journal.mark("ended", ats[i], scope.tries)
+            journal.mark("ended", keys[i])
 
-    plan = _Plan(range(len(steps)), len(steps))
+    plan = _Plan(len(steps), len(steps))
     if journal is not None and journal.earlier is not None:
-        done = journal.earlier.order("ended", [(at, scope.tries) for at in ats])
-        failed = [i for i, at in enumerate(ats) if i not in done and journal.earlier.has_failed(at)]
-        plan = _Plan(range(len(steps)), len(steps), done, failed)
-    failures = await _pool(_Pool(run, step, one, keep, ats.__getitem__, scope.tries), plan)
+        done = journal.earlier.order("ended", keys)
+        failed = [i for i, key in enumerate(keys) if i not in done and journal.earlier.has_failed(key.at)]
+        plan = _Plan(len(steps), len(steps), done, failed)
+    failures = await _Pool(site, start, keep, lambda i: keys[i].at).run(plan)
     if step.on_error == "finish":
         _fail(failures, {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED})
-    value, left = await _collect(run, step, frame, FanOutResult(values, names, failures, order), scope, index)
-    return ShapeResult(value, frame=left) if step.leaves else value
+    value, frame = await _collect(site, FanOutResult(values, names, failures, order), scope)
+    return ShapeResult(value, frame=frame) if step.leaves else value
 
 
-async def _collect(
-    run: Runner, step: Each | Branches, frame: Frame, ran: FanOutResult, scope: Scope, index: Index
-) -> tuple[Value, Frame]:
+async def _collect(site: CallSite[Each] | CallSite[Branches], found: FanOutResult, scope: Scope) -> tuple[Value, Frame]:
+    step, frame = site.step, site.frame
     if step.collect is not None and step.join is not None:
-        return await resolve(run.start_step(step.collect, step.join.join(frame, ran), scope, index))
+        return await resolve(site.run.start_step(step.collect, step.join.join(frame, found), scope, site.index))
     if step.gather is not None:
-        return step.gather(ran), frame
-    if ran.names is None:
-        return [value for value in ran.values if value is not DROPPED], frame
-    return {name: value for name, value in zip(ran.names, ran.values, strict=True) if value is not DROPPED}, frame
+        return step.gather(found), frame
+    if found.names is None:
+        return [value for value in found.values if value is not DROPPED], frame
+    named = zip(found.names, found.values, strict=True)
+    return {name: value for name, value in named if value is not DROPPED}, frame
 
 
-def _build_ahead(step: Each, items: list[Value], frame: Frame, scope: Scope, index: Index) -> None:
-    """Build the arguments of every call, so that none is made when one of them cannot be."""
-    assert isinstance(step.body, Invoke), "only a call has arguments"
-    wanted = schema_of(step.body, scope.linked)
+def _build_ahead(site: CallSite[Each], items: list[Value]) -> None:
+    """Build the arguments of every call, so that none is made if one of them cannot be built."""
+    step, body = site.step, site.step.body
+    assert isinstance(body, Invoke), "only a call has arguments"
+    wanted = schema_of(body, site.scope.linked)
     for i, item in enumerate(items):
         try:
-            step.body.args.build(step.element.store(frame, Outcome(item)), wanted)
+            body.args.build(step.element.store(site.frame, Outcome(item)), wanted)
         except StepError as error:
-            error.path = (*scope.before, step.body.id, *index, i)
+            error.path = site.path_of(body, i)
             error.where = ev.format_path(error.path)
             raise
 
 
 def _numbered(error: StepError, i: int) -> StepError:
-    """Which element it was, where several failed: an error of them all has the moment of the first one alone."""
+    """The error with the number of its element: an error of several elements only has the path of the first."""
     found = type(error)(*(replace(d, message=f"element {i}: {d.message}") for d in error.diagnostics))
     found.path, found.where, found.__cause__ = error.path, error.where, error.__cause__
     return found
 
 
 def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
-    """What failed while the rest ran to its end, as one error; what did succeed is on it."""
+    """Raise the failures of a fan-out that ran to its end as one error, which has the results as ``partial``."""
     if not failures:
         return
     first = failures[min(failures)]
     if len(failures) > 1:
-        told = (found for i in sorted(failures) for found in failures[i].diagnostics)
-        cause, first = first, type(first)(*told)
+        cause, first = first, type(first)(*(found for i in sorted(failures) for found in failures[i].diagnostics))
         first.path, first.where, first.__cause__ = cause.path, cause.where, cause.__cause__
     first.partial = partial
     raise first
 
 
 class _Plan:
-    """In which order a pool begins what it runs. One that was kept and is taken up again begins with what had ended:
-    what made the others stop is then known before any of them starts."""
+    """The order in which a pool starts its parts.
 
-    def __init__(self, numbers: range, width: int, done: list[int] | None = None, first: list[int] | None = None):
-        self.count = len(numbers)
-        self.width = min(width, len(numbers))
-        self.done = done or ()
-        """One after another, in the order in which they ended."""
-        ahead = {*self.done, *(first or ())}
-        self.rest: Iterator[int] = iter([*(first or ()), *(i for i in numbers if i not in ahead)] if ahead else numbers)
-        """Side by side."""
-
-
-async def _pool(pool: _Pool, plan: _Plan) -> dict[int, StepError]:
-    """Run everything of ``plan`` under the step's on_error.
-
-    Gives what failed and did not end it, where somebody asks: not what a pipeline drops.
+    A resumed run starts with those that ended, so that the failure that stopped the others is known before they start.
     """
-    if plan.done:
-        await pool.worker(plan.done)
-    if plan.width <= 1:
-        await pool.worker(plan.rest)
-        return pool.failures
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(plan.width):
-                group.create_task(pool.worker(plan.rest))
-    except BaseExceptionGroup as several:
-        pool.failure = pool.failure or several.exceptions[0]
-    # Raised outside `except`: IPython prints a whole traceback for an error that has a group as its context.
-    if pool.failure is not None:
-        raise pool.failure
-    return pool.failures
+
+    def __init__(self, count: int, width: int, done: list[int] | None = None, first: list[int] | None = None):
+        self.count, self.width = count, min(width, count)
+        self.done = done or ()
+        """In order, in the order of their ends."""
+        ahead = {*self.done, *(first or ())}
+        rest = [*(first or ()), *(i for i in range(count) if i not in ahead)] if ahead else range(count)
+        self.rest: Iterator[int] = iter(rest)
+        """Concurrently."""
 
 
 class _Pool:
-    """Workers that pull numbers, and what becomes of a failure."""
+    """Workers that take numbers, and the handling of failures."""
 
     def __init__(
         self,
-        run: Runner,
-        step: Each | Branches,
-        begin: Callable[[int, int], StepResult | Pending[StepResult]],
+        site: CallSite[Each] | CallSite[Branches],
+        start: Callable[[int, int], StepResult | Pending[StepResult]],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
-        tries: str,
+        items: list[Value] | None = None,
     ) -> None:
-        """``begin(i, attempt)`` runs number ``i``, ``keep(i, value)`` is told what it came to."""
-        self.run, self.step, self.begin, self.keep, self.at, self.tries = run, step, begin, keep, at, tries
+        """``start(i, attempt)`` runs part ``i``; ``keep(i, value)`` receives its value; ``at(i)`` is its path."""
+        self.site, self.start, self.keep, self.at, self.items = site, start, keep, at, items
         self.failures: dict[int, StepError] = {}
+        """Failures that do not end the fan-out, if the step needs them."""
         self.failure: BaseException | None = None
-        """What ended it."""
+        """The failure that ends the fan-out."""
+        self.dropped = 0
 
-    async def worker(self, numbers: Iterable[int]) -> None:
+    async def run(self, plan: _Plan) -> dict[int, StepError]:
+        """Run everything in ``plan``."""
+        if plan.done:
+            await self._work(plan.done)
+        if plan.width <= 1:
+            await self._work(plan.rest)
+        else:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(plan.width):
+                        group.create_task(self._work(plan.rest))
+            except BaseExceptionGroup as several:
+                self.failure = self.failure or several.exceptions[0]
+            # Raised outside of `except`: IPython prints a whole traceback for an error whose context is a group.
+            if self.failure is not None:
+                raise self.failure
+        if self.dropped and self.dropped == plan.count:
+            self._warn_all_dropped()
+        return self.failures
+
+    async def _work(self, numbers: Iterable[int]) -> None:
         for i in numbers:
             if self.failure is not None:  # P15: after a failure no further element starts
                 return
             attempt = 1
             while True:
                 try:
-                    left = self.begin(i, attempt)
-                    value, _ = await left.awaitable if type(left) is Pending else left
+                    result = self.start(i, attempt)
+                    value, _ = await result.awaitable if type(result) is Pending else result
                     self.keep(i, value)
                     break
                 except asyncio.CancelledError:
@@ -208,16 +213,16 @@ class _Pool:
                     if not is_rescuable(error):
                         self.failure = self.failure or error
                         raise
-                    if not self.again(i, attempt, cast(StepError, error)):
+                    if not self._retries(i, attempt, cast(StepError, error)):
                         break
                     attempt += 1
 
-    def again(self, i: int, attempt: int, error: StepError) -> bool:
-        """Whether it is tried once more; where it is not and its failure is not to be left out, raises it."""
-        step = self.step
+    def _retries(self, i: int, attempt: int, error: StepError) -> bool:
+        """Whether to try again. Raises the error if it ends the fan-out."""
+        step, run, tries = self.site.step, self.site.run, self.site.scope.tries
         if attempt <= step.retries:
-            self.run.emit(ev.StepRetried(self.at(i), clock(), error))
-            self._mark("retried", i, self.tries if attempt == 1 else again(self.tries, self.at(i), attempt))
+            run.emit(ev.StepRetried(self.at(i), clock(), error))
+            self._mark("retried", i, tries if attempt == 1 else again(tries, self.at(i), attempt))
             return True
         if step.on_error == "abort":
             self.failure = self.failure or error
@@ -225,21 +230,32 @@ class _Pool:
         if step.gather is not None or step.on_error == "finish":
             self.failures[i] = error
         if step.on_error == "continue":
-            self.run.emit(ev.ElementDropped(self.at(i), clock(), error))
-            self._mark("dropped", i, self.tries)
+            element = preview(run.secrets.shown(self.items[i])) if self.items is not None else None
+            run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
+            self._mark("dropped", i, tries)
+            self.dropped += 1
         return False
 
     def _mark(self, what: str, i: int, tries: str) -> None:
-        if self.run.journal is not None:
-            self.run.journal.mark(what, self.at(i), tries)
+        if self.site.run.journal is not None:
+            self.site.run.journal.mark(what, CallKey(self.at(i), tries))
+
+    def _warn_all_dropped(self) -> None:
+        """Warn that nothing is left; once for a step, which may be inside another fan-out."""
+        step, run = self.site.step, self.site.run
+        if id(step) not in run.all_dropped:
+            run.all_dropped.add(id(step))
+            parts = "elements" if self.items is not None else "branches"
+            message = f"{step.word or step.label}: all {parts} failed and were dropped ({self.dropped:,})"
+            run.emit(ev.Warned(clock(), Diagnostic("run.all-dropped", message, step.span, severity="warning")))
 
 
-def _again(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:
+def _retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:
     return scope._replace(tries=again(scope.tries, at, attempt))
 
 
 def sessions(step: Step, linked: Linked) -> int:
-    """How many agent sessions ``step`` surely opens, at least, if it runs to its end."""
+    """The number of agent sessions that ``step`` opens at least, if it completes."""
     match step:
         case Invoke():
             callee = linked.callees.get(step.id)

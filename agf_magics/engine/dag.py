@@ -1,8 +1,8 @@
-"""By need: the steps of a `Dag`, each as soon as what it reads is there.
+"""The shape `Dag`: each step starts as soon as its inputs are available.
 
-The language's `Scheduler` knows what is ready; here is only the running. One end at a time is stored, in the order in
-which they come (or in which the agenda will have them), and only those whom it may concern are asked again: a plan of
-a thousand calls is not looked through a thousand times.
+The `Scheduler` of the language knows which nodes are ready; this module only runs them. Ends are stored one at a time,
+in their order or in the order that the scheduler asks for. Only the nodes that an end concerns are checked again, so a
+plan of a thousand calls is not searched a thousand times.
 """
 
 from __future__ import annotations
@@ -14,151 +14,148 @@ from collections.abc import Awaitable, Iterable
 from ..flow.frame import Frame, Node, Outcome, Scheduler, Skip
 from ..flow.steps import Dag, Step
 from ..host.calls import Pending, resolve
+from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .runner import Index, Runner, Scope, ShapeResult, StepResult, clock, is_rescuable
+from .runner import CallSite, ShapeResult, StepResult, clock, is_rescuable
 
 
-async def by_need(run: Runner, step: Dag, frame: Frame, scope: Scope, index: Index) -> ShapeResult:
-    """Every node that becomes ready; the frame when nothing runs and nothing is ready any more."""
-    drain = _Drain(run, step, frame, scope, index)
-    await drain.run_all()
-    return ShapeResult(None, frame=drain.frame)
+async def run_dag(site: CallSite[Dag]) -> ShapeResult:
+    """Run every node that becomes ready; the frame when none runs and none is ready."""
+    dag = _Run(site)
+    await dag.run_all()
+    return ShapeResult(None, frame=dag.frame)
 
 
-class _Drain:
-    def __init__(self, run: Runner, step: Dag, frame: Frame, scope: Scope, index: Index) -> None:
-        self.performer = run
-        self.steps: dict[str, Step] = {inner.id: inner for inner in step.steps}
-        self.scope, self.inside, self.index = scope, scope._replace(concurrent=True), index
-        self.frame = frame
-        self.agenda: Scheduler = step.open(frame)
-        self.instanced = self.inside
-        if any(node.instance is not None for node in self.agenda.nodes):  # they are a fan-out (decision A15)
-            self.instanced = self.inside._replace(depth=scope.depth + 1)
-            run.budget.deepen(scope.depth + 1, step.span)
-        self.waiting: dict[Node, None] = dict.fromkeys(self.agenda.nodes)
+class _Run:
+    def __init__(self, site: CallSite[Dag]) -> None:
+        self.site, self.runner, self.frame = site, site.run, site.frame
+        self.steps: dict[str, Step] = {inner.id: inner for inner in site.step.steps}
+        self.scheduler: Scheduler = site.step.open(self.frame)
+        self.inside = self.instanced = site.scope._replace(concurrent=True)
+        if any(node.instance is not None for node in self.scheduler.nodes):  # instances are a fan-out (decision A15)
+            self.instanced = self.inside._replace(depth=site.scope.depth + 1)
+            self.runner.budget.deepen(self.instanced.depth, site.step.span)
+        self.waiting: dict[Node, None] = dict.fromkeys(self.scheduler.nodes)
         """Neither ready nor skipped, in the order of the text."""
-        self.entered: OrderedDict[Node, Frame] = OrderedDict()
-        """Ready and not started, with what they see."""
+        self.ready: OrderedDict[Node, Frame] = OrderedDict()
+        """Ready and not started, with the frames that they see."""
         self.running = 0
         self.held: OrderedDict[Node, Outcome] = OrderedDict()
-        """Ended and not stored yet, in the order of their ends."""
+        """Ended and not stored, in the order of their ends."""
         self.ended: dict[Node, Outcome] = {}
-        self.hired = False
-        """Whether there is a worker that has not begun."""
+        self.has_idle_worker = False
 
     async def run_all(self) -> None:
         failure: BaseException | None = None
-        self.ask(self.agenda.nodes)
-        await self.take_up()
+        self.check(self.scheduler.nodes)
+        await self.replay()
         try:
             async with asyncio.TaskGroup() as group:
-                self.hire(group)
+                self.add_worker(group)
         except BaseExceptionGroup as several:
             failure = several.exceptions[0]
-        if failure is not None:  # out here: an error that has a group as its context is a whole traceback in IPython
+        if failure is not None:  # outside of `except`: IPython prints a traceback for an error whose context is a group
             raise failure
         for node in tuple(self.waiting):
-            self.skip(node, Skip("what it reads never came"))
-        self.frame = self.agenda.close(self.frame, self.ended)
-        self.performer.reach(self.scope, self.frame)
+            self.skip(node, Skip("its inputs never became available"))
+        self.frame = self.scheduler.close(self.frame, self.ended)
+        self.runner.reach(self.site.scope, self.frame)
 
-    async def take_up(self) -> None:
-        """Store what an earlier session stored, in its order, before anything new is started: so every node sees what
-        it saw or would have seen."""
-        journal = self.performer.journal
+    async def replay(self) -> None:
+        """Store what an earlier session stored, in its order and before anything new starts: so every node sees the
+        same frame as then."""
+        journal = self.runner.journal
         if journal is None or journal.earlier is None:
             return
-        nodes = tuple(self.agenda.nodes)
-        ats = [((*self.scope.before, node.step, *self.at(node)), self.scope.tries) for node in nodes]
-        for i in journal.earlier.order("stored", ats):
-            frame = self.entered.pop(nodes[i], None)
+        nodes = tuple(self.scheduler.nodes)
+        for i in journal.earlier.order("stored", [self.key(node) for node in nodes]):
+            frame = self.ready.pop(nodes[i], None)
             if frame is not None:
-                self.end(nodes[i], await resolve(self.begin(nodes[i], frame)))
-                self.ask(self.agenda.feeds(nodes[i]))
+                self.end(nodes[i], await resolve(self.start(nodes[i], frame)))
+                self.check(self.scheduler.feeds(nodes[i]))
 
-    def hire(self, group: asyncio.TaskGroup) -> None:
-        if self.entered and not self.hired:
-            self.hired = True
-            group.create_task(self.worker(group))
+    def add_worker(self, group: asyncio.TaskGroup) -> None:
+        if self.ready and not self.has_idle_worker:
+            self.has_idle_worker = True
+            group.create_task(self.work(group))
 
-    async def worker(self, group: asyncio.TaskGroup) -> None:
-        """Run what is ready. Whenever this one waits and something is left, another worker is there to begin: so all
-        that is ready runs at once, and calls that do not wait cost no task each."""
-        self.hired = False
-        while self.entered:
-            node, frame = self.entered.popitem(last=False)
-            outcome = self.begin(node, frame)
+    async def work(self, group: asyncio.TaskGroup) -> None:
+        """Run ready nodes. Before it waits, it adds another worker if nodes are left: so all ready nodes run at the
+        same time, and calls that do not wait need no tasks."""
+        self.has_idle_worker = False
+        while self.ready:
+            node, frame = self.ready.popitem(last=False)
+            outcome = self.start(node, frame)
             if type(outcome) is Pending:
                 self.running += 1
-                self.hire(group)
+                self.add_worker(group)
                 outcome = await outcome.awaitable
                 self.running -= 1
             self.held[node] = outcome
-            self.agenda.come(node)
-            self.settle()
+            self.scheduler.come(node)
+            self.store_ended()
 
-    def settle(self) -> None:
-        """Store what may be stored, and ask those whom it concerns."""
+    def store_ended(self) -> None:
+        """Store the ends that may be stored, and check the nodes that they concern."""
         while self.held:
-            node = self.agenda.next()
-            if node is None and not self.running and not self.entered:
-                node = next(iter(self.held))  # nobody is left to wait for
+            node = self.scheduler.next()
+            if node is None and not self.running and not self.ready:
+                node = next(iter(self.held))  # no other node can end before it
             if node is None:
                 return
             self.end(node, self.held.pop(node))
-            self.ask(self.agenda.feeds(node))
+            self.check(self.scheduler.feeds(node))
 
-    def ask(self, nodes: Iterable[Node]) -> None:
-        """Enter what is ready among ``nodes``; what will never be is skipped, and those it feeds are asked in turn."""
-        asked = list(nodes)
-        for node in asked:
+    def check(self, nodes: Iterable[Node]) -> None:
+        """Move the ready ones among ``nodes`` to `ready`, skip those that never will be, and check what these feed."""
+        queue = list(nodes)
+        for node in queue:
             if node not in self.waiting:
                 continue
-            said = self.agenda.ready(node, self.frame, self.ended)
-            if isinstance(said, Skip):
-                self.skip(node, said)
-                asked += self.agenda.feeds(node)
-            elif said == "go":
+            verdict = self.scheduler.ready(node, self.frame, self.ended)
+            if isinstance(verdict, Skip):
+                self.skip(node, verdict)
+                queue += self.scheduler.feeds(node)
+            elif verdict == "go":
                 del self.waiting[node]
-                self.entered[node] = self.agenda.enter(node, self.frame)
+                self.ready[node] = self.scheduler.enter(node, self.frame)
 
-    def begin(self, node: Node, frame: Frame) -> Outcome | Pending[Outcome]:
+    def start(self, node: Node, frame: Frame) -> Outcome | Pending[Outcome]:
         step, scope = self.steps[node.step], self.inside if node.instance is None else self.instanced
+        index = self.site.index if node.instance is None else (*self.site.index, node.instance)
         try:
-            left = self.performer.start_step(step, frame, scope, self.at(node))
+            result = self.runner.start_step(step, frame, scope, index)
         except StepError as error:
             return _failed(error)
-        return Pending(_ended(step, left.awaitable)) if type(left) is Pending else _outcome(step, left)
+        return Pending(_wait(step, result.awaitable)) if type(result) is Pending else _outcome(step, result)
 
-    def skip(self, node: Node, said: Skip) -> None:
+    def skip(self, node: Node, reason: Skip) -> None:
         del self.waiting[node]
-        at = (*self.scope.before, node.step, *self.at(node))
-        self.performer.emit(ev.StepSkipped(at, clock(), said.why))
-        self.end(node, Outcome(said.why, status="skipped"))
+        self.runner.emit(ev.StepSkipped(self.key(node).at, clock(), reason.why))
+        self.end(node, Outcome(reason.why, status="skipped"))
 
     def end(self, node: Node, outcome: Outcome) -> None:
-        journal = self.performer.journal
-        if journal is not None and outcome.status != "skipped":
-            journal.mark("stored", (*self.scope.before, node.step, *self.at(node)), self.scope.tries)
-        self.frame = self.agenda.store(node, self.frame, outcome)
+        if self.runner.journal is not None and outcome.status != "skipped":
+            self.runner.journal.mark("stored", self.key(node))
+        self.frame = self.scheduler.store(node, self.frame, outcome)
         self.ended[node] = outcome
-        self.performer.reach(self.scope, self.frame)
+        self.runner.reach(self.site.scope, self.frame)
 
-    def at(self, node: Node) -> Index:
-        return self.index if node.instance is None else (*self.index, node.instance)
+    def key(self, node: Node) -> CallKey:
+        instance = () if node.instance is None else (node.instance,)
+        return CallKey(self.site.path_of(self.steps[node.step], *instance), self.site.scope.tries)
 
 
-async def _ended(step: Step, rest: Awaitable[StepResult]) -> Outcome:
+async def _wait(step: Step, rest: Awaitable[StepResult]) -> Outcome:
     try:
         return _outcome(step, await rest)
     except StepError as error:
         return _failed(error)
 
 
-def _outcome(step: Step, left: StepResult) -> Outcome:
-    return Outcome(left[0], status="finished" if getattr(step, "awaited", True) else "fired")
+def _outcome(step: Step, result: StepResult) -> Outcome:
+    return Outcome(result[0], status="finished" if getattr(step, "awaited", True) else "fired")
 
 
 def _failed(error: StepError) -> Outcome:

@@ -1,4 +1,4 @@
-"""A dry run's answers: what a tool or an agent would give, made from its schemas instead of by calling it."""
+"""The results of a dry run, made from schemas instead of calls."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .linked import Linked
 
 
 def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
-    """A value of the step's own schema, else of the function's return annotation, else null (a text for an agent), with
-    the fields that the definition reads of it.
+    """A value of the step's schema or of the function's return annotation, else null (for an agent a text). It has the
+    fields that the definition reads.
 
-    ``callee``: None where nobody is registered yet to answer an agent step.
+    ``callee``: None if no agent is registered yet.
     """
     if step.gives is not None:
         return sample(json_schema(linked.schemas[step.gives.text], linked.schemas, all_required=True))
     gives = callee.gives if callee is not None else None
     if gives is not None and (isinstance(callee, Tool) or gives.get("type") != "string"):
-        return readable(sample(gives), step, linked)
+        return add_fields(sample(gives), step, linked)
     if isinstance(callee, Tool):
         return None
-    return readable(f"(a reply of {callee.name})" if callee is not None else "(a reply)", step, linked)
+    return add_fields(f"(a reply of {callee.name})" if callee is not None else "(a reply)", step, linked)
 
 
-def readable(value: Value, step: Invoke, linked: Linked) -> Value:
-    """``value`` with what the definition reads of this step's result, where it lacks it: a field of the type that
-    whoever it goes to takes, else a text."""
+def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
+    """``value`` with the fields that the definition reads of this step's result: of the type that their reader takes,
+    else texts."""
     for taken in linked.flow.taken:
         if taken.step == step.id:
             value = _with([name for name, _ in taken.fields], value, _wanted(taken, linked))

@@ -10,7 +10,6 @@ checked: it runs under its invoker's grant.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ..catalog import Agent, Policy, Tool, Transform
 from ..flow.schemas import Field, Schema
@@ -21,14 +20,11 @@ from .linked import Built, Choice, Linked
 DELEGATES = frozenset({"delegate_to_agent"})
 """Hand work to somebody outside the run. Who registers a flow may mean a tool of that name; a generated one may not."""
 
-ERRORS = frozenset({"flow.unknown-capability"})
-"""Findings that are a warning where a later cell may still register the name."""
-
 
 def gate(flow: Flow, found: Diagnostics, invoker: str) -> Diagnostics:
     """Everything that keeps ``flow`` from being run inline; ``found`` is what linking says of it."""
     told = Diagnostics()
-    told.extend(replace(d, severity="error") if d.code in ERRORS else d for d in found)
+    told.extend(found)
     for step in every(flow.body):
         if isinstance(step, Invoke):
             told.extend(_schemas(step, flow, told))

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from ..catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..catalog.arguments import Arguments
-from ..flow.schemas import Schema, cycle
+from ..catalog.tools import derive
+from ..flow.schemas import Schema, cycle, resolve
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
@@ -40,12 +41,14 @@ def link(flow: Flow, registry: Registry, files: Files | None = None) -> tuple[Li
 
 class _Linker:
     def __init__(self, registry: Registry, found: Diagnostics, files: Files | None) -> None:
-        self.registry = registry
+        self.registry = self.base = registry
         self.found = found
         self.files = files
         self.linking: list[Flow] = []
         """The flows that are open, the innermost last."""
         self.done: dict[str, Linked] = {}
+        self.own: dict[int, dict[str, Tool]] = {}
+        """The tools that a definition brings for an agent step, by the identity of the step."""
         self.size: dict[str, tuple[int, int]] = {}
         """How many steps a flow comes to with all it calls, and how many flows open inside each other."""
 
@@ -73,7 +76,8 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
-        return Linked(flow, callees, schemas, dict(self.registry.tools), self.uses(flow))
+        own = {step.id: self.own[id(step)] for step in every(flow.body) if id(step) in self.own}
+        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
         """The tools that ``flow`` allows itself. An alias names what is registered as such, else what has its name
@@ -103,7 +107,11 @@ class _Linker:
         outer, tools = self.linking[-1], agent.tools
         may = None if tools is None else tuple(name for name in tools if not self.launches(name))
         flow = session_flow(replace(agent, tools=may), step, outer, {**self.registry.schemas, **outer.schemas})
-        return replace(self.flow(flow, around), agent=agent)
+        registry, self.registry = self.registry, self.registry.with_tools(self.own.get(id(step), {}).values())
+        try:
+            return replace(self.flow(flow, around), agent=agent)
+        finally:
+            self.registry = registry
 
     def launches(self, name: str) -> bool:
         """Whether a name is what an agent outside a run launches with: nobody inside one has that (decision A13)."""
@@ -218,10 +226,13 @@ class _Linker:
                 self.found.error("flow.missing-argument", message, step.name.span, hint)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
+        own = self.own_tools(step)
+        self.own |= {id(step): own} if own else {}
         for tool in step.tools or ():
-            if tool.text not in self.registry.tools and not self.launches(tool.text):
-                hint = suggest(tool.text, self.registry.tools, "registered tools")
-                self.found.warn("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)
+            known = [*self.registry.tools, *own, *step.files]
+            if tool.text not in known and not self.launches(tool.text):
+                hint = suggest(tool.text, known, "registered tools")
+                self.found.error("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)
         name = step.name.text
         if name and (name != USER or step.wants):  # the person is no alias of a policy
             if name in self.registry.agents or name in self.registry.flows:
@@ -242,6 +253,18 @@ class _Linker:
             self.found.error("flow.no-agent", "no agent is registered to answer this step", step.span, hint)
             return None
         return self.answers(step, default, around)
+
+    def own_tools(self, step: Invoke) -> dict[str, Tool]:
+        """The tools that the definition brings for an agent; a registered tool with that name is used instead."""
+        found = dict[str, Tool]()
+        for name in (name.text for name in step.tools or () if name.text not in self.registry.tools):
+            if name in step.files:
+                held = self.file(replace(step, file=step.files[name]), ())
+                found |= {name: replace(held, name=name)} if isinstance(held, Tool) else {}
+        for one in step.derived:
+            if one.name not in self.registry.tools and one.base in self.registry.tools:
+                found[one.name] = derive(one, self.registry.tools[one.base])
+        return found
 
     def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
@@ -282,7 +305,11 @@ class _Linker:
             self.found.error("flow.too-large", message, step.name.span, "call it from further up")
             return None
         if name not in self.done:
-            self.done[name] = self.flow(flow, around)
+            registry, self.registry = self.registry, self.base  # the tools of a session are not those of its callees
+            try:
+                self.done[name] = self.flow(flow, around)
+            finally:
+                self.registry = registry
         self.passed(step, flow)
         return self.done[name]
 
@@ -313,8 +340,14 @@ class _Linker:
         if name.text not in schemas:
             hint = suggest(name.text, schemas, "schemas") or f"declare it: a document with schema: {name.text}"
             self.found.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
-        elif chain := cycle(schemas):
+            return
+        used, missing = resolve(name.text, schemas)
+        if chain := cycle(used):
             self.found.error("schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span)
+        for ref in missing:
+            hint = suggest(ref.schema, schemas) or f"declare it: a document with schema: {ref.schema}"
+            message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
+            self.found.error("flow.unknown-schema", message, ref.span or name.span, hint)
 
 
 def key_of(flow: Flow) -> str:

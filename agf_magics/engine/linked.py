@@ -10,6 +10,7 @@ from ..catalog import Agent, ModelAgent, Policy, Tool, Transform
 from ..flow.schemas import Schema
 from ..flow.steps import Flow, Invoke
 from ..flow.values import Value
+from ..host.limits import Grant
 from .sessions import ModelBinding
 
 
@@ -46,6 +47,8 @@ class Linked:
     """The registry's, with the flow's own document set on top (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
     """Every tool that was registered: what an agent may be offered."""
+    own: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
+    """The tools that the definition itself brings for an agent, by the id of the step."""
     uses: frozenset[str] | None = None
     """The registered tools that the flow allows itself and all that it calls; None: those of its invoker."""
     agent: ModelAgent | None = None
@@ -56,6 +59,15 @@ class Linked:
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
 """What a name may mean."""
+
+
+def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
+    """The tools that an agent step names; one that the definition makes only if its base is allowed. None: all."""
+    if step.tools is None:
+        return None
+    own = linked.own.get(step.id, {})
+    bases = {one.name: one.base for one in step.derived if one.name in own}
+    return [name.text for name in step.tools if name.text not in bases or grant.allows(bases[name.text])]
 
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:

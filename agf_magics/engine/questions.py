@@ -1,4 +1,4 @@
-"""Questions: what a person is asked while a run goes on, and what must be approved before it is called (A18)."""
+"""Questions to a person: steps that ask one, and calls that need an approval (decision A18)."""
 
 from __future__ import annotations
 
@@ -8,121 +8,128 @@ from ..catalog import MASK, Tool
 from ..flow.frame import Frame
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
+from ..host.calls import Result
 from ..host.host import Nobody
 from ..journal.records import value_of
 from ..progress import events as ev
 from ..progress.events import Question
 from ..secrets.masking import hide
 from ..text.diagnostics import Diagnostic, StepError
-from .external import failure
-from .runner import Runner, clock
+from .failures import failure
+from .runner import CallSite, clock
 
-ASKED = 3
-"""Times that an approval is asked for whose answer puts something in the call's place that cannot be used."""
+ATTEMPTS = 3
+"""How often a question is asked if the answer cannot be used."""
 
 
 async def permitted(
-    run: Runner,
-    step: Invoke,
-    frame: Frame,
-    given: Mapping[str, Value],
-    at: ev.StepPath,
-    tries: str,
-    tool: Tool | None = None,
+    site: CallSite[Invoke], given: Mapping[str, Value], tool: Tool | None = None
 ) -> Mapping[str, Value] | None:
-    """Let a person approve the call, where the step says that one must; nobody there is a no (decision A18).
+    """Ask a person to approve the call; without a user the answer is no (decision A18).
 
-    Gives what the person put in its place, where the step takes that; None: it is made as it is. Raises StepError.
+    Returns the arguments or the result that the person gives instead of the call, or None to make the call as it is.
+    Raises StepError if the call is denied.
     """
+    run, step, hides = site.run, site.step, tool.secret if tool is not None else frozenset()
     assert step.permit is not None
-    shown = hide(given, tool.secret) if tool is not None else given
-    shown = shown if run.secrets.blind else run.secrets.shown(shown)  # who approves must see something
-    text = step.permit(frame, given, shown)
+    shown = hide(given, hides)
+    shown = shown if run.secrets.blind else run.secrets.shown(shown)  # the person must see something
+    text = step.permit(site.frame, given, shown)
     if text is None:
         return None
-    question = Question(text, approval=True, where=ev.format_path(at))
+    question = Question(text, approval=True, where=ev.format_path(site.at))
     if step.instead is not None:
         offered = {name: value for name, value in shown.items() if name not in step.offers}
         question = question._replace(arguments=offered, result=step.instead.result)
-    wrong: StepError | None = None
-    for _ in range(ASKED):
+    refused: StepError | None = None
+    for _ in range(ATTEMPTS):
         try:
-            said = await answer(run, step, question, at, tries, hides=tool.secret if tool is not None else ())
+            reply = await answer(site, question, hides=hides)
         except ev.Unanswered:
-            raise wrong or _denied(step, "nobody is there to approve it", text) from None
-        if said is True:
+            raise refused or _denied(step, "there is no user to approve it", text) from None
+        if reply is True:
             return None
-        if step.instead is None or not isinstance(said, dict):
+        if step.instead is None or not isinstance(reply, dict):
             raise _denied(step, "it was denied", text)
         try:
-            _put(step, frame, given, said, tool)
+            _replace_call(step, site.frame, given, reply, tool)
         except StepError as error:
-            wrong = _placed(step, error)
-            question = question._replace(text=f"{wrong.diagnostic.message}\n{text}")
+            refused = _not_usable(step, error)
+            question = question._replace(text=f"{refused.diagnostic.message}\n{text}")
         else:
-            return said
-    assert wrong is not None, "an answer that can be used has been taken"
-    raise wrong
+            return reply
+    assert refused is not None, "a usable answer was returned"
+    raise refused
 
 
-def _put(step: Invoke, frame: Frame, given: Mapping[str, Value], said: Mapping[str, Value], tool: Tool | None) -> None:
-    """Tell the step what is put in its call's place. Raises StepError for what cannot be."""
+def _replace_call(
+    step: Invoke, frame: Frame, given: Mapping[str, Value], reply: Mapping[str, Value], tool: Tool | None
+) -> None:
+    """Tell the step what replaces its call. Raises StepError if it cannot be used."""
     assert step.instead is not None
-    result, hidden = step.instead.result, tool.secret if tool is not None else frozenset()
-    if result in said and len(said) > 1:
-        message = f"either other arguments or {result!r}: with a result there is no call"
+    result = step.instead.result
+    if result in reply and len(reply) > 1:
+        message = f"give either other arguments or {result!r}: with a result there is no call"
         raise StepError(Diagnostic("step.instead", message))
-    if tool is not None and result not in said:
-        tool.check({**given, **said})
-    step.instead.take(frame, hide(said, hidden))
+    if tool is not None and result not in reply:
+        tool.check({**given, **reply})
+    step.instead.take(frame, hide(reply, tool.secret if tool is not None else frozenset()))
 
 
-def _denied(step: Invoke, why: str, asked: str) -> StepError:
+def _denied(step: Invoke, why: str, question: str) -> StepError:
     message = f"{step.name.text!r} was not called: {why}"
-    return StepError(Diagnostic("step.denied", message, step.name.span or step.span, f"what was asked: {asked}"))
+    return StepError(Diagnostic("step.denied", message, step.name.span or step.span, f"the question was: {question}"))
 
 
-def _placed(step: Invoke, error: StepError) -> StepError:
+def _not_usable(step: Invoke, error: StepError) -> StepError:
     found = error.diagnostic
-    message = f"what was to be put in the place of this call cannot be: {found.message}"
+    message = f"this answer cannot replace the call: {found.message}"
     return StepError(Diagnostic("step.instead", message, step.name.span or step.span, found.hint))
 
 
 async def answer(
-    run: Runner,
-    step: Invoke,
-    question: Question,
-    at: ev.StepPath,
-    tries: str,
-    secret: bool = False,
-    hides: Collection[str] = (),
+    site: CallSite[Invoke], question: Question, secret: bool = False, hides: Collection[str] = ()
 ) -> Value:
-    """What a person says to ``question``, or said in an earlier session. Raises Unanswered when nobody is there.
+    """The answer to ``question``, from a person or from the journal. Raises Unanswered if there is no user.
 
-    ``secret``: it is none that may be kept; ``hides``: what of it may not, where it is a mapping.
+    ``secret``: the answer is not journaled. ``hides``: neither are these keys of it.
     """
-    journal = run.journal
+    run, step, journal = site.run, site.step, site.run.journal
     if journal is not None:
-        kept = journal.answered(at, tries)
-        if kept is not None:
-            if not question.approval:  # the call that was approved may still have to be made
-                run.emit(ev.StepReplayed(at, clock(), journal.run_id))
-            return value_of(kept)
+        record = journal.answered(site.key)
+        if record is not None:
+            if not question.approval:  # an approved call may still have to be made
+                run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+            return value_of(record)
     question = question._replace(text=run.secrets.text(question.text))
-    run.emit(ev.QuestionAsked(at, clock(), question))
-    ok, said_ = await run.host.ask(question)
-    value = settle(said_) if ok else None
-    hidden = [value[name] for name in hides if name in value] if isinstance(value, dict) else []
-    for one in hidden:
-        run.secrets.learn(one)
-    run.emit(ev.QuestionAnswered(at, clock(), MASK if secret else hide(value, hides)))
+    ok, value = await ask_person(site, question, secret, hides)
     if ok:
         if journal is not None:
-            call = journal.start_call(step, None, at, tries, {"text": question.text})
-            await journal.keep_answer(call, value, secret or bool(hidden))
+            call = journal.start_call(step, None, site.key, {"text": question.text})
+            hidden = isinstance(value, dict) and any(name in value for name in hides)
+            await journal.keep_answer(call, value, secret or hidden)
         return value
-    if isinstance(said_, Nobody):
-        hint = "take it up with an answer: %resume RUN --answer …"
-        found = Diagnostic("run.waiting", f"an answer is needed: {question.text}", step.name.span or step.span, hint)
-        raise ev.Unanswered(found)
-    raise failure(None, "question", step, run.secrets, said_)
+    if isinstance(value, Nobody):
+        hint = f"resume it with an answer: %resume {journal.run_id} --answer …" if journal is not None else None
+        message = f"an answer is needed: {question.text}"
+        raise ev.Unanswered(Diagnostic("run.waiting", message, step.name.span or step.span, hint))
+    raise failure(site, None, "question", value)
+
+
+async def ask_person(
+    site: CallSite[Invoke], question: Question, secret: bool = False, hides: Collection[str] = ()
+) -> Result:
+    """Put ``question`` to a person, and emit that it is asked and how it ends."""
+    run = site.run
+    run.emit(ev.QuestionAsked(site.at, clock(), question))
+    closed: ev.Event = ev.QuestionClosed(site.at, clock())
+    try:
+        ok, value = await run.host.ask(question)
+        if ok:
+            value = settle(value)
+            for name in hides if isinstance(value, dict) else ():
+                run.secrets.learn(value.get(name))
+            closed = ev.QuestionAnswered(site.at, clock(), MASK if secret else hide(value, hides))
+    finally:
+        run.emit(closed._replace(when=clock()))
+    return ok, value

@@ -1,4 +1,4 @@
-"""One run: its life and its end."""
+"""One run, from its start to its end."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..progress import events as ev
 from ..secrets.masking import Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .concurrent import branches, each
-from .dag import by_need
+from .dag import run_dag
 from .invoke import invoke
 from .linked import Linked
 from .runner import Runner, Scope, Shape, clock
 from .sequential import choose, compute, fold, repeat, sequence
-from .subflows import in_time, metered
-from .walk import along_edges
+from .subflows import meters_of, within_caps
+from .walk import run_walk
 
 SHAPES: Mapping[type[Step], Shape] = {
     Invoke: invoke,
@@ -34,21 +34,21 @@ SHAPES: Mapping[type[Step], Shape] = {
     Sequence: as_pending(sequence),
     Fold: as_pending(fold),
     Repeat: as_pending(repeat),
-    Dag: as_pending(by_need),
-    Walk: as_pending(along_edges),
+    Dag: as_pending(run_dag),
+    Walk: as_pending(run_walk),
     Each: as_pending(each),
     Branches: as_pending(branches),
 }
 
 
 class Done(NamedTuple):
-    """A run that came to its end."""
+    """A completed run."""
 
     ended: FlowResult
     calls: int
-    """Tool calls made; in a dry run, the calls a real one would make at least."""
+    """Tool calls made; in a dry run, the calls that a real run would make at least."""
     sessions: int
-    """Agent sessions opened, or that would be."""
+    """Agent sessions opened, or that a real run would open."""
 
 
 async def run(
@@ -63,76 +63,76 @@ async def run(
     work: str = "",
     secrets: Secrets | None = None,
 ) -> Done:
-    """Run ``linked`` to its end and tell ``emit`` of everything that happens; RunEnded is the last of it, always.
+    """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last event.
 
-    A run that a tool or an agent starts may use what that one was granted.
+    A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal`` the run is journaled
+    under its manifest ``work``, and calls that earlier sessions made are not repeated. ``secrets`` collects the values
+    of secret arguments.
 
-    With a ``journal`` it is kept, and what that has of earlier sessions is not done again; ``work`` is the work order.
-    ``secrets`` learns what its tools receive as secret.
-
-    Raises StepError when a step failed, CancelledError when the run was cancelled.
+    Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     budget = Budget(limits)
-    performer = Runner(SHAPES, host, emit, budget, dry, journal, secrets)
+    runner = Runner(SHAPES, host, emit, budget, dry, journal, secrets)
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     watch_threads()
     grant = rights().grant
-    around, within = granted.set(grant), inside.set(True)
+    outer_grant, outer_inside = granted.set(grant), inside.set(True)
     try:
         async with Deadline(limits.timeout, host):
             if journal is not None:
-                await journal.begin(emit, linked.flow.name, linked.flow.language, work)
-            scope = Scope(linked, grant=grant.narrow(linked.uses), meters=metered(linked.flow, 0))
-            ended = await in_time(linked.flow, performer.run_flow(scope, given))
+                await journal.start(emit, linked.flow.name, linked.flow.language, work)
+            scope = Scope(linked, grant=grant.narrow(linked.uses), meters=meters_of(linked.flow, 0))
+            ended = await within_caps(linked.flow, runner.run_flow(scope, given))
     except asyncio.CancelledError:
-        _end(performer, "cancelled", None, _kept(performer, linked))
+        _end(runner, "cancelled", None, _stores(runner, linked))
         raise
     except OutOfTime:
-        failure = too_long(linked, limits)  # without a cause: its frames would be ours
-    except RecursionError:  # ours: what user code raises is a step's failure
+        failure = too_long(linked, limits)  # without a cause, whose frames would be ours
+    except RecursionError:  # of the engine: what user code raises is a failure of its step
         failure = _too_deep(linked)
     except BaseException as error:
         failure = error
     finally:
-        granted.reset(around)
-        inside.reset(within)
+        granted.reset(outer_grant)
+        inside.reset(outer_inside)
     if failure is not None:
-        kept = _kept(performer, linked)
+        stores = _stores(runner, linked)
         if isinstance(failure, StepError) and failure.partial is None:
-            failure.partial = kept
-        _end(performer, "waiting" if isinstance(failure, ev.Unanswered) else "error", None, kept, failure)
+            failure.partial = stores
+        _end(runner, "waiting" if isinstance(failure, ev.Unanswered) else "error", None, stores, failure)
         raise failure
     for note in ended.notes:
         emit(ev.Warned(clock(), note))
-    _end(performer, "ok", ended.output, ended.stores)
-    return Done(ended, performer.calls, budget.spawned)
+    _end(runner, "ok", ended.output, ended.stores)
+    return Done(ended, runner.calls, budget.spawned)
 
 
 def _end(
-    performer: Runner, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None = None
+    runner: Runner, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None = None
 ) -> None:
-    """Keep and tell how it ended."""
-    if performer.journal is not None:
-        performer.journal.end(status, output, stores, error)
-    performer.emit(ev.RunEnded(clock(), status, error, stores))
+    """Journal and emit the end."""
+    if runner.journal is not None:
+        runner.journal.end(status, output, stores, error)
+    runner.emit(ev.RunEnded(clock(), status, error, stores))
 
 
-def _kept(performer: Runner, linked: Linked) -> Mapping[str, Value]:
-    if performer.reached is None:
+def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
+    """The results of a run that did not complete."""
+    if runner.reached is None:
         return {}
     kept = linked.flow.kept
-    return kept(performer.reached) if kept is not None else linked.flow.end(performer.reached).stores
+    return kept(runner.reached) if kept is not None else linked.flow.end(runner.reached).stores
 
 
-def too_long(linked: Linked, limits: Limits, left: str = "") -> StepError:
-    """That the run has exceeded its timeout. ``left``: what could not be stopped and is still running."""
-    message = f"{linked.flow.name!r} took longer than the {limits.timeout:g} s a run may take"
-    hint = "%config AgfMagics.timeout sets it (in Python: limits=Limits(timeout=…))"
-    return StepError(Diagnostic("limit.timeout", message, linked.flow.span, left or hint))
+def too_long(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
+    """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
+    message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
+    hint = "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the timeout of a run"
+    return StepError(Diagnostic("limit.timeout", message, None, left_running or hint))
 
 
 def _too_deep(linked: Linked) -> StepError:
-    message = f"{linked.flow.name!r} calls flows inside each other, with steps inside steps, deeper than a run can go"
-    hint = "let steps follow each other where they need not stand inside each other"
+    message = f"{linked.flow.name!r} nests steps and calls of flows deeper than a run can go"
+    hint = "put steps one after another instead of inside each other"
     return LimitReached(Diagnostic("limit.nesting", message, linked.flow.span, hint))

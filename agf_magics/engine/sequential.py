@@ -1,4 +1,4 @@
-"""Shapes whose parts run one after another: compute, sequence, choose, fold, repeat."""
+"""Shapes whose parts run in order: compute, sequence, choose, fold, repeat."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from ..flow.values import Value, is_true, type_name
 from ..host.calls import Pending, then
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
-from .runner import Index, Runner, Scope, ShapeResult, StepResult, clock
+from .runner import CallSite, Runner, ShapeResult, StepResult, clock
 
 
-def compute(run: Runner, step: Compute, frame: Frame, scope: Scope, index: Index) -> Value:
-    return step.value.evaluate(frame)
+def compute(site: CallSite[Compute]) -> Value:
+    return site.step.value.evaluate(site.frame)
 
 
-def choose(run: Runner, step: Choose, frame: Frame, scope: Scope, index: Index) -> Value | Pending[Value]:
-    picked = step.pick.evaluate(frame)
+def choose(site: CallSite[Choose]) -> Value | Pending[Value]:
+    step, run = site.step, site.run
+    picked = step.pick.evaluate(site.frame)
     labels = step.labels(picked)
     chosen = next((step.cases[label] for label in labels if label in step.cases), step.default)
     if chosen is None:
@@ -24,67 +25,67 @@ def choose(run: Runner, step: Choose, frame: Frame, scope: Scope, index: Index) 
         raise StepError(Diagnostic("step.no-case", message, step.pick.span, f"the cases are {', '.join(step.cases)}"))
     for other in (*step.cases.values(), step.default):
         if other is not None and other is not chosen:
-            run.emit(ev.StepSkipped((*scope.before, other.id, *index), clock(), f"not picked: {labels[0]}"))
-    return then(run.start_step(chosen, frame, scope, index), _value)
+            run.emit(ev.StepSkipped(site.path_of(other), clock(), f"not picked: {labels[0]}"))
+    return then(run.start_step(chosen, site.frame, site.scope, site.index), _value)
 
 
-def _value(left: StepResult) -> Value:
-    return left[0]
+def _value(result: StepResult) -> Value:
+    return result[0]
 
 
-async def fold(run: Runner, step: Fold, frame: Frame, scope: Scope, index: Index) -> Value:
+async def fold(site: CallSite[Fold]) -> Value:
+    step, frame = site.step, site.frame
     items = elements(step.over, frame)
     if step.most is not None:
         items = items[: step.most]
-    run.emit(ev.FanOutStarted((*scope.before, step.id, *index), clock(), len(items)))
+    site.run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     value = step.init.evaluate(frame)
     for i, item in enumerate(items):
         frame = step.acc.store(step.element.store(frame, Outcome(item)), Outcome(value))
-        left = run.start_step(step.body, frame, scope, (*index, i))
-        value, frame = await left.awaitable if type(left) is Pending else left
+        result = site.run.start_step(step.body, frame, site.scope, (*site.index, i))
+        value, frame = await result.awaitable if type(result) is Pending else result
     return value
 
 
-async def sequence(run: Runner, step: Sequence, frame: Frame, scope: Scope, index: Index) -> ShapeResult:
-    """Its steps in order; what they leave is seen by the steps after it."""
-    value: Value = None
-    for inner in step.steps:
-        left = run.start_step(inner, frame, scope, index)
-        value, frame = await left.awaitable if type(left) is Pending else left
-        run.reach(scope, frame)
+async def sequence(site: CallSite[Sequence]) -> ShapeResult:
+    """Run the steps in order; each sees what the steps before it stored."""
+    frame, value = site.frame, None
+    for inner in site.step.steps:
+        result = site.run.start_step(inner, frame, site.scope, site.index)
+        value, frame = await result.awaitable if type(result) is Pending else result
+        site.run.reach(site.scope, frame)
     return ShapeResult(value, frame=frame)
 
 
-async def repeat(run: Runner, step: Repeat, frame: Frame, scope: Scope, index: Index) -> ShapeResult:
-    """``body`` until ``until`` is true; the last iteration's value and frame."""
+async def repeat(site: CallSite[Repeat]) -> ShapeResult:
+    """Run ``body`` until ``until`` is true; the result is that of the last iteration."""
+    run, step, frame = site.run, site.step, site.frame
     if step.session:
         run.budget.spawn(step.span)
     value: Value = None
     for i in range(step.limit):
-        left = run.start_step(step.body, frame, scope, (*index, i))
-        value, frame = await left.awaitable if type(left) is Pending else left
-        run.reach(scope, frame)
+        result = run.start_step(step.body, frame, site.scope, (*site.index, i))
+        value, frame = await result.awaitable if type(result) is Pending else result
+        run.reach(site.scope, frame)
         if step.until is not None and is_true(step.until.evaluate(frame)):
             break
     else:
         if step.until is not None and step.over is not None:
-            tell(run, step.over(step.limit, frame))
+            report(run, step.over(step.limit, frame))
     return ShapeResult(value, frame=frame)
 
 
-def tell(run: Runner, found: Diagnostic) -> None:
-    """What a definition has to say of its own limits: a warning of the run, or the step's failure."""
+def report(run: Runner, found: Diagnostic) -> None:
+    """Emit a warning of the definition about its own limits, or raise its error."""
     if found.severity == "error":
         raise StepError(found)
     run.emit(ev.Warned(clock(), found))
 
 
 def elements(over: Expr, frame: Frame) -> list[Value]:
-    """The list a fan-out or a fold goes over."""
+    """The list that a fan-out or a fold iterates over."""
     items = over.evaluate(frame)
     if type(items) is not list:
         hint = "over takes a list; without over and items the incoming pipe data is used"
-        raise StepError(
-            Diagnostic("step.not-a-list", f"a list is needed here, not {type_name(items)}", over.span, hint)
-        )
+        raise StepError(Diagnostic("step.not-a-list", f"expected a list, got {type_name(items)}", over.span, hint))
     return items

@@ -139,9 +139,11 @@ class _Answer:
         return ()
 
 
-def offered(answerer: ModelBinding, name: str, told: Mapping[str, str]) -> tuple[str, str, Mapping[str, Any]]:
-    """A tool's name, description and JSON Schema, as a model is told them."""
-    callee = answerer.tools[name]
+def describe_tool(
+    binding: ModelBinding, name: str, descriptions: Mapping[str, str]
+) -> tuple[str, str, Mapping[str, Any]]:
+    """The name, description and JSON Schema of a tool, as a model gets them."""
+    callee = binding.tools[name]
     if isinstance(callee, Tool):
-        return name, told.get(name) or callee.description, callee.accepts
-    return name, told.get(name) or callee.description, callee.accepts or {"type": "object"}
+        return name, descriptions.get(name) or callee.description, callee.accepts
+    return name, descriptions.get(name) or callee.description, callee.accepts or {"type": "object"}

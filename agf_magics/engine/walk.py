@@ -1,8 +1,7 @@
-"""Along edges: the nodes of a `Walk`, round by round.
+"""The shape `Walk`: nodes run in rounds, along the edges of a graph.
 
-All nodes of a round see the frame that the round before left, so what they write cannot be seen by each other; the
-language's `join` makes one frame of it, in the order of the nodes' names and not of their ends. Then the edges are
-followed: that is all there is to a superstep.
+All nodes of a round see the frame of the round before, so none sees what another one writes. The language's `join`
+makes one frame of their outcomes, in the order of the nodes' names. Then the edges are followed.
 """
 
 from __future__ import annotations
@@ -16,27 +15,27 @@ from ..flow.values import Value, is_true
 from ..host.calls import Pending
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .runner import Index, Runner, Scope, ShapeResult, clock
-from .sequential import tell
+from .runner import CallSite, Runner, Scope, ShapeResult, clock
+from .sequential import report
 
 Visits = dict[str, int]
 """How often each node ran."""
 
 
-async def along_edges(run: Runner, step: Walk, frame: Frame, scope: Scope, index: Index) -> ShapeResult:
-    """From START until no node is ready; its value is the last round's, its frame what the walk left."""
+async def run_walk(site: CallSite[Walk]) -> ShapeResult:
+    """Walk from START until no node is ready; the result is that of the last round."""
+    run, step, frame = site.run, site.step, site.frame
     out: dict[str, list[Edge]] = {}
     for edge in step.edges:
         out.setdefault(edge.source, []).append(edge)
-    # Decided from the flow: a walk that never forks runs its plain functions on the thread that waits for it.
-    beside = scope.concurrent or any(_forks(edges) for edges in out.values() if len(edges) > 1)
-    inside = scope._replace(concurrent=beside)
-    at = (*scope.before, step.id, *index)
+    # The structure decides: a walk that never forks runs its plain functions on the thread that waits for the run.
+    concurrent = site.scope.concurrent or any(_forks(edges) for edges in out.values() if len(edges) > 1)
+    inside = site.scope._replace(concurrent=concurrent)
     visits: Visits = {}
-    ready = _after(run, (*at, 0), out.get(START, ()), frame)
+    ready = _after(run, (*site.at, 0), out.get(START, ()), frame)
     value: Value = None
     rounds = 0
-    while ready := _allowed(run, step, (*at, rounds), ready, visits):
+    while ready := _allowed(run, step, (*site.at, rounds), ready, visits):
         rounds += 1
         if rounds > step.rounds:
             raise StepError(step.endless(step.rounds))
@@ -44,40 +43,39 @@ async def along_edges(run: Runner, step: Walk, frame: Frame, scope: Scope, index
             visits[name] = visits.get(name, 0) + 1
         if len(ready) == 1:
             (name,) = ready
-            left = run.start_step(step.nodes[name], frame, inside, (*index, visits[name] - 1))
-            value, _ = await left.awaitable if type(left) is Pending else left
+            result = run.start_step(step.nodes[name], frame, inside, (*site.index, visits[name] - 1))
+            value, _ = await result.awaitable if type(result) is Pending else result
             frame = step.join(frame, ((name, Outcome(value)),))
         else:
-            outcomes = await _round(run, step, ready, visits, frame, inside, index)
+            outcomes = await _round(site, ready, visits, frame, inside)
             frame = step.join(frame, outcomes)
             value = outcomes[-1][1].value
-        run.reach(scope, frame)
-        ready = [to for name in ready for to in _after(run, (*at, rounds), out.get(name, ()), frame)]
+        run.reach(site.scope, frame)
+        ready = [target for name in ready for target in _after(run, (*site.at, rounds), out.get(name, ()), frame)]
     return ShapeResult(value, frame=frame)
 
 
 async def _round(
-    run: Runner, step: Walk, ready: list[str], visits: Visits, frame: Frame, inside: Scope, index: Index
+    site: CallSite[Walk], ready: list[str], visits: Visits, frame: Frame, inside: Scope
 ) -> list[tuple[str, Outcome]]:
-    """Run the nodes of a round, at most ``width`` at once; their outcomes in the order of their names."""
+    """Run the nodes of a round, at most ``width`` at a time; their outcomes in the order of their names."""
+    run, step = site.run, site.step
     earlier = run.journal.earlier if run.journal is not None else None
     names = iter(sorted(ready))
-    if earlier is not None:  # what ended the round is known before anything in it starts
-        ended = {name: earlier.has_failed((*inside.before, step.nodes[name].id, *index, visits[name] - 1))
-                 for name in ready}  # fmt: skip
-        names = iter(sorted(ready, key=lambda name: (not ended[name], name)))
+    if earlier is not None:  # what failed is known before anything in the round starts
+        failed = {name: earlier.has_failed(site.path_of(step.nodes[name], visits[name] - 1)) for name in ready}
+        names = iter(sorted(ready, key=lambda name: (not failed[name], name)))
     found: dict[str, Outcome] = {}
-
     failure: BaseException | None = None
 
-    async def worker() -> None:
+    async def work() -> None:
         nonlocal failure
         for name in names:
             if failure is not None:  # no further node of the round starts
                 return
             try:
-                left = run.start_step(step.nodes[name], frame, inside, (*index, visits[name] - 1))
-                value, _ = await left.awaitable if type(left) is Pending else left
+                result = run.start_step(step.nodes[name], frame, inside, (*site.index, visits[name] - 1))
+                value, _ = await result.awaitable if type(result) is Pending else result
             except Exception as error:
                 failure = failure or error
                 raise
@@ -85,12 +83,12 @@ async def _round(
 
     width = min(step.width or len(ready), len(ready))
     if width == 1:
-        await worker()
+        await work()
     else:
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(width):
-                    group.create_task(worker())
+                    group.create_task(work())
         except BaseExceptionGroup as several:
             failure = failure or several.exceptions[0]
     if failure is not None:
@@ -99,19 +97,19 @@ async def _round(
 
 
 def _allowed(run: Runner, step: Walk, at: ev.StepPath, ready: list[str], visits: Visits) -> list[str]:
-    """The nodes to run next, each once; in the place of one over its limit the node that its exit leads to."""
+    """The nodes to run next, each once. A node over its limit is replaced by the target of its exit."""
     if len(ready) == 1 and ready[0] not in step.limits:
         return ready if ready[0] != END else []
     found: dict[str, None] = {}
     skipped: set[str] = set()
     for name in ready:
         while (limit := step.limits.get(name)) is not None and visits.get(name, 0) >= limit:
-            if name in skipped:  # the exits of two that are over their limits lead to each other
+            if name in skipped:  # two nodes over their limits have exits to each other
                 name = END
                 break
             skipped.add(name)
             if step.over is not None:
-                tell(run, step.over(name))
+                report(run, step.over(name))
             full, name = name, step.exits.get(name, END)
             run.emit(ev.EdgeTaken(at, clock(), full, name))
         if name != END:
@@ -120,7 +118,7 @@ def _allowed(run: Runner, step: Walk, at: ev.StepPath, ready: list[str], visits:
 
 
 def _after(run: Runner, at: ev.StepPath, edges: Sequence[Edge], frame: Frame) -> list[str]:
-    """Where the edges of one node lead: the unconditional ones, the first that is open, else the ``otherwise``."""
+    """The targets of a node's edges: the unconditional ones, the first whose condition is true, else ``otherwise``."""
     taken = edges if len(edges) == 1 and edges[0].when is None else _taken(edges, frame)
     for edge in taken:
         run.emit(ev.EdgeTaken(at, clock(), edge.source, edge.target))
@@ -140,6 +138,6 @@ def _taken(edges: Sequence[Edge], frame: Frame) -> Sequence[Edge]:
 
 
 def _forks(edges: Iterable[Edge]) -> bool:
-    """Whether several may be taken at once."""
+    """Whether several of these edges may be taken in one round."""
     plain = [edge for edge in edges if edge.when is None]
     return len(plain) > 1 or any(not edge.otherwise for edge in plain)

@@ -33,6 +33,21 @@ class Uses(NamedTuple):
     """What it is registered as, where nothing is registered under its alias."""
 
 
+class DerivedTool(NamedTuple):
+    """A tool that a definition makes from a registered tool."""
+
+    name: str
+    base: str
+    """The name of the registered tool. Who may not use that one may not use this one."""
+    description: str
+    parameters: tuple[str, ...]
+    """All are required; any JSON value is accepted."""
+    arguments: Callable[[Mapping[str, Value]], Mapping[str, Value]]
+    """The arguments for the registered tool."""
+    result: Callable[[Value], Value]
+    """The result, given that of the registered tool."""
+
+
 class Taken(NamedTuple):
     """What a text reads of a call's result: what the schema of that result is held against, once it is known."""
 

@@ -38,8 +38,11 @@ class Expr(Protocol):
     """
 
     span: Span
-    evaluate: Callable[[Frame], Value]
-    """May raise a StepError that points at the very token."""
+
+    @property
+    def evaluate(self) -> Callable[[Frame], Value]:
+        """May raise a StepError that points at the very token."""
+        ...
 
     def reads(self) -> tuple[Ref, ...]:
         """In the order of the text."""

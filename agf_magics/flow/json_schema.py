@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .conforms import JSON_TYPES, conforms, is_surely_a_schema
+from .json_schema_keywords import Budget, TooCostly, budget
 from .patterns import MANY, NAMED, ONE
 from .values import Value
 
@@ -34,18 +36,6 @@ class Violation(NamedTuple):
     """The object of the schema that says it."""
 
 
-JSON_TYPES: Mapping[str, Callable[[Value], bool]] = {
-    "string": lambda value: type(value) is str,
-    "boolean": lambda value: type(value) is bool,
-    "null": lambda value: value is None,
-    "integer": lambda value: type(value) is int or (type(value) is float and value.is_integer()),
-    "number": lambda value: type(value) is int or (type(value) is float and value - value == 0),
-    "array": lambda value: type(value) is list,
-    "object": lambda value: type(value) is dict and all(type(key) is str for key in value),
-}
-"""What is opaque is of no type (decision A1); 5.0 is an integer."""
-
-
 def judge(
     schema: Mapping[str, Any] | bool, root: Mapping[str, Any] | bool | None = None
 ) -> Callable[[Value], list[Violation]]:
@@ -56,29 +46,42 @@ def judge(
     >>> [(m.path, m.keyword) for m in judge({"items": {"type": "string"}})(["a", 3])]
     [((1,), 'type')]
     """
-    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
-    from referencing.exceptions import Unresolvable
-
-    from .json_schema_keywords import Budget, budget
-
     rule = schema if isinstance(schema, Mapping) else {}
+    whole = schema if root is None else root
+
+    @cache
+    def fast() -> Callable[[Value], bool] | None:
+        return conforms(schema, whole)
 
     @cache
     def validator() -> Any:
-        # Said, for the library's own opens a connection for a reference to elsewhere (decision A20).
-        whole = _validator()(_placed(schema if root is None else root), registry=REGISTRY)
-        return whole if root is None else whole.evolve(schema=_placed(schema))
+        from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+
+        # With a registry, because the library's own opens a connection for a foreign reference (decision A20).
+        made = _validator()(_placed(whole), registry=REGISTRY)
+        return made if root is None else made.evolve(schema=_placed(schema))
 
     def found(value: Value) -> list[Violation]:
         token = budget.set(Budget(value))
         try:
-            return sorted(
-                map(_violation, validator().iter_errors(value)), key=lambda violation: [*map(str, violation.path)]
-            )
+            check = fast()
+            if check is not None and check(value):
+                return []
+        except (TooCostly, RecursionError):
+            pass  # the library has the words for it
+        finally:
+            budget.reset(token)
+        return slow(value)
+
+    def slow(value: Value) -> list[Violation]:
+        from referencing.exceptions import Unresolvable
+
+        token = budget.set(Budget(value))
+        try:
+            return sorted(map(_violation, validator().iter_errors(value)), key=lambda one: [*map(str, one.path)])
         except Unresolvable as error:
-            return [
-                Violation((), "$ref", f"#{error.ref}" if error.ref.startswith("/") else error.ref, value, rule=rule)
-            ]
+            reference = f"#{error.ref}" if error.ref.startswith("/") else error.ref
+            return [Violation((), "$ref", reference, value, rule=rule)]
         except RecursionError:
             return [Violation((), "$ref", None, value, rule=rule)]
         except Exception as error:  # the schema is somebody's: no pattern, no number, no type that JSON Schema knows
@@ -96,6 +99,8 @@ def _reason(error: Exception) -> str:
 
 def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
     """In what ``schema`` is no JSON Schema."""
+    if is_surely_a_schema(schema):
+        return []
     return judge(_validator().META_SCHEMA)(schema)
 
 

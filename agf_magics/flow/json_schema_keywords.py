@@ -27,6 +27,11 @@ MOST_PER_PART = 200
 """Schemas applied for each part of a larger value."""
 
 
+DEEPEST_APPLIED = 100
+"""Schemas applied inside each other. Python's own limit is higher, and there the library's maps, which are in Rust, end
+with a panic."""
+
+
 class TooCostly(Exception):
     """Applying a schema takes more steps than its value accounts for."""
 
@@ -36,6 +41,8 @@ class Budget:
 
     def __init__(self, value: Value) -> None:
         self.value, self.left, self.whole = value, MOST_APPLIED, False
+        self.depth = 0
+        """Schemas that are being applied inside each other."""
 
     def spend(self) -> None:
         self.left -= 1
@@ -62,8 +69,15 @@ def _parts(value: Value) -> int:
 
 def _counted(keyword: Keyword) -> Keyword:
     def spending(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
-        budget.get().spend()
-        yield from keyword(validator, wanted, value, schema) or ()
+        spent = budget.get()
+        spent.spend()
+        if spent.depth == DEEPEST_APPLIED:
+            raise RecursionError
+        spent.depth += 1
+        try:
+            yield from keyword(validator, wanted, value, schema) or ()
+        finally:
+            spent.depth -= 1
 
     return spending
 
@@ -168,23 +182,23 @@ def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) ->
 
 
 def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str, Any]) -> Errors:
-    if wanted and validator.is_type(value, "array") and len({_identity(one) for one in value}) < len(value):
+    if wanted and validator.is_type(value, "array") and len({identity(one) for one in value}) < len(value):
         yield _error("has an element twice")
 
 
-def _identity(value: Value) -> object:
+def identity(value: Value) -> object:
     """Equal for what JSON Schema calls equal: 1 is 1.0, true is not 1. Numbers are texts here: whoever writes them
     could choose numbers of one hash."""
     if type(value) is str:
         return value
     if type(value) is int or (type(value) is float and value.is_integer()):
         return ("number", hex(int(value)))
-    if type(value) is float:
+    if type(value) is float and value == value:
         return ("number", value.hex())
     if type(value) is list:
-        return ("array", tuple(map(_identity, value)))
+        return ("array", tuple(map(identity, value)))
     if type(value) is dict:
-        return ("object", frozenset((key, _identity(one)) for key, one in value.items()))
+        return ("object", frozenset((key, identity(one)) for key, one in value.items()))
     return value if value is None or type(value) is bool else ("opaque", id(value))
 
 

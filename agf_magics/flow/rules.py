@@ -62,10 +62,10 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
         name = move.store
         if isinstance(move, Write):
             if move.lasting:
-                written.setdefault(name[:1], []).append(name)
+                written.setdefault(name[:1].lower(), []).append(name)
         elif name and move.unwritten and name not in seen:
             seen.add(name)
-            near = _misspelt(name, written.get(name[:1], []))
+            near = _misspelt(name, written.get(name[:1].lower(), []))
             if near is not None:
                 message, hint = f"no step writes {name!r}", f"did you mean {near}?"
                 yield Diagnostic("flow.unwritten", message, _word(move.ref.span, name), hint, "warning")
@@ -182,7 +182,7 @@ RULES: tuple[Rule, ...] = (unwritten, read_before_written, overwritten, never_re
 
 
 def _misspelt(name: str, written: list[str]) -> str | None:
-    """The written name that ``name`` was likely meant to be; they have the first letter in common.
+    """The written name that ``name`` was likely meant to be; the first letter is the same, but for its case.
 
     Names that differ at their end alone (doc, docs; reviewers, reviews) are two names, not one misspelt.
     """

@@ -217,6 +217,19 @@ def references(fields: Mapping[str, Field]) -> Iterator[Field]:
         yield from references(wanted.fields)
 
 
+def resolve(name: str, schemas: Mapping[str, Schema]) -> tuple[dict[str, Schema], list[Field]]:
+    """The schema of this name with all that it refers to, and the refs that no schema is declared for."""
+    found, missing, queue = {name: schemas[name]}, list[Field](), [name]
+    for one in queue:  # grows as schemas refer to others
+        for ref in references(schemas[one].fields):
+            if ref.schema not in schemas:
+                missing.append(ref)
+            elif ref.schema not in found:
+                found[ref.schema] = schemas[ref.schema]
+                queue.append(ref.schema)
+    return found, missing
+
+
 def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
     """The first cycle of schemas that refer to each other, its first name again at the end: ``[A, B, A]``."""
     done: set[str] = set()

@@ -18,7 +18,7 @@ from ..text.source import Source, Span
 from .data import data
 from .declared import END as END
 from .declared import START as START
-from .declared import Caps, Instead, Taken, Uses
+from .declared import Caps, DerivedTool, Instead, Taken, Uses
 from .declared import Edge as Edge
 from .frame import Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Join, Outcome, Scheduler, Target
 from .schemas import Schema
@@ -80,7 +80,9 @@ class Invoke(Step):
     """What defines it where nothing is registered under its name: a definition's file, or a function of a Python file
     (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder (decision A16)."""
     files: Mapping[str, Name] = field(default_factory=dict)
-    """The same for names of `among`."""
+    """The same for names of `among`, and for names of `tools`."""
+    derived: tuple[DerivedTool, ...] = ()
+    """Tools that the definition itself makes: what names of `tools` mean where nothing is registered under them."""
     config: Mapping[str, Value] | None = None
     """What a vendor's policy or a model is set up with."""
     permit: Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
@@ -235,6 +237,8 @@ class Walk(Step):
     """How many nodes of a round run at once; 0: all."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Which keys of the state each node writes, as far as its text says."""
+    feeds: tuple[tuple[str | None, str, str], ...] = ()
+    """The data flow: the id of the node that writes (None: the input), of the node that reads, the key."""
 
 
 @data

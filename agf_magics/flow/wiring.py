@@ -77,14 +77,19 @@ class Trace(NamedTuple):
 def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
     """The data edges of ``flow``, in the order in which they are read."""
     found: dict[Wire, None] = {}
+    steps = list(every(flow.body))
+    nodes = (node for step in steps if isinstance(step, Walk) for node in step.nodes.values())
+    fed = {inner.id for node in nodes for inner in every(node)}
     for read in (trace or follow(flow)).reads:
+        if read.step.id in fed:  # the nodes of a Walk run in no order: `feeds` has their data flow
+            continue
         if read.unwritten:
             found[Wire(None, read.step.id, _name(read, read.key[-1]))] = None
         for write in read.writes:
             found[Wire(write.step.id, read.step.id, _name(read, write.part or write.key[-1]))] = None
-    for step in every(flow.body):
-        if isinstance(step, Dag):
-            found.update(dict.fromkeys(Wire(*fed) for fed in step.feeds))
+    for step in steps:
+        if isinstance(step, Dag | Walk):
+            found.update(dict.fromkeys(Wire(*feed) for feed in step.feeds))
     return tuple(found)
 
 

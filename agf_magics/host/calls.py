@@ -1,11 +1,10 @@
-"""The one crossing into user code and back.
+"""The only place that calls user code and awaits what it returns.
 
-What user code raises comes back as a value, whatever it is: a StopIteration set on a future would hang it, a SystemExit
-that passes a TaskGroup or a loop would end the engine's thread. Nobody else calls a tool, an agent or their awaitables.
+Exceptions of user code become values: a StopIteration set on a future would hang it, and a SystemExit that passes a
+TaskGroup or a loop would end the engine's thread.
 
-Nearly everything comes to its end without waiting, an ``async def`` too, and a coroutine around each of the engine's
-own calls would cost more than all else that a step does. So what may wait is a plain call that gives its outcome, or
-`Pending` where there is something to wait for.
+Nearly all calls end without waiting, also of an ``async def``, and a coroutine around each call of the engine would
+cost more than the rest of a step. So a function that may wait returns its result, or a `Pending`.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 Result = tuple[bool, Any]
-"""Whether it succeeded; then its value, else what it raised."""
+"""Whether the call succeeded, and its value or its exception."""
 
 PLAIN = frozenset({type(None), bool, int, float, str, list, dict, tuple, bytes})
-"""Types nobody awaits."""
+"""Types that are not awaitable."""
 
 
 @final
 class Pending(Generic[T]):
-    """What is not there yet. Whoever gets it awaits ``rest`` at once, or hands it on."""
+    """A result that is not available yet. The caller awaits it at once, or returns it."""
 
     __slots__ = ("awaitable",)
 
@@ -39,14 +38,13 @@ class Pending(Generic[T]):
         self.awaitable = rest
 
 
-async def resolve(begun: T | Pending[T]) -> T:
-    """It, when it is there."""
-    return await begun.awaitable if type(begun) is Pending else begun
+async def resolve(result: T | Pending[T]) -> T:
+    return await result.awaitable if type(result) is Pending else result
 
 
-def then(begun: T | Pending[T], do: Callable[[T], U]) -> U | Pending[U]:
-    """What ``do`` makes of it, when it is there."""
-    return Pending(_then(begun.awaitable, do)) if type(begun) is Pending else do(begun)
+def then(result: T | Pending[T], do: Callable[[T], U]) -> U | Pending[U]:
+    """``do`` applied to the result when it is available."""
+    return Pending(_then(result.awaitable, do)) if type(result) is Pending else do(result)
 
 
 async def _then(rest: Awaitable[T], do: Callable[[T], U]) -> U:
@@ -54,64 +52,67 @@ async def _then(rest: Awaitable[T], do: Callable[[T], U]) -> U:
 
 
 def as_pending(work: Callable[P, Awaitable[T]]) -> Callable[P, Pending[T]]:
-    """``work`` as what is called like all that may wait."""
+    """A coroutine function as a function that returns a `Pending`."""
     return lambda *args, **named: Pending(work(*args, **named))
 
 
 class TimedOut(TimeoutError):
-    """A call took longer than it may. Only we make these: a TimeoutError of the tool's own is another thing."""
+    """A call exceeded its time limit; unlike a TimeoutError that the tool itself raised."""
 
-    def __init__(self, seconds: float, left: str | None = None) -> None:
-        super().__init__(f"took longer than {seconds:g} s{f' ({left})' if left else ''}")
+    def __init__(self, seconds: float, left_running: str | None = None) -> None:
+        super().__init__(f"took longer than {seconds:g} s{f' ({left_running})' if left_running else ''}")
         self.seconds = seconds
-        self.left = left
-        """What could not be stopped and is still running."""
 
 
 class StillRunning(asyncio.CancelledError):
-    """A call was given up: it was told to stop, did not within the grace, and nobody waits for it any more."""
+    """A call did not stop within the grace; it is left running."""
 
     def __init__(self, left_running: str) -> None:
         super().__init__(left_running)
         self.left_running = left_running
-        self.told = False
-        """Whether the step whose call it was has said so: the steps around it were merely cancelled."""
+        self.reported = False
+        """Whether the step of the call has reported this; the steps around it are only cancelled."""
 
 
 def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
-    """Call ``function`` here and now. A process that ``function`` forked ends here: its parent alone goes on."""
+    """Call ``function`` on this thread. A process that ``function`` forks ends here; only its parent continues."""
     before = Forks.count
     result: Result
     try:
         result = True, function(**given)
-    except RuntimeError as error:
-        if "running event loop" in str(error) or "another loop is running" in str(error):
-            error.add_note("an event loop runs on this thread: make it `async def` and await, or say where='worker'")
-        result = False, error
     except BaseException as error:
+        if type(error) is RuntimeError and _raised_by_asyncio(error):
+            error.add_note("an event loop runs on this thread: make it `async def` and await, or use where='worker'")
         result = False, error
     if Forks.count != before:
         end_child(result)
     return result
 
 
+def _raised_by_asyncio(error: BaseException) -> bool:
+    """Whether asyncio refused to run a loop inside the running one."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = trace.tb_frame.f_globals.get("__name__") if trace is not None else None
+    return module in ("asyncio.runners", "asyncio.base_events")
+
+
 def is_awaitable(value: Any) -> bool:
-    """Whether it can be awaited."""
     kind = type(value)
-    if kind in PLAIN or kind is types.CoroutineType:  # nearly always: one look-up instead of an abstract check
+    if kind in PLAIN or kind is types.CoroutineType:  # nearly always, and faster than `isawaitable`
         return kind is types.CoroutineType
     try:
         return inspect.isawaitable(value)
-    except Exception:  # somebody's class that will not be asked
+    except Exception:  # a class of a user
         return False
 
 
 def awaited(result: Result, grace: float) -> Result | Pending[Result]:
-    """What a call gave; if that can be awaited, what it comes to, awaited in the task that runs.
+    """The result of a call; an awaitable is awaited in the present task.
 
-    Not in a task of its own: that costs more than the engine's whole share of a step. So whether a CancelledError is
-    the tool's failure or ours to pass on is decided by whether this task was cancelled meanwhile; a tool that swallows
-    the cancel is cut off ``grace`` seconds later.
+    Not in a task of its own, which would cost 3 µs more, half of a step. So a CancelledError is the tool's failure
+    unless this task was cancelled meanwhile. A tool that swallows the cancellation is closed ``grace`` seconds later.
     """
     ok, coroutine = result
     if type(coroutine) is not types.CoroutineType:
@@ -119,26 +120,26 @@ def awaited(result: Result, grace: float) -> Result | Pending[Result]:
             return result
         coroutine = _waiting_for(coroutine)
     before = Forks.count
-    begun: Result | Pending[Result]
+    pending: Result | Pending[Result]
     try:
-        begun = Pending(_to_its_end(coroutine, coroutine.send(None), grace))
-    except StopIteration as end:  # it did not wait at all, and nothing can have been cancelled
-        begun = True, end.value
+        pending = Pending(_finish(coroutine, coroutine.send(None), grace))
+    except StopIteration as end:  # it did not wait, and so was not cancelled
+        pending = True, end.value
     except BaseException as error:
-        begun = False, error
+        pending = False, error
     if Forks.count != before:
-        end_child(begun if isinstance(begun, tuple) else (True, None))
-    return begun
+        end_child(pending if isinstance(pending, tuple) else (True, None))
+    return pending
 
 
-async def _to_its_end(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float) -> Result:
+async def _finish(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float) -> Result:
     task = asyncio.current_task()
     assert task is not None
     before, forks = task.cancelling(), Forks.count
     try:
         result: Result = True, await _driven(coroutine, waits, task, grace)
     except GeneratorExit as error:
-        if not _runs(task):  # nobody raised it: this very coroutine is being thrown away
+        if not _runs(task):  # this coroutine is being closed
             raise
         result = False, error
     except BaseException as error:
@@ -154,7 +155,7 @@ async def _to_its_end(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: fl
 def _driven(
     coroutine: Coroutine[Any, Any, Any], waits: Any, task: asyncio.Task[Any], grace: float
 ) -> Generator[Any, Any, Any]:
-    """The rest of ``await coroutine``, spelled out in its own task: one that swallows its cancel can be closed so."""
+    """The rest of ``await coroutine``, which can close a coroutine that swallows its cancellation."""
     before, forks = task.cancelling(), Forks.count
     cut = False
     timer: asyncio.TimerHandle | None = None
@@ -162,14 +163,14 @@ def _driven(
     def look() -> None:
         nonlocal cut, timer
         timer = None
-        if task.cancelling() > before:  # else it was a timeout of the tool's own
+        if task.cancelling() > before:  # otherwise a timeout of the tool cancelled it
             cut = True
             task.cancel()
 
     try:
         while True:
             if Forks.count != forks:
-                end_child((True, None))  # the child of a fork waits on its parent's loop
+                end_child((True, None))  # a forked child must not use the loop of its parent
             try:
                 sent = yield waits
             except GeneratorExit:
@@ -189,7 +190,7 @@ def _driven(
         return end.value
     finally:
         if cut:
-            task.uncancel()  # that cancel was only to wake us, or it came too late
+            task.uncancel()  # that cancellation only woke this task, or came too late
         if timer is not None:
             timer.cancel()
 
@@ -202,7 +203,7 @@ def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
     try:
         coroutine.close()
     except BaseException:
-        return  # it would not even be closed; nobody drives it any more
+        return
 
 
 def _runs(task: asyncio.Task[Any]) -> bool:

@@ -1,8 +1,8 @@
-"""What becomes of a process that a tool forks: it ends where the tool's code ends, and never goes on as the engine.
+"""Ends a process that a tool forks at the end of the tool's code.
 
-A child of ``os.fork`` has a copy of the engine's state and none of its threads. If it came back from the tool, it would
-drive the parent's event loop, write into the parent's journal and wait for threads that do not exist. So each crossing
-into user code compares `Forks.count` before and after, which costs less than asking for the process id.
+A child of ``os.fork`` has a copy of the engine's state and none of its threads: it would drive the parent's event loop,
+write into the parent's journal and wait for threads that do not exist. So each call of user code compares `Forks.count`
+before and after, which is faster than getting the process id.
 """
 
 from __future__ import annotations
@@ -15,17 +15,14 @@ from typing import Any, NoReturn
 
 
 class Forks:
-    """How many forks lie between the first process and this one."""
+    """The number of forks between the first process and this one."""
 
     count = 0
 
 
 def end_child(result: tuple[bool, Any]) -> NoReturn:
-    """End this process as Python ends one: with the code of a SystemExit, with 1 and a traceback for another exception,
-    else with 0. No exit handlers run: they are the parent's.
-
-    ``result``: whether the tool returned, and then its value, else what it raised.
-    """
+    """Exit with the code of a SystemExit, with 1 and a traceback for another exception, else with 0. Exit handlers do
+    not run, because they belong to the parent. ``result``: that of the tool."""
     ok, value = result
     code = 0 if ok else 1
     with contextlib.suppress(BaseException):

@@ -1,18 +1,19 @@
-"""What a run borrows: the places where user code runs, and how it is stopped there.
+"""The places where the code of users runs, and how it is stopped there.
 
-Three places. The engine's own loop; the thread that waits for the run, where a blocking function can be interrupted
-and sqlite, matplotlib and ``breakpoint()`` behave; worker threads. `Host.begin` is the way to all of them and never
-raises what user code raised.
+There are three: the engine's loop; the thread that waits for the run, where a blocking function can be interrupted and
+sqlite, matplotlib and ``breakpoint()`` work; and worker threads. `Host.start_call` never raises what user code raised.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from ..progress.events import Question
 from .calls import Pending, Result, StillRunning, TimedOut, awaited, cross, is_awaitable, resolve
@@ -24,32 +25,43 @@ __all__ = ["Asker", "Host", "Nobody", "Place", "Result", "StillRunning", "TimedO
 Place = Literal["loop", "kernel", "worker"]
 """The engine's loop, the thread that waits for the run, a worker thread."""
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 TURN = 0.01
-"""Seconds after which a chain of calls that never wait gives the loop a turn: timers and cancels live on it."""
+"""Seconds after which steps that never wait give the loop a turn, for its timers and cancellations."""
 
 NEVER = float("-inf")
-"""When the loop last had a turn, for a run that must look before its next step."""
+"""The last turn of the loop, for a run that must check for its cancellation before the next step."""
 
 REPEAT = 0.1
-"""Seconds after which a call that was told to stop is told again."""
+"""Seconds after which a call that was asked to stop is asked again."""
 
 FORCE = 1.0
-"""Seconds in which a call that holds the waiting thread, and did not stop within the grace, is interrupted by force."""
+"""Seconds in which a call on the waiting thread that did not stop in time is interrupted by force."""
 
 
 class Nobody(Exception):
-    """A question that nobody is there to answer: what an asker raises."""
+    """There is no user to answer a question; an asker raises it."""
 
 
 Asker = Callable[[Question], Any]
-"""Puts a question to a person and gives the answer: a bool for an approval, else a text. Called as
-``asker(question)``, whatever it calls its parameter; may be async."""
+"""Puts a question to a person and returns the answer: a bool for an approval, else a text. Called as
+``asker(question)``, with any name of its parameter; may be async."""
+
+
+class Pausable(Protocol):
+    """A time limit."""
+
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
+time_limits: ContextVar[tuple[Pausable, ...]] = ContextVar("time_limits", default=())
+"""The time limits around the task that runs. They pause while a person thinks about a question of this task."""
 
 
 class Host:
-    """The places one run borrows."""
+    """The places where the calls of one run are made."""
 
     def __init__(
         self,
@@ -58,36 +70,42 @@ class Host:
         grace: float = 2.0,
     ) -> None:
         self.grace = grace
-        """Seconds that user code has to stop, once told, before it is left behind."""
+        """Seconds that user code has to stop, before it is left running."""
         self._calls = calls
         self._enter = enter
         self.turned = time.monotonic()
-        """When the loop last had a turn."""
+        """When the loop had its last turn."""
         self._stopped = self._late = False
         self.asker: Asker | None = None
-        """Who puts a question to a person; None: nobody is there."""
+        """Puts questions to a person; None: there is no user."""
         self._asking = asyncio.Lock()
+        self._questions = 0
+        """The number of open questions."""
+        self._asked_at = 0.0
+        self._answered_in = 0.0
+        """Seconds in which questions were open, without the present ones."""
+        self._lock = threading.Lock()
 
     @property
     def waited(self) -> bool:
-        """Whether a thread waits for the run; without one, ``kernel`` is the loop, between two turns."""
+        """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two turns."""
         return self._calls is not None
 
     async def call(
         self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
     ) -> Result:
-        """`begin`, after the loop has had a turn where one is due, and to its end."""
+        """`start_call`, after a turn of the loop if one is due, and its end."""
         if place == "loop" and time.monotonic() - self.turned > TURN:
             await self.turn()
-        return await resolve(self.begin(place, function, given, timeout))
+        return await resolve(self.start_call(place, function, given, timeout))
 
-    def begin(
+    def start_call(
         self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
     ) -> Result | Pending[Result]:
-        """Call ``function(**given)`` there and await what it returns, if that can be awaited: on the loop.
+        """Call ``function(**given)`` in that place; an awaitable result is awaited on the loop.
 
-        ``timeout`` seconds later the result is a `TimedOut`. Raises CancelledError when the task is cancelled, a
-        `StillRunning` when the call could not be stopped.
+        After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is cancelled, and
+        `StillRunning` if the call could not be stopped.
         """
         if place == "loop":
             if timeout is None:
@@ -98,31 +116,57 @@ class Host:
         return Pending(self._between_turns(function, given, timeout))
 
     async def ask(self, question: Question) -> Result:
-        """Put it to a person, one question at a time: on the thread that waits for the run, where `input` works.
+        """Put a question to a person, one at a time: on the thread that waits for the run, where `input` works.
 
-        A result that is no success is a `Nobody` where nobody is there to answer.
+        Without a user the result is a failure, a `Nobody`. The time limits around the question pause until its answer.
         """
         if self.asker is None:
-            return False, Nobody("nobody is there to answer")
-        async with self._asking:
-            asker = self.asker
-            place: Place = "loop" if asyncio.iscoroutinefunction(asker) else "kernel" if self.waited else "worker"
-            ok, answer = await self.call(place, partial(asker, question), {})
+            return False, Nobody("there is no user to answer")
+        limits = time_limits.get()
+        for limit in limits:
+            limit.pause()
+        try:
+            async with self._asking:
+                asker = self.asker
+                place: Place = "loop" if asyncio.iscoroutinefunction(asker) else "kernel" if self.waited else "worker"
+                ok, answer = await self.call(place, partial(asker, question), {})
+        finally:
+            for limit in limits:
+                limit.resume()
         if not ok and isinstance(answer, EOFError):
-            return False, Nobody("nobody is there to answer")
+            return False, Nobody("there is no user to answer")
         return ok, answer
 
-    def stop(self, late: bool = False) -> None:
-        """The run is to end: no further step starts, also where a tool took back the cancel of its task.
+    def pause(self) -> None:
+        """A question was asked in this run, or in a run that one of its tools has started."""
+        with self._lock:
+            if not self._questions:
+                self._asked_at = time.monotonic()
+            self._questions += 1
 
-        ``late``: its time is over. A call that does not stop is then forced to; a person's cancel lets it clean up, and
-        the person may interrupt again.
+    def resume(self) -> None:
+        with self._lock:
+            self._questions -= 1
+            if not self._questions:
+                self._answered_in += time.monotonic() - self._asked_at
+
+    @property
+    def seconds_asking(self) -> float:
+        """How long questions were open, by the monotonic clock."""
+        with self._lock:
+            return self._answered_in + (time.monotonic() - self._asked_at if self._questions else 0.0)
+
+    def stop(self, late: bool = False) -> None:
+        """No further step starts, even if a tool undoes the cancellation of its task.
+
+        ``late``: the time of the run is over, so a call that does not stop is forced to. After the cancellation of a
+        person it may clean up, and the person may interrupt again.
         """
         self._stopped, self._late = True, late or self._late
         self.turned = NEVER
 
     async def turn(self) -> None:
-        """Let the loop do what else is due. Raises CancelledError after `stop`."""
+        """Let the loop run its other tasks and timers. Raises CancelledError after `stop`."""
         await asyncio.sleep(0)
         if self._stopped:
             raise asyncio.CancelledError
@@ -135,7 +179,7 @@ class Host:
         self, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None
     ) -> Result:
         await self.turn()
-        return await resolve(self.begin("loop", function, given, timeout))
+        return await resolve(self.start_call("loop", function, given, timeout))
 
     async def _inline_in_time(self, function: Callable[..., Any], given: Mapping[str, Any], timeout: float) -> Result:
         deadline = asyncio.get_running_loop().time() + timeout
@@ -149,8 +193,8 @@ class Host:
                 async with asyncio.timeout_at(deadline) as scope:
                     result = await resolve(awaited(result, self.grace))
             except TimeoutError:
-                pass  # what the tool raised came back as a value: this is the scope's
-            # A coroutine that blocked instead of waiting gave its timer no turn.
+                pass  # of the scope: what the tool raises is a value
+            # A coroutine that blocks gives its timer no turn.
             expired = scope.expired() or asyncio.get_running_loop().time() > deadline
         return (False, TimedOut(timeout)) if expired else result
 
@@ -171,7 +215,7 @@ class Host:
             else:
                 await asyncio.wait((call.ended,), timeout=timeout)
             if call.interrupted:
-                await asyncio.sleep(self.grace)  # the person's interrupt also cancels the run: here it comes
+                await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         except asyncio.CancelledError:
             cancelled = True
         if cancelled or call.result is None:
@@ -192,26 +236,26 @@ class Host:
             self._calls.put(call)
 
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
-        """Stop it and give it the grace to end, then ``force`` it. What is left running, and whether we were
-        cancelled meanwhile."""
+        """Ask the call to stop, wait for the grace, then ``force`` it. Returns what is left running, and whether this
+        task was cancelled meanwhile."""
         if call.result is not None or call.take():
             return None, False
         loop = asyncio.get_running_loop()
         call.ended = loop.create_future()
         again = False
         try:
-            await self._tell(call, call.stop, self.grace)
+            await self._repeat(call, call.stop, self.grace)
             if force and call.result is None and call.waiter is not None:
-                await self._tell(call, call.force, FORCE)
+                await self._repeat(call, call.force, FORCE)
         except asyncio.CancelledError:
             again = True
         if call.result is not None:
             return None, again
-        held = "" if call.waiter is None else ", and the thread that waits for the run cannot leave it"
-        return f"left running: {call.name}{held}", again
+        where = "" if call.waiter is None else ", on the thread that waits for the run"
+        return f"left running: {call.name}{where}", again
 
-    async def _tell(self, call: Call, stop: Callable[[], None], seconds: float) -> None:
-        """Call ``stop`` again and again until ``call`` ends or ``seconds`` are over."""
+    async def _repeat(self, call: Call, stop: Callable[[], None], seconds: float) -> None:
+        """Call ``stop`` every `REPEAT` seconds until ``call`` ends or ``seconds`` are over."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while call.result is None:
@@ -221,7 +265,7 @@ class Host:
                 break
 
 
-async def here(main: Callable[[Host], Awaitable[T]]) -> T:
-    """Run ``main`` on the loop that is running. Whoever cancels the task that awaits this cancels the run."""
+async def here(main: Callable[[Host], Awaitable[R]]) -> R:
+    """Run ``main`` on the running loop. Cancelling the task that awaits this cancels the run."""
     with woken_by_signals(asyncio.get_running_loop()):
         return await main(Host())

@@ -1,4 +1,4 @@
-"""A run on the engine's loop, driven or only watched from other threads: how it is started, waited for, cancelled."""
+"""A run on the engine's loop: how other threads start it, wait for it and cancel it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from .watchdog import Watchdog
 T = TypeVar("T")
 
 UNANSWERED = 2.0
-"""Seconds a cancel may go unanswered before the loop is looked at."""
+"""Seconds after a cancellation before the loop is checked."""
 
 LATE = 4.0
-"""Seconds after its time limit at which a run that has not ended is ended from outside: more than the grace that its
-calls have to stop (`Host.grace`), and the time in which a call that holds the waiting thread is forced to."""
+"""Seconds after its time limit at which a run is ended from outside: more than its calls have to stop (`Host.grace` and
+`FORCE`)."""
 
 
 class Limit(NamedTuple):
-    """The time that a job may take."""
+    """The time limit of a job."""
 
     seconds: float
     exceeded: Callable[[str], BaseException]
-    """Makes what a job that took longer has raised, from what is left running."""
+    """Makes the error of a job that took longer, from a text about the calls that are left running."""
 
 
 class Job(Generic[T]):
@@ -49,7 +49,7 @@ class Job(Generic[T]):
         limit: Limit | None = None,
     ) -> None:
         self.reason: str | None = None
-        """Why it was cancelled; None if it was not."""
+        """Why it was cancelled."""
         self.asked: float | None = None
         """When it was cancelled, by the monotonic clock."""
         self._over = over
@@ -61,7 +61,7 @@ class Job(Generic[T]):
         self._ended = threading.Event()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
         self._lock = threading.Lock()
-        self._heard: list[Callable[[], object]] = []
+        self._listeners: list[Callable[[], object]] = []
         self._task: asyncio.Task[None] | None = None
         self._main, self._enter = main, enter
         self._engine = EngineLoop.current()
@@ -80,18 +80,18 @@ class Job(Generic[T]):
         return self._ended.is_set()
 
     def cancel(self, reason: str) -> None:
-        """Ask it to stop, from any thread. Only the first time counts: a second cancel would hit its clean-up."""
+        """Cancel it, from any thread. Only the first time counts: another one would interrupt its clean-up."""
         if self.asked is None and not self.done and self.begun:
             self.reason, self.asked = reason, time.monotonic()
-            with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
                 self._engine.loop.call_soon_threadsafe(self._cancel)
             Watchdog.shared().watch(self._watched, self.asked + UNANSWERED)
 
     def wait(self) -> T:
-        """Block this thread until the end, running what the run hands it; its value, or raise what it raised.
+        """Wait for the end and run the calls that belong on this thread; return the value or raise the error.
 
-        The first interrupt cancels the run, and everything around it, and the end is awaited; the second raises
-        KeyboardInterrupt. When the loop is blocked and cannot end the run, raises StillRunning.
+        The first interrupt cancels the run and all runs around it; the second raises KeyboardInterrupt. Raises
+        StillRunning if a blocked loop cannot end the run.
         """
         _refuse_on_a_loop()
         around = on_this_thread.call
@@ -110,16 +110,13 @@ class Job(Generic[T]):
         interrupted = bool(waiters.stack) and waiters.stack[0].hits > 0
         if around is not None and (around.stopped or interrupted):
             around.interrupted = around.interrupted or interrupted
-            raise KeyboardInterrupt  # the call that waited is to end as well
+            raise KeyboardInterrupt  # the call that waits ends, too
         if isinstance(self._outcome, BaseException):
             raise self._outcome
         return self._outcome[0]
 
     def join(self, timeout: float | None = None) -> bool:
-        """Block this thread until the end of a job that nobody drives; whether it has ended.
-
-        An interrupt ends the waiting and not the job.
-        """
+        """Wait for the end of a background job; whether it has ended. An interrupt only ends the waiting."""
         if self.done:
             return True
         _refuse_on_a_loop()
@@ -130,38 +127,39 @@ class Job(Generic[T]):
                 return False
             self.look()
             if around is not None and around.stopped:
-                raise KeyboardInterrupt  # the call that waits is to end
+                raise KeyboardInterrupt  # the call that waits ends
         return True
 
     async def ended(self) -> None:
-        """Wait for the end on the loop that is running; whoever cancels this ends the waiting and not the job."""
+        """Wait for the end on the running loop; cancelling this only ends the waiting."""
         loop = asyncio.get_running_loop()
-        told = loop.create_future()
+        future = loop.create_future()
 
-        def tell() -> None:
-            with contextlib.suppress(RuntimeError):  # that loop was closed
-                loop.call_soon_threadsafe(_wake, told)
+        def notify() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed
+                loop.call_soon_threadsafe(_wake, future)
 
-        self._heard.append(tell)
+        self._listeners.append(notify)
         try:
             while not self.done:
-                await asyncio.wait((told,), timeout=UNANSWERED)
+                await asyncio.wait((future,), timeout=UNANSWERED)
                 self.look()
         finally:
-            self._heard.remove(tell)
+            self._listeners.remove(notify)
 
     def look(self) -> None:
-        """End a run that does not end by itself: its loop is blocked and answers no cancel, or its time has been over
-        for long. For whoever waits, every now and then."""
+        """End a run that does not end by itself: its loop is blocked after a cancellation, or it is long over its time
+        limit. Called regularly by the threads that wait."""
         now = time.monotonic()
-        late = now >= self._late
+        late = now >= self._late + self._host.seconds_asking
         cancelled = self.asked is not None and now - self.asked >= UNANSWERED
         if not (late or cancelled) or self.done:
             return
         stuck = self._engine.stuck()
         if not stuck and not late:
             return
-        left = f"left running: blocked in {self._engine.blocked_in()}" if stuck else "left running: it does not stop"
+        where = f"blocked in {self._engine.blocked_in()}" if stuck else "it does not stop"
+        left = f"left running: {where}"
         if late and self._limit is not None and self.asked is None:
             self._finish(self._limit.exceeded(left))
         else:
@@ -172,12 +170,12 @@ class Job(Generic[T]):
             self._engine.loop.call_soon_threadsafe(self._cancel)
 
     def _watched(self) -> bool:
-        """`look`, for the watchdog; whether it has ended."""
+        """For the watchdog: whether it has ended."""
         self.look()
         return self.done
 
     def _begin(self) -> None:
-        if self.done:  # its loop was blocked for so long that it was ended before it began
+        if self.done:  # the loop was blocked, and the job was ended before it started
             return
         self._engine.jobs.add(self)
         self._task = self._engine.loop.create_task(self._run(self._main, self._enter))
@@ -196,10 +194,10 @@ class Job(Generic[T]):
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._engine.jobs.discard(self)
-        self._finish(self._outcome)  # it was cancelled before it began
+        self._finish(self._outcome)  # it was cancelled before it started
 
     def _finish(self, outcome: tuple[T] | BaseException) -> None:
-        """Its end, from the loop or from whoever leaves that loop: the first one counts."""
+        """Set the end, on the loop or from outside; the first one counts."""
         with self._lock:
             if self.done:
                 return
@@ -211,27 +209,13 @@ class Job(Generic[T]):
                 self._ended.set()
         Watchdog.shared().forget(self._watched)
         self._calls.put(None)
-        for tell in list(self._heard):
-            tell()
+        for notify in list(self._listeners):
+            notify()
 
     def _cancel(self) -> None:
         self._host.stop()
         if self._task is not None:
             self._task.cancel()
-
-
-def start(
-    main: Callable[[Host], Awaitable[T]],
-    *,
-    enter: Callable[[], None] | None = None,
-    waited: bool = True,
-    over: Callable[[tuple[T] | BaseException], None] | None = None,
-    limit: Limit | None = None,
-) -> Job[T]:
-    """Run ``main`` on the engine's loop, in the context of the caller, and hand the job back at once: see `prepare`."""
-    job = prepare(main, enter=enter, waited=waited, over=over, limit=limit)
-    job.begin()
-    return job
 
 
 def prepare(
@@ -242,12 +226,11 @@ def prepare(
     over: Callable[[tuple[T] | BaseException], None] | None = None,
     limit: Limit | None = None,
 ) -> Job[T]:
-    """A job that runs ``main`` once it is begun. Whoever holds it first can cancel it whatever happens meanwhile.
+    """A job for ``main``; `Job.begin` starts it.
 
-    ``enter`` is called first in the run's own context and before each call in a worker thread. ``waited``: a thread
-    will call `Job.wait`, and what belongs on the waiting thread is kept for it; otherwise it runs by itself. ``over``:
-    told of the end, on some thread, before anybody who waits is. ``limit``: when it is ended from outside, where it
-    does not end by itself; None: never.
+    ``enter`` is called in the context of the run, and before each call in a worker thread. ``waited``: a thread will
+    call `Job.wait` and run the calls that belong on it. ``over`` is called with the result, on any thread, before the
+    threads that wait continue. ``limit``: when the job is ended from outside; None: never.
     """
     if waited:
         _refuse_on_a_loop()

@@ -1,7 +1,7 @@
 """The engine's own event loop, in one daemon thread per process.
 
-Not the notebook's loop: a cell that waits blocks that one. The loop beats, so that everybody can see whether it lives;
-a tool that blocks it (``time.sleep`` in an ``async def``) costs this loop and its thread: the next run gets fresh ones.
+Not the notebook's loop, which a waiting cell blocks. The loop beats, so that other threads see whether it is blocked.
+If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a new loop and a new thread.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any, ClassVar
 
 from . import calls
 from .forks import end_child
-from .rights import NOBODY, under
+from .rights import NO_RIGHTS, under
 
 BEAT = 0.25
 STUCK = 2.0
-"""Seconds without a beat after which the loop is asked whether it still lives."""
+"""Seconds without a beat after which the loop is asked for an answer."""
 ANSWER = 0.5
-"""Seconds it has for the answer: the process may have been stopped, or a thread have held the interpreter's lock."""
+"""Seconds for that answer: the process may have been stopped, or a thread may have held the interpreter's lock."""
 
 
 class EngineLoop:
-    """A loop and its thread. `current` is the one to use."""
+    """A loop and its thread. Use `current`."""
 
     _current: ClassVar[EngineLoop | None] = None
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -36,16 +36,16 @@ class EngineLoop:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.jobs: set[object] = set()
-        """Who runs on it: held here, because a loop holds its tasks only weakly."""
+        """The jobs on the loop, which itself only has weak references to tasks."""
         self._beaten = time.monotonic()
         self._abandoned = False
         self._pid = os.getpid()
-        self.thread = threading.Thread(target=under, args=(NOBODY, self._live), name="agf-engine", daemon=True)
+        self.thread = threading.Thread(target=under, args=(NO_RIGHTS, self._live), name="agf-engine", daemon=True)
         self.thread.start()
 
     @classmethod
     def current(cls) -> EngineLoop:
-        """The loop of this process; a fresh one if there is none, if it died (a fork), or if it is stuck."""
+        """The loop of this process; a new one if there is none, if its thread died (a fork), or if it is blocked."""
         with cls._lock:
             found = cls._current
             if found is None or not found.thread.is_alive() or found.stuck():
@@ -55,7 +55,7 @@ class EngineLoop:
             return found
 
     def stuck(self) -> bool:
-        """Whether something blocks it."""
+        """Whether a tool blocks the loop."""
         if time.monotonic() - self._beaten < STUCK or self.runs_here():
             return False
         alive = threading.Event()
@@ -63,18 +63,17 @@ class EngineLoop:
         return not alive.wait(ANSWER)
 
     def runs_here(self) -> bool:
-        """Whether this is its thread."""
         return threading.current_thread() is self.thread
 
     def abandon(self) -> None:
-        """Leave it: `current` makes a new one. Should it ever wake, it ends with its last job."""
+        """Let `current` make a new one. If this loop continues, it ends with its last job."""
         with self._lock:
             self._abandoned = True
             if EngineLoop._current is self:
                 EngineLoop._current = None
 
     def blocked_in(self) -> str:
-        """The function that blocks it and the line it stands at: user code's, if user code is running."""
+        """The function and line that blocks it, in user code if that is running."""
         frame = sys._current_frames().get(self.thread.ident or 0)
         if frame is None:
             return "a thread that ended"
@@ -93,7 +92,7 @@ class EngineLoop:
         while not self._abandoned or self.jobs:
             try:
                 self.loop.run_forever()
-            except BaseException as error:  # a SystemExit from a task that a tool made: the loop lives on
+            except BaseException as error:  # a SystemExit of a task that a tool created
                 if os.getpid() != self._pid:
                     end_child((False, error))
         self.loop.close()
@@ -106,8 +105,8 @@ class EngineLoop:
             self.loop.call_later(BEAT, self._beat)
 
 
-def later(work: Coroutine[Any, Any, None], run: object) -> None:
-    """Let ``work`` go on beside ``run``, which starts it, and after it: what is fired and forgotten (decision C4)."""
+def start_background(work: Coroutine[Any, Any, None], run: object) -> None:
+    """Start a fire-and-forget call of ``run``, which may end after the run (decision C4)."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     _outliving[task] = loop, run
@@ -115,15 +114,15 @@ def later(work: Coroutine[Any, Any, None], run: object) -> None:
 
 
 def outliving(run: object = None) -> int:
-    """How many fire-and-forget calls are running: those that ``run`` has started; None: all of them."""
+    """The number of running fire-and-forget calls of ``run``; None: of all runs."""
     return len(_of(run))
 
 
 def cancel_outliving(run: object = None) -> int:
-    """Cancel the fire-and-forget calls that ``run`` has started (None: all of them), from any thread; how many."""
+    """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns their number."""
     found = _of(run)
     for task, loop in found:
-        with contextlib.suppress(RuntimeError):  # its loop is closed, and so it ended
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and so the call has ended
             loop.call_soon_threadsafe(task.cancel)
     return len(found)
 
@@ -136,5 +135,5 @@ _outliving: dict[asyncio.Task[None], tuple[asyncio.AbstractEventLoop, object]] =
 
 
 def on_an_engine_loop() -> bool:
-    """Whether this thread drives an engine's loop, the current one or one that was left."""
+    """Whether this thread runs an engine's loop, also an abandoned one."""
     return threading.current_thread().name == "agf-engine"

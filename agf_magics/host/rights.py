@@ -1,9 +1,8 @@
-"""The rights of the code that runs here: what it may use, and whether it runs inside a run.
+"""The rights of code: what it may use, and whether it runs inside a run.
 
-Two context variables carry them into user code, and a coroutine, a task and a callback inherit them from whoever makes
-them. A thread does not (before Python 3.14): so once a run has begun, `threading.Thread.start` and
-`ThreadPoolExecutor.submit` hand the rights of the caller on (decision D2). Code outside of a run is not affected: its
-threads are started as they always were.
+Two context variables hold them; coroutines, tasks and callbacks inherit them. A thread does not (before Python 3.14):
+so after the first run, `threading.Thread.start` and `ThreadPoolExecutor.submit` pass on the rights of the caller
+(decision D2). Code outside of a run is not affected.
 """
 
 from __future__ import annotations
@@ -21,33 +20,33 @@ from .threads import here
 
 
 class Rights(NamedTuple):
-    """What code may do with runs."""
+    """The rights of code."""
 
     grant: Grant = ANYTHING
-    """What a run that it starts may use at most."""
+    """What a run that it starts may use."""
     inside: bool = False
-    """Whether it runs inside a run, where nothing is launched."""
+    """Whether it runs inside a run, where it must not launch runs."""
 
 
 PERSON = Rights()
-"""Those of code that no run called."""
+"""The rights of code outside of runs."""
 
-NOBODY = Rights(Grant(tools=frozenset()), True)
-"""Those of the engine's own thread: what runs there has its rights from its run."""
+NO_RIGHTS = Rights(Grant(tools=frozenset()), True)
+"""The rights of the engine's thread; the code on it has the rights of its run."""
 
 
 class _Thread(threading.local):
     rights: Rights | None = None
-    """Those of the code that started this thread; None: it was not started by a tool."""
+    """The rights of the tool that started this thread."""
 
 
 _thread = _Thread()
 
 
 def rights() -> Rights:
-    """The rights of the code that calls this.
+    """The rights of the caller.
 
-    Code can leave its context (``contextvars.Context().run``). The call that this thread performs answers then, or the
+    Code can leave its context (``contextvars.Context().run``): then those of the call on this thread count, or of the
     code that started the thread.
     """
     grant, within = granted.get(None), inside.get(None)
@@ -61,7 +60,7 @@ def rights() -> Rights:
 
 @contextmanager
 def held() -> Iterator[Rights]:
-    """The rights of the caller, written down in its context: a loop of another thread then has them too."""
+    """Set the rights of the caller in its context, so that a loop of another thread inherits them."""
     found = rights()
     grant, within = granted.set(found.grant), inside.set(found.inside)
     try:
@@ -72,14 +71,14 @@ def held() -> Iterator[Rights]:
 
 
 def refuse_inside(launch: str) -> None:
-    """Raise for a launch within a run, from whatever code (decision A13)."""
+    """Raise StepError for a launch inside a run (decision A13)."""
     if rights().inside:
         hint = "nest with a call step; Python code in a tool may use agf_magics.run"
-        raise StepError(Diagnostic("flow.launch", f"nobody can launch a pipeline inside a run: {launch}", hint=hint))
+        raise StepError(Diagnostic("flow.launch", f"a pipeline cannot be launched inside a run: {launch}", hint=hint))
 
 
 def watch_threads() -> None:
-    """Let every thread that a tool starts from now on have the tool's rights. Once a process."""
+    """Give each thread that a tool starts the rights of the tool, from now on."""
     if not hasattr(threading.Thread.start, "agf_rights"):
         threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
         ThreadPoolExecutor.submit = _submitting(ThreadPoolExecutor.submit)  # type: ignore[method-assign]
@@ -92,24 +91,24 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
         if mine == PERSON:
             return start(self)
         own = vars(self).get("run")
-        self.run = functools.partial(_first, self, own, mine)  # type: ignore[method-assign]
+        self.run = functools.partial(_run_with_rights, self, own, mine)  # type: ignore[method-assign]
         try:
             return start(self)
-        except RuntimeError:  # it was started before, or the machine has no thread left
-            _put_back(self, own)
+        except RuntimeError:  # it was started before, or there are no more threads
+            _restore_run(self, own)
             raise
 
     started.agf_rights = True  # type: ignore[attr-defined]
     return started
 
 
-def _first(thread: threading.Thread, own: Callable[[], None] | None, mine: Rights) -> None:
-    """What a thread of a tool does: its ``run``, which is put back, with the tool's rights."""
-    _put_back(thread, own)
+def _run_with_rights(thread: threading.Thread, own: Callable[[], None] | None, mine: Rights) -> None:
+    """Call the ``run`` of a thread with the rights of the tool that started it."""
+    _restore_run(thread, own)
     under(mine, thread.run)
 
 
-def _put_back(thread: threading.Thread, own: Callable[[], None] | None) -> None:
+def _restore_run(thread: threading.Thread, own: Callable[[], None] | None) -> None:
     if own is None:
         del thread.run
     else:
@@ -120,7 +119,7 @@ def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]
     @functools.wraps(submit)
     def submitted(self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
         mine = rights()
-        # A pool of interpreters pickles what it is given, and another interpreter has no runs.
+        # A pool of interpreters pickles its arguments, and other interpreters have no runs.
         if mine == PERSON or type(self).__name__ == "InterpreterPoolExecutor":
             return submit(self, fn, *args, **named)
         return submit(self, under, mine, fn, *args, **named)
@@ -129,7 +128,7 @@ def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]
 
 
 def under(mine: Rights, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
-    """``function(*args, **named)`` on this thread, with the rights ``mine``."""
+    """``function(*args, **named)`` with the rights ``mine``."""
     before, _thread.rights = _thread.rights, mine
     grant, within = granted.set(mine.grant), inside.set(mine.inside)
     try:

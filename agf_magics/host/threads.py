@@ -1,7 +1,7 @@
-"""User code on threads: a call on its way to one, and the worker threads.
+"""Calls of user code on other threads, and the worker threads.
 
-A worker is a daemon thread per running call; idle ones are reused and end after a while. There is no bound here: a pool
-of fixed size starves when a tool starts a run of its own. The bound is the fan-out's.
+There is a daemon thread for each running call; idle threads are reused and end after a while. Only the fan-outs limit
+their number: in a pool of a fixed size, a tool that starts a run of its own could wait for ever.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 
 from .calls import Result, cross
 
-IDLE_SECONDS = 10.0
-"""How long a worker without work stays."""
+WORKER_IDLE = 10.0
+"""Seconds after which an idle worker ends."""
 
 
 class Call:
-    """User code to be run on another thread, and its way back to the loop that waits for it."""
+    """A call of user code on another thread, for which a loop waits."""
 
     __slots__ = ("_context", "_enter", "_taken", "ended", "function", "given", "inner", "interrupted", "loop", "result",
                  "stopped", "struck", "waiter")  # fmt: skip
@@ -38,26 +38,26 @@ class Call:
         self.given = given
         self.loop = loop
         self.ended: asyncio.Future[None] = loop.create_future()
-        """Wakes whoever waits. It never carries what user code gave: see `result`."""
+        """Wakes the task that waits; it never carries the result."""
         self.result: Result | None = None
         """Set on the loop's thread."""
         self.inner: Callable[[str], None] | None = None
-        """Cancels the run that this call's own thread is waiting for, while it is."""
+        """Cancels the run that this call waits for."""
         self.stopped = False
-        """Whether it was told to stop."""
+        """Whether it was asked to stop."""
         self.struck = False
-        """Whether a KeyboardInterrupt was already raised in it; another one would hit its clean-up."""
+        """Whether a KeyboardInterrupt was raised in it; another one would interrupt its clean-up."""
         self.interrupted = False
-        """Whether that was the person's interrupt, which also cancels the run."""
+        """Whether that was the interrupt of the person, which also cancels the run."""
         self.waiter: Any = None
-        """The Waiter that runs it, if one does."""
+        """The Waiter that runs it."""
         self._context = contextvars.copy_context()
         self._enter = enter
         self._taken = threading.Lock()
 
     @property
     def context(self) -> contextvars.Context:
-        """What the code that it runs inherits."""
+        """The context of the user code."""
         return self._context
 
     @property
@@ -65,11 +65,11 @@ class Call:
         return getattr(self.function, "__name__", None) or type(self.function).__name__
 
     def take(self) -> bool:
-        """Whoever is first: the thread that is to run it, or whoever stops it before it began."""
+        """Whether the caller is first: the thread that runs it, or the task that cancels it before."""
         return self._taken.acquire(blocking=False)
 
     def perform(self) -> Result:
-        """Run it on this thread, in the context it was made in."""
+        """Run it on this thread, in the context in which it was created."""
         around, here.call = here.call, self
         try:
             return self._context.run(self._perform)
@@ -77,13 +77,12 @@ class Call:
             here.call = around
 
     def tell(self, result: Result) -> None:
-        """Its end, from any thread."""
-        # A call that was left running may end after its loop.
-        with contextlib.suppress(RuntimeError):
+        """Report its end, from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended before the call
             self.loop.call_soon_threadsafe(self._end, result)
 
     def stop(self) -> None:
-        """Ask it to stop: the run its thread waits for, and where a signal reaches the thread, itself."""
+        """Stop the run that it waits for, or interrupt it if a signal can reach its thread."""
         self.stopped = True
         inner = self.inner
         if inner is not None:
@@ -92,7 +91,7 @@ class Call:
             self.waiter.interrupt(self)
 
     def force(self) -> None:
-        """Interrupt it although it has caught an interrupt already; its clean-up is cut short."""
+        """Interrupt it although it has caught an interrupt before."""
         if self.waiter is not None and self.inner is None:
             self.waiter.interrupt(self, force=True)
 
@@ -107,15 +106,15 @@ class Call:
             self.ended.set_result(None)
 
 
-class _Here(threading.local):
+class _Running(threading.local):
     call: Call | None = None
-    """The call this thread is running, the innermost."""
+    """The innermost call on this thread."""
 
 
-here = _Here()
+here = _Running()
 
 NEVER_BEGAN: Result = (False, asyncio.CancelledError())
-"""The end of a call that was stopped before a thread took it: nobody waits for it."""
+"""The result of a call that was cancelled before a thread took it."""
 
 
 class Workers:
@@ -125,7 +124,7 @@ class Workers:
 
     def __init__(self) -> None:
         self.away: set[Call] = set()
-        """Calls that are with a worker, those left running too."""
+        """Calls on worker threads, also those that were left running."""
         self._idle: list[SimpleQueue[Call]] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -138,7 +137,7 @@ class Workers:
         return found
 
     def hand(self, call: Call) -> None:
-        """Run ``call`` at once. Raises RuntimeError when the machine has no thread left."""
+        """Run ``call`` at once. Raises RuntimeError if there are no more threads."""
         with self._lock:
             queue = self._idle.pop() if self._idle else None
         if queue is None:
@@ -150,16 +149,16 @@ class Workers:
     def _serve(self, queue: SimpleQueue[Call]) -> None:
         while True:
             try:
-                call = queue.get(timeout=IDLE_SECONDS)
+                call = queue.get(timeout=WORKER_IDLE)
             except Empty:
                 with self._lock:
                     if queue in self._idle:
                         self._idle.remove(queue)
                         return
-                continue  # a call was handed over at the last moment
+                continue  # a call arrived at the last moment
             result = call.perform() if call.take() else NEVER_BEGAN
-            with self._lock:  # idle before anybody hears of the end: the next call finds this very thread
+            with self._lock:  # idle before the end is reported, so that the next call finds this thread
                 self._idle.append(queue)
             call.tell(result)
             self.away.discard(call)
-            del call, result  # an idle thread keeps nothing alive
+            del call, result  # an idle thread has no references

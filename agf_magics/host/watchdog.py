@@ -1,7 +1,7 @@
-"""The thread that looks at runs that may be stuck: a tool that blocks the engine's loop also blocks the loop's timers.
+"""The thread that checks runs that may be stuck: a tool that blocks the engine's loop also blocks the loop's timers.
 
-Most runs need no watchdog: a run is watched from its start if it has a time limit, else from its cancel. The thread
-that waits for a run looks at it as well; the watchdog is for background runs, and for when a tool holds that thread.
+A run is watched from its start if it has a time limit, otherwise from its cancellation. The thread that waits for a run
+checks it too; the watchdog is for background runs, and for a tool that blocks that thread.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from .rights import NOBODY, under
+from .rights import NO_RIGHTS, under
 
 AGAIN = 0.25
-"""Seconds between two looks at a run that is due."""
+"""Seconds between two checks of a run that is due."""
 
-IDLE_SECONDS = 10.0
-"""How long the thread stays when there is nothing to watch."""
+WATCHDOG_IDLE = 10.0
+"""Seconds after which the thread ends if it has nothing to watch."""
 
 Look = Callable[[], bool]
-"""Looks at a run; whether it needs no further look."""
+"""Checks a run; whether it needs no further check."""
 
 
 class Watchdog:
-    """The watchdog of this process: `shared` is the one to use."""
+    """The watchdog of this process. Use `shared`."""
 
     _shared: ClassVar[Watchdog | None] = None
 
     def __init__(self) -> None:
         self._due: dict[Look, float] = {}
-        """When each run is to be looked at next, by the monotonic clock."""
+        """When each run is checked next, by the monotonic clock."""
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
@@ -49,13 +49,13 @@ class Watchdog:
             self._due[look] = min(when, self._due.get(look, when))
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=under, args=(NOBODY, self._serve), name="agf-watchdog", daemon=True
+                    target=under, args=(NO_RIGHTS, self._serve), name="agf-watchdog", daemon=True
                 )
                 self._thread.start()
             self._changed.notify()
 
     def forget(self, look: Look) -> None:
-        """Look at it no more."""
+        """Stop watching it."""
         if self._due:
             with self._changed:
                 self._due.pop(look, None)
@@ -66,7 +66,7 @@ class Watchdog:
                 now = time.monotonic()
                 due = [look for look, when in self._due.items() if when <= now]
                 if not due:
-                    wait = min(self._due.values()) - now if self._due else IDLE_SECONDS
+                    wait = min(self._due.values()) - now if self._due else WATCHDOG_IDLE
                     if not self._changed.wait(wait) and not self._due:
                         self._thread = None
                         return
@@ -78,4 +78,4 @@ class Watchdog:
                         self._due.pop(look, None)
                     elif look in self._due:
                         self._due[look] = time.monotonic() + AGAIN
-            del due, look  # nothing is kept alive by a thread that waits
+            del due, look  # a waiting thread has no references

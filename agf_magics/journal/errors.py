@@ -1,4 +1,4 @@
-"""What can be wrong with the journal's file, in one kind of exception."""
+"""Problems with the journal's file, as one kind of exception."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class JournalError(Exception):
-    """The file cannot be used; ``code`` is the diagnostic's."""
+    """The file cannot be used; ``code`` is that of the diagnostic."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class JournalError(Exception):
 
 @contextlib.contextmanager
 def journal_errors(path: Path) -> Iterator[None]:
-    """Whatever is wrong with the file as a Trouble."""
+    """Raise any problem with the file as a JournalError."""
     try:
         yield
     except (sqlite3.Error, OSError, ValueError, OverflowError, RecursionError, MemoryError) as error:
@@ -26,26 +26,24 @@ def journal_errors(path: Path) -> Iterator[None]:
 
 
 def journal_error_of(path: Path, error: Exception) -> JournalError:
-    """What an exception says of the file."""
     match error:
         case JournalError():
             return error
         case sqlite3.Error():
-            code = _code(getattr(error, "sqlite_errorname", "") or "", str(error))
-            return JournalError(code, f"{path}: {error}")
+            return JournalError(_code(getattr(error, "sqlite_errorname", "")), f"{path}: {error}")
         case OSError():
             code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
             return JournalError(code, f"{path}: {error.strerror or error}")
-        case ValueError() | OverflowError() | RecursionError():  # no UTF-8, no JSON, a number beyond 64 bits
+        case ValueError() | OverflowError() | RecursionError():  # not UTF-8, not JSON, a number beyond 64 bits
             return JournalError("journal.damaged", f"{path}: {error}")
         case MemoryError():
             return JournalError("journal.full", f"{path}: out of memory")
     return JournalError("journal.unwritable", f"{path}: {error!r}")
 
 
-def _code(name: str, text: str) -> str:
+def _code(name: str) -> str:
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
         return "journal.full"
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or "no such table" in text or "no such column" in text:
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name == "SQLITE_ERROR":  # a table or column is missing
         return "journal.damaged"
     return "journal.unwritable"

@@ -1,8 +1,8 @@
-"""Whether a file may be used as the journal, and how it is opened.
+"""Checks whether a file is a journal, and opens it.
 
-A journal arrives with whatever folder a person opens, so the file may be anybody's: a database of another program, a
-link to one, a device. SQLite changes a database that it merely reads (it replays the log, rolls back what was cut), so
-a file is checked by its first bytes before SQLite opens it, and what is not a journal of this package is never touched.
+A journal comes with any folder that a person opens, so the file may be a database of another program, a link to one, or
+a device. SQLite changes a database even when it only reads (it replays the log), so the first bytes are checked before
+SQLite opens the file. A file that is not a journal of this package is never touched.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from typing import Any, TypeVar
 
 from .errors import JournalError
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 FORMAT = 3
-"""Grows when a file of an older version cannot be read any more. 3: every stored value has a checksum."""
+"""Grows with each incompatible change. 3: every stored value has a checksum."""
 
 RESERVE = 1 << 19
-"""Bytes of the disk that are held back: on a full one, forgetting runs needs room in the log before it makes any."""
+"""Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before it makes room."""
 
 APPLICATION = 0x4147464A
 """SQLite's application id of a journal: the letters AGFJ."""
 
 BUSY = 20.0
-"""Seconds to wait for another process that holds the file."""
+"""Seconds to wait while another process holds the file."""
 
 STEP = 0.1
-"""Seconds that SQLite itself waits at a time: an interrupt is answered between two waits."""
+"""Seconds that SQLite waits at a time: interrupts get through between two waits."""
 
 TABLES = """
 CREATE TABLE runs (
@@ -52,14 +52,14 @@ CREATE TABLE records (
 """
 
 OLD_TABLES = (b"CREATE TABLE runs (", b"CREATE TABLE records (")
-"""What the first page of a journal of format 1 or 2 contains: those had no application id."""
+"""In the first page of a journal of format 1 or 2, which has no application id."""
 
 Identity = tuple[int, int]
-"""Device and inode: which file it is, whatever its name."""
+"""Device and inode."""
 
 
 def identity(path: Path | str) -> Identity | None:
-    """Which file is at ``path``, a link not followed; None where there is none."""
+    """The file at ``path``, or the link itself; None if there is none."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -78,7 +78,7 @@ def index_of(path: Path) -> Path:
 
 
 def refuse_links(path: Path) -> None:
-    """Raise Trouble where the journal, its folder or a file beside it is a symbolic link or not a plain file."""
+    """Raise JournalError if the journal, its folder or a file of SQLite is a symbolic link or not a plain file."""
     folders = (path.parent, path.parent / "owners")
     for place in (*folders, path, log_of(path), index_of(path), Path(f"{path}-journal")):
         try:
@@ -92,9 +92,9 @@ def refuse_links(path: Path) -> None:
 
 
 def check_header(path: Path) -> None:
-    """Raise Trouble unless the file's first bytes are those of a journal, or it is empty.
+    """Raise JournalError unless the file is empty or starts like a journal.
 
-    Never for a file that this process has open: closing a file gives back all locks that the process has on it.
+    Not for a file that this process has open: closing a file releases all locks of the process on it.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
@@ -110,9 +110,9 @@ def check_header(path: Path) -> None:
 
 
 def open_journal(path: Path) -> sqlite3.Connection:
-    """A connection to the journal at ``path``, which is created where there is none or an empty file.
+    """A connection to the journal at ``path``, which is created in an empty file.
 
-    Raises Trouble, sqlite3.Error, OSError.
+    Raises JournalError, sqlite3.Error, OSError.
     """
     until = time.monotonic() + BUSY
     connection = connect(path)
@@ -129,7 +129,7 @@ def open_journal(path: Path) -> sqlite3.Connection:
 
 
 def create_file(path: Path) -> None:
-    """Create an empty file for this user alone, unless there is one. A link is never followed."""
+    """Create an empty file for this user only, unless there is one. Never follows a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     try:
         os.close(os.open(path, flags, 0o600))
@@ -138,7 +138,7 @@ def create_file(path: Path) -> None:
 
 
 def create_reserve(path: Path) -> None:
-    """Take `RESERVE` bytes of the disk, which `free_reserve` gives back; none where there is no room for them."""
+    """Reserve `RESERVE` bytes of the disk if there is room; `free_reserve` releases them."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     place = reserve_of(path)
     with contextlib.suppress(OSError):
@@ -155,7 +155,6 @@ def create_reserve(path: Path) -> None:
 
 
 def free_reserve(path: Path) -> None:
-    """Give the reserve back to the disk."""
     with contextlib.suppress(OSError):
         reserve_of(path).unlink()
 
@@ -165,9 +164,9 @@ def reserve_of(path: Path) -> Path:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to a file that exists. Nothing in its schema may call functions of this process."""
+    """A connection to an existing file. Its schema must not call functions of this process."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
-    # A generator that reads may be left half-way, and is closed on whatever thread collects it.
+    # A generator that was not exhausted is closed on the thread that collects it.
     connection = sqlite3.connect(uri, uri=True, timeout=STEP, isolation_level=None, check_same_thread=False)
     connection.text_factory = _text
     connection.execute("PRAGMA trusted_schema=OFF")
@@ -176,13 +175,13 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise Trouble unless the database is a journal of this format with the tables of a journal and nothing else."""
+    """Raise JournalError unless the database has this format and exactly the tables of a journal."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     _check_numbers(path, application, version)
     found = frozenset(connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 20").fetchall())
     if found - _schema():
-        raise JournalError("journal.foreign", f"{path} has tables that are not those of a journal")
+        raise JournalError("journal.foreign", f"{path} has tables that do not belong to a journal")
     if found != _schema():
         raise JournalError("journal.damaged", f"{path}: its tables are missing")
 
@@ -192,9 +191,9 @@ def is_busy(error: sqlite3.OperationalError) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def patiently(do: Callable[[], T], until: float) -> T:
-    """``do()``, repeated until the time ``until`` (of `time.monotonic`) while the file is held. An interrupt gets
-    through: SQLite's own wait would keep it for as long as it lasts."""
+def patiently(do: Callable[[], R], until: float) -> R:
+    """``do()``, repeated until ``until`` (of `time.monotonic`) while the file is held. Unlike SQLite's own wait, it can
+    be interrupted."""
     while True:
         try:
             return do()
@@ -205,7 +204,7 @@ def patiently(do: Callable[[], T], until: float) -> T:
 
 
 def checksum(*cells: Any) -> int:
-    """A CRC-32 over the values of some cells, each with its type and its length."""
+    """A CRC-32 over cells, each with its type and length."""
     found = 0
     for cell in cells:
         if isinstance(cell, str):
@@ -225,7 +224,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # so that forgetting needs no room for a copy of the rest
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # deleting runs must not need room for a copy of the rest
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _is_empty(connection):  # else another process was first
@@ -260,7 +259,7 @@ def _schema() -> frozenset[tuple[Any, ...]]:
 
 
 def _text(raw: bytes) -> Any:
-    """A text as it is; what is not UTF-8 remains bytes, which no column of texts accepts."""
+    """A text; if it is not UTF-8, bytes, which fail the checks of every column of texts."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -1,10 +1,9 @@
-"""Who is alive: a process that keeps runs holds a lock on a file of its own, and loses it however it dies.
+"""Which processes are alive: each process that journals runs locks a file of its own, and the system releases the lock
+when the process ends in any way. Process ids are reused and have no meaning in another container.
 
-Process ids are reused and mean nothing in another container; a lock is given back by the operating system. POSIX record
-locks, not flock: a child that was forked does not hold them.
-
-The names of these files are read from the journal, which anybody may have written. So a name must have the form that
-`ProcessLock` gives it, and nothing is opened or removed but a plain file of one byte in the folder of locks itself.
+POSIX record locks, not flock, because a forked child does not hold them. The names of these files are in the journal,
+which may come from a stranger. So a name must have the form that `ProcessLock` gives it, and only a plain file of one
+byte in the folder of locks is ever opened or removed.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ else:
     import fcntl
 
 NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{12}")
-"""What a lock file is called: a process id and 12 random digits."""
+"""The name of a lock file: a process id and 12 random digits."""
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 _held: set[str] = set()
-"""The locks of this process. POSIX locks are the process's: it can take its own again, and closing would lose it."""
+"""The locks of this process, which it could take again; closing such a file would release its lock."""
 
 
 class ProcessLock:
-    """This process, as one folder knows it."""
+    """The lock of this process in one folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises OSError where no file can be created."""
+        """Raises OSError if no file can be created."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         self._path = folder / self.name
@@ -48,7 +47,7 @@ class ProcessLock:
         _held.add(self.name)
 
     def leave(self) -> None:
-        """Say that this process keeps no runs any more."""
+        """Release the lock: this process journals no more runs."""
         self._file.close()
         _held.discard(self.name)
         with contextlib.suppress(OSError):
@@ -56,12 +55,11 @@ class ProcessLock:
 
 
 def is_name(name: object) -> bool:
-    """Whether ``name`` can be the name of a lock."""
     return isinstance(name, str) and NAME.fullmatch(name) is not None
 
 
 def alive(folder: Path, name: str) -> bool:
-    """Whether the process of that name lives. The lock of one that died is removed."""
+    """Whether the process with the lock ``name`` is alive. The lock of a dead one is removed."""
     if not is_name(name):
         return False
     if name in _held and name.startswith(f"{os.getpid()}-"):
@@ -84,7 +82,7 @@ def alive(folder: Path, name: str) -> bool:
 
 
 def _is_lock(found: os.stat_result) -> bool:
-    """Whether it is a plain file of one byte: what `ProcessLock` makes, and nothing that could be worth keeping."""
+    """Whether it is a plain file of one byte, as `ProcessLock` makes it."""
     return stat.S_ISREG(found.st_mode) and found.st_size == 1
 
 

@@ -1,4 +1,4 @@
-"""What runs there are in a journal, and what became of them. Nothing is unpickled here."""
+"""Queries: the runs of a journal and their state. Nothing is unpickled here."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any, NamedTuple
 
 from ..serialization.codec import encode
 from .errors import JournalError
-from .file import checksum
+from .file import checksum, create_reserve
 from .records import COLUMNS, FORMS, Record, is_moment, read_records
 from .store import ROOM, Store
 
-MOST_ID = 100
-"""Letters of the id of a damaged run that is shown by it."""
+LONGEST_ID = 100
+"""Characters of the id of a damaged run; a longer one is not shown."""
 
 SLICE = 500
-"""Lines that are deleted in one commit."""
+"""Rows that are deleted in one commit."""
 
 PAGES = 1024
-"""Pages that are given back to the disk in one commit, as long as it has room for the log of that."""
+"""Pages that are released in one commit, if the disk has room for its log."""
 
 ENDED = ("ok", "error", "cancelled")
 
 HEAD = "num, run, name, language, started, work_crc"
-"""What a run is: written when it begins, and covered by ``head_crc``."""
+"""Written at the start of a run, with the checksum ``head_crc``."""
 
 STATE = "num, owner, taken, status, ended, tokens, lost, end_crc"
-"""What became of it so far: covered by ``state_crc``."""
+"""The state so far, with the checksum ``state_crc``."""
 
 END = "num, form, output, shown, stores, error, sign, tree"
-"""With what it ended: covered by ``end_crc``."""
+"""The end, with the checksum ``end_crc``."""
 
 LISTED = """num, run, name, language, status, started, ended, owner, taken, tokens, lost,
 head_crc, state_crc, work_crc, end_crc"""
@@ -49,34 +49,34 @@ STATUSES = (*ENDED, "waiting", "running")
 
 
 class RunHead(NamedTuple):
-    """A run as a list shows it."""
+    """The row of a run in a list."""
 
     num: int
     run_id: str
     name: str
     language: str
     status: str
-    """ok, error, cancelled, waiting; running, where a process that lives runs it; interrupted, where that one died;
-    damaged, where its row is not what was written: then nothing else of it is known but the id, as far as that is."""
+    """``ok``, ``error``, ``cancelled``, ``waiting``, ``running``, ``interrupted`` (its process died) or ``damaged``
+    (its row has changed: then only its id is known)."""
     started: float
     """Seconds since 1970, as is ``ended``."""
     ended: float | None
     owner: str
     taken: int
-    """How often it was taken up again."""
+    """How often it was resumed."""
     tokens: int | None = None
-    """What its models took by its end; None: none was asked, or it has no end."""
+    """The tokens that its models used; None: it used no model, or has not ended."""
     lost: int = 0
-    """How many of its calls could not be written; the run itself has said why."""
+    """The number of its calls that could not be written."""
 
 
 class RunRow(NamedTuple):
-    """All that is known of a run besides its calls."""
+    """A run without its calls."""
 
     listed: RunHead
     work: str
     work_sign: bytes | None
-    """The signature of the work order: a person resumes what that person has begun."""
+    """The signature of the manifest: a person resumes only their own runs."""
     form: str | None
     output: str | bytes | None
     shown: str | None
@@ -87,7 +87,7 @@ class RunRow(NamedTuple):
 
 
 def list_runs(store: Store) -> list[RunHead]:
-    """Every run, the last one first; a damaged one as such. Raises Trouble."""
+    """All runs, the last one first, also damaged ones. Raises JournalError."""
     store.flush()
     with store.reading() as connection:
         rows = connection.execute(f"SELECT {LISTED} FROM runs ORDER BY started DESC, num").fetchall()
@@ -96,7 +96,7 @@ def list_runs(store: Store) -> list[RunHead]:
 
 
 def read_run(store: Store, run_id: str) -> RunRow | None:
-    """A run by its id; None where there is none. Raises Trouble."""
+    """The run with this id, or None. Raises JournalError."""
     store.flush()
     with store.reading() as connection:
         row = connection.execute(f"SELECT {LISTED}, work, work_sign, {END} FROM runs WHERE run=?", (run_id,)).fetchone()
@@ -104,16 +104,16 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
         return None
     one, (work, signature, _, *end) = _listed(row[:15]), row[15:]
     if one is None:
-        raise JournalError("journal.damaged", f"the row of run {run_id!r} is not what was written")
+        raise JournalError("journal.damaged", f"the row of run {run_id!r} has changed since it was written")
     if not isinstance(work, str) or not _is_raw(signature) or checksum(one.num, work, signature) != row[13]:
-        raise JournalError("journal.damaged", f"the work order of {run_id!r} is not what was written")
+        raise JournalError("journal.damaged", f"the manifest of run {run_id!r} has changed since it was written")
     if not _is_end(end) or checksum(one.num, *end) != row[14]:
-        raise JournalError("journal.damaged", f"the end of {run_id!r} is not what was written")
+        raise JournalError("journal.damaged", f"the end of run {run_id!r} has changed since it was written")
     return RunRow(_as_it_is(one, store, {}), work, signature, *end)
 
 
 def _listed(row: tuple[Any, ...]) -> RunHead | None:
-    """A row of `LISTED`; None where it is not what was written, or cannot have been."""
+    """A row of `LISTED`; None if it has changed since it was written, or has impossible values."""
     num, run, name, language, status, started, ended, owner, taken, tokens, lost, head, state, work_crc, end_crc = row
     if checksum(num, run, name, language, started, work_crc) != head:
         return None
@@ -128,9 +128,9 @@ def _listed(row: tuple[Any, ...]) -> RunHead | None:
 
 
 def _damaged(row: tuple[Any, ...]) -> RunHead:
-    """A row that is not what was written: nothing of it is believed but its number, and an id that can be typed."""
+    """A row that has changed: only its number is used, and its id if that can be typed."""
     num, run = row[:2]
-    readable = isinstance(run, str) and 0 < len(run) <= MOST_ID and run.isprintable() and not set(run) & set(" \t")
+    readable = isinstance(run, str) and 0 < len(run) <= LONGEST_ID and run.isprintable() and not set(run) & set(" \t")
     return RunHead(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "", 0)
 
 
@@ -145,7 +145,7 @@ def _is_raw(value: object) -> bool:
 
 
 def records(store: Store, num: int) -> Iterator[Record]:
-    """What was kept of a run, in its order. Raises Trouble."""
+    """The records of a run, in order. Raises JournalError."""
     store.flush()
     with store.reading() as connection, closing(connection.cursor()) as cursor:
         cursor.execute(f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
@@ -153,7 +153,7 @@ def records(store: Store, num: int) -> Iterator[Record]:
 
 
 def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterator[Record]:
-    """The calls that were made at these moments of steps that run once, the last one of each. Raises Trouble."""
+    """The last record of each of these steps, which run once. Raises JournalError."""
     store.flush()
     wanted = [encode(at) for at in ats]
     found: dict[str, Record] = {}
@@ -168,7 +168,7 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
 
 
 def claim(store: Store, one: RunHead) -> bool:
-    """Take a run over from a process that died, or from its end; False when somebody else was first. Raises Trouble."""
+    """Take a run over from its dead process or its end; False if another process was first. Raises JournalError."""
     status = "running" if one.status == "interrupted" else one.status
     own = store.owner.name
     store.unended.pop(one.num, None)
@@ -176,26 +176,26 @@ def claim(store: Store, one: RunHead) -> bool:
 
 
 def leave(store: Store, one: RunHead) -> None:
-    """Undo `claim` of a run that could not be begun: it is what it was. Raises Trouble."""
+    """Undo `claim` for a run that could not start. Raises JournalError."""
     status = "running" if one.status == "interrupted" else one.status
     before = (one.owner, status, one.ended, one.taken, one.owner, one.taken, status, one.ended)
     store.write_now(LEAVE, (*before, one.num, store.owner.name, one.taken + 1))
 
 
 def forget(store: Store, nums: Iterable[int]) -> None:
-    """Delete runs with all that was kept of them. Raises Trouble.
+    """Delete runs and their records. Raises JournalError.
 
-    It must work on a full disk, where the log can hardly grow: so run by run, in slices, and pages that become free are
-    not overwritten (that would write all of them once more) but given back to the disk by `shrink`.
+    It must work on a full disk, where the log can hardly grow: so it works in slices, and free pages are released by
+    `shrink` instead of overwritten.
     """
     for num in nums:
-        end = num + ROOM if num % ROOM == 0 else num  # a damaged number has no lines of its own
+        end = num + ROOM if num % ROOM == 0 else num  # a damaged number has no rows of its own
         while store.with_room(partial(_deleted, store, num, end)) == SLICE:
             pass
 
 
 def _deleted(store: Store, num: int, end: int) -> int:
-    """Delete a slice of a run's lines, or with the last ones the run itself; how many lines that were."""
+    """Delete a slice of a run's rows, and with the last slice the run; returns the number of rows."""
     with store.writing() as connection:
         connection.execute("PRAGMA secure_delete=FAST")
         found = connection.execute("SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE))
@@ -209,22 +209,22 @@ def _deleted(store: Store, num: int, end: int) -> int:
 
 
 def shrink(store: Store) -> int:
-    """Give room that is not needed back to the disk; how many bytes the file has then. Raises Trouble."""
+    """Release unused pages of the file; returns its size in bytes. Raises JournalError."""
     pages, left = PAGES, 1
     while left:
         try:
             left = store.with_room(partial(_vacuumed, store, pages))
-        except JournalError as trouble:
+        except JournalError as error:
             pages //= 8
-            if trouble.code != "journal.full" or not pages:
+            if error.code != "journal.full" or not pages:
                 raise
     store.checkpoint()
-    store.keep_reserve()
+    create_reserve(store.path)
     return size(store.path)
 
 
 def _vacuumed(store: Store, pages: int) -> int:
-    """Give some pages back to the disk; how many are still free."""
+    """Release some pages; returns how many are still free."""
     with store.writing() as connection:
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         for _ in range(min(free, pages)):
@@ -235,12 +235,12 @@ def _vacuumed(store: Store, pages: int) -> int:
 
 
 def size(path: Path) -> int:
-    """Bytes of the file with what belongs to it."""
+    """Bytes of the file and its log."""
     return sum(one.stat().st_size for one in (path, Path(f"{path}-wal")) if one.exists())
 
 
 def sizes(store: Store) -> dict[int, int]:
-    """About how many bytes each run takes. Raises Trouble."""
+    """The approximate bytes of each run. Raises JournalError."""
     sql = f"""SELECT r.num, length(r.work) + coalesce(length(r.output), 0) + coalesce(length(r.stores), 0) + coalesce(
         (SELECT sum(80 + length(at) + coalesce(length(given), 0) + coalesce(length(value), 0)) FROM records
          WHERE line > r.num AND line < r.num + {ROOM}), 0) FROM runs r"""

@@ -1,4 +1,4 @@
-"""A line of a run's journal: an outcome or a mark, where it belongs, and how a failure lies in it."""
+"""The rows of a run in the journal: outcomes of calls, and marks. Failures are stored as JSON."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 from ..flow.values import Value
 from ..progress import events as ev
 from ..secrets.masking import Secrets
-from ..serialization.codec import decode_value, encode, weigh
+from ..serialization.codec import SignatureError, decode_value, encode, is_signed, user_key, weigh
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
 from .errors import JournalError
 
-MOST_NAMED = 200
-"""Letters of the name of an exception's class."""
+LONGEST_NAME = 200
+"""Characters of the name of an exception's class."""
 
-MOST_SAID = 10_000
-"""Letters of an exception's arguments that are kept."""
+LONGEST_ARGUMENTS = 10_000
+"""Characters of an exception's arguments that are stored."""
 
 SPLIT = "\x1f"
-"""Between the attempts around a call."""
+"""The separator of the attempts around a call."""
 
 FORMS: dict[Any, tuple[type, ...]] = {
     "json": (str, type(None)),
@@ -33,10 +33,10 @@ FORMS: dict[Any, tuple[type, ...]] = {
     "again": (type(None),),
     None: (type(None),),
 }
-"""In which types a value of each form is stored."""
+"""The types in which a value of each form is stored."""
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, struct.error)
-"""What reading a value of another type than the one that was written may raise."""
+"""The exceptions of reading a value whose type is not the one that was written."""
 
 LATEST = 32_503_680_000.0
 """The year 3000, in seconds since 1970."""
@@ -46,54 +46,89 @@ NUMBERS = struct.Struct("<qddq")
 COLUMNS = "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign, digest"
 
 
-class Record(NamedTuple):
-    """A line of the journal, as it lies there."""
+class CallKey(NamedTuple):
+    """The name of one execution of a step in the journal."""
 
-    line: int
-    """Its number in the file; the later, the larger."""
-    what: str
-    """finished, failed: what became of a call. Marks: begun (a call that has an effect), fired, answered, dropped,
-    rescued, retried, ended, started, stored, taken (over from another run)."""
     at: ev.StepPath
     tries: str = ""
-    """Which attempts of what is around it, where they are not the first: ``["steps[0].do",3,2]`` for the second one of
-    element 3."""
+    """The attempts around it that are not the first ones: ``["steps[0].do",3,2]`` for the second one of element 3."""
+
+
+class Record(NamedTuple):
+    """A row of the journal."""
+
+    line: int
+    """Its number in the file, which grows."""
+    what: str
+    """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect), fired, answered,
+    dropped, rescued, retried, ended, started, stored, taken (from another run)."""
+    at: ev.StepPath
+    tries: str = ""
+    """As in `CallKey`."""
     kind: str = ""
     name: str = ""
     started: float | None = None
     """Seconds since 1970, as is ``ended``."""
     ended: float | None = None
     given: str | None = None
-    """JSON of what it was given; secrets are `MASK`."""
+    """The arguments as JSON; secrets are `MASK`."""
     whole: bool = False
-    """Whether ``given`` is all of it, not just something to show."""
+    """Whether ``given`` is complete, not just a preview."""
     form: str | None = None
     value: str | bytes | None = None
     shown: str | None = None
     error: str | None = None
     sign: bytes | None = None
     digest: bytes | None = None
-    """What call it was, for a later run that makes an equal one: see `reuse`."""
+    """A digest of the call, for a later run that makes an identical one: see `reuse`."""
     unpickled: tuple[Value] | None = None
-    """The value of a pickle, where it was read for a run that is taken up."""
+    """The value, once it was read for a resumed run."""
+
+    @property
+    def key(self) -> CallKey:
+        return CallKey(self.at, self.tries)
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt of its element or branch it was."""
+        last = self.tries.rpartition(SPLIT)[2]
+        return int(json.loads(last)[-1]) if last else 1
+
+    @property
+    def seconds(self) -> float | None:
+        return self.ended - self.started if self.ended is not None and self.started is not None else None
+
+    @property
+    def message(self) -> str | None:
+        """The message of its failure."""
+        return error_from(self.error, ()).diagnostic.message if self.error is not None else None
 
     @property
     def value_shown(self) -> Value:
-        """Its value to be shown; nothing is unpickled. Raises Trouble."""
+        """Its value for display; nothing is unpickled. Raises JournalError."""
         return decoded(self.value if self.form == "json" else self.shown)
 
     @property
     def given_shown(self) -> Value:
         return decoded(self.given)
 
+    def read_value(self, run_id: str, trust: bool) -> Value:
+        """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle of another user
+        unless ``trust``."""
+        if self.form == "pickle" and not trust:
+            signed = (run_id, encode(self.at), self.tries, self.value or b"")
+            if not is_signed(user_key(), self.sign, *signed):
+                raise SignatureError
+        return decode_value(self.form or "again", self.value)
+
 
 def again(tries: str, at: ev.StepPath, attempt: int) -> str:
-    """Which attempts a call of attempt number ``attempt`` of ``at`` belongs to."""
+    """``tries`` for the calls in attempt number ``attempt`` of ``at``."""
     return f"{tries}{SPLIT if tries else ''}{encode((*at, attempt))}"
 
 
 def around(at: ev.StepPath) -> Iterator[ev.StepPath]:
-    """``at`` and every moment that it may be within, the outermost first."""
+    """``at`` and every path that it may be within, the outermost first."""
     for place, bit in enumerate(at):
         if not isinstance(bit, str):
             continue
@@ -105,7 +140,7 @@ def around(at: ev.StepPath) -> Iterator[ev.StepPath]:
 
 
 def is_within(inner: ev.StepPath, outer: ev.StepPath) -> bool:
-    """Whether the moment ``inner`` is ``outer`` or one inside it.
+    """Whether the path ``inner`` is ``outer`` or inside it.
 
     >>> is_within(("steps[0].do.do", 3, 1), ("steps[0].do", 3)), is_within(("steps[0].do", 4), ("steps[0].do", 3))
     (True, False)
@@ -121,17 +156,17 @@ def is_within(inner: ev.StepPath, outer: ev.StepPath) -> bool:
     return inner[place + 1 : place + 1 + len(index)] == index
 
 
-def read_records(store_rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
-    """The records of rows ``<COLUMNS>, crc``. Raises Trouble for a damaged one."""
-    for row in store_rows:
+def read_records(rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
+    """The records of rows ``<COLUMNS>, crc``. Raises JournalError for a damaged one."""
+    for row in rows:
         try:
             yield _read(row)
         except UNREADABLE:
-            raise JournalError("journal.damaged", f"line {row[0]} is not what was written") from None
+            raise JournalError("journal.damaged", f"row {row[0]} has changed since it was written") from None
 
 
 def _read(row: tuple[Any, ...]) -> Record:
-    """One record. Raises ValueError, or what a value of another type raises."""
+    """One record. Raises ValueError or another of `UNREADABLE`."""
     *parts, checked = row
     if row_crc(tuple(parts)) != checked:
         raise ValueError
@@ -156,19 +191,19 @@ def _read(row: tuple[Any, ...]) -> Record:
 
 
 def is_moment(value: object) -> bool:
-    """Whether it is a time that this package writes: seconds since 1970, before the year 3000."""
+    """Whether it is a time that this package may have written: seconds since 1970, before the year 3000."""
     return isinstance(value, float) and 0 < value < LATEST
 
 
 def is_at(value: object) -> bool:
-    """Whether it is where a call is made: a step's id, and then ids and numbers."""
+    """Whether it is a path: a step's id, then ids and numbers."""
     if not isinstance(value, tuple) or not value or not isinstance(value[0], str):
         return False
     return all(isinstance(bit, str) or (type(bit) is int and 0 <= bit < 1 << 62) for bit in value)
 
 
 def decoded(text: str | bytes | None) -> Value:
-    """A stored JSON text as its value, None for none. Raises Trouble."""
+    """The value of a stored JSON text; None for none. Raises JournalError."""
     try:
         return json.loads(text) if text is not None else None
     except (ValueError, TypeError, RecursionError):
@@ -176,24 +211,24 @@ def decoded(text: str | bytes | None) -> Value:
 
 
 def value_of(record: Record) -> Value:
-    """What a call gave. Raises Unreadable."""
+    """The value of a call. Raises DecodeError."""
     if record.unpickled is not None:
         return record.unpickled[0]
     return decode_value(record.form or "again", record.value)
 
 
 def row_crc(row: tuple[Any, ...]) -> int:
-    """What tells a damaged line from a whole one."""
+    """The checksum of a row."""
     line, what, at, tries, kind, name, started, ended, given, whole, form, value, *rest = row
     found = zlib.crc32(NUMBERS.pack(line, started or -1.0, ended or -1.0, whole))
-    told = f"{what}\0{at}\0{tries}\0{kind}\0{name}\0{given}\0{form}\0{rest!a}"
-    found = zlib.crc32(told.encode("utf-8", "surrogatepass"), found)
+    texts = f"{what}\0{at}\0{tries}\0{kind}\0{name}\0{given}\0{form}\0{rest!a}"
+    found = zlib.crc32(texts.encode("utf-8", "surrogatepass"), found)
     return zlib.crc32(value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass"), found)
 
 
 def error_json(error: BaseException, secrets: Secrets) -> str:
-    """A failure as JSON: what it says and where, not what it carries."""
-    found: dict[str, Any] = {"at": getattr(error, "at", None), "said": []}
+    """A failure as JSON: its messages and its place."""
+    found: dict[str, Any] = {"at": error.path if isinstance(error, StepError) else None, "said": []}
     if isinstance(error, AgfError):
         for one in map(secrets.diagnostic, error.diagnostics[:20]):
             span = (one.span.source.name, one.span.start, one.span.end) if one.span is not None else None
@@ -207,16 +242,16 @@ def error_json(error: BaseException, secrets: Secrets) -> str:
 
 
 def error_from(text: str, sources: Iterable[Source]) -> StepError:
-    """The failure again; its places are those of ``sources``, its cause is one that looks like it.
+    """The failure, with places in ``sources`` and a cause that resembles the original one.
 
-    Raises ValueError, or what a value of another type raises.
+    Raises ValueError or another of `UNREADABLE`.
     """
     found = json.loads(text)
     known = {source.name: source for source in sources}
-    said, at = [_diagnostic(known, *one) for one in found["said"]], found["at"]
-    if not said or not (at is None or is_at(tuple(at))):
+    diagnostics, at = [_diagnostic(known, *one) for one in found["said"]], found["at"]
+    if not diagnostics or not (at is None or is_at(tuple(at))):
         raise ValueError("a failure has an error and its place")
-    error = StepError(*said)
+    error = StepError(*diagnostics)
     if at is not None:
         error.path = tuple(at)
         error.where = ev.format_path(error.path)
@@ -229,7 +264,7 @@ def _diagnostic(
 ) -> Diagnostic:
     texts = isinstance(code, str) and isinstance(message, str) and (hint is None or isinstance(hint, str))
     if not texts or severity not in ("error", "warning", "note"):
-        raise ValueError("an error is made of texts")
+        raise ValueError("an error consists of texts")
     if place is None:
         return Diagnostic(code, message, None, hint, severity)
     name, start, end = place
@@ -241,22 +276,22 @@ def _diagnostic(
 
 
 def _cause_json(cause: BaseException) -> list[Value]:
-    """The class, what it says, and what it was made of where that is JSON and the class is Python's own."""
+    """The class, the text, and the arguments if they are JSON."""
     try:
-        text, made_of = str(cause), list(cause.args)
-    except Exception:  # somebody's class
-        text, made_of = "", []
-    return [type(cause).__name__, text, made_of if 0 <= weigh(made_of) <= MOST_SAID else None]
+        text, args = str(cause), list(cause.args)
+    except Exception:  # a class of a user
+        text, args = "", []
+    return [type(cause).__name__, text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
 
 
-def _cause(name: str, text: str, made_of: list[Value] | None) -> BaseException:
-    """Like the exception that it was: its class by its name, without what else it carried."""
+def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
+    """An exception of Python's class of that name, else of a new class with that name."""
     if not isinstance(name, str) or not isinstance(text, str):
         raise ValueError("a cause is the name of a class and a text")
-    name = name if name.isidentifier() and len(name) <= MOST_NAMED else "Exception"
+    name = name if name.isidentifier() and len(name) <= LONGEST_NAME else "Exception"
     known = getattr(builtins, name, None)
-    if isinstance(made_of, list) and isinstance(known, type) and issubclass(known, Exception):
+    if isinstance(args, list) and isinstance(known, type) and issubclass(known, Exception):
         with contextlib.suppress(Exception):
-            return known(*made_of)
+            return known(*args)
     made: BaseException = type(name, (Exception,), {})(text)
     return made

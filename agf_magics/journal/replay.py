@@ -1,4 +1,4 @@
-"""What the earlier sessions of a run did, for the one that takes it up again."""
+"""What the earlier sessions of a run did, for its next session."""
 
 from __future__ import annotations
 
@@ -6,78 +6,78 @@ import json
 from collections.abc import Iterable
 
 from ..progress import events as ev
-from .records import SPLIT, Record, around, is_within
+from .records import SPLIT, CallKey, Record, around, is_within
 
 
 class ReplayLog:
-    """What the earlier sessions of a run did: read once, taken out call by call."""
+    """The records of earlier sessions: read once, taken out call by call."""
 
     def __init__(self, records: Iterable[Record], ended: bool) -> None:
-        """``ended``: the run came to an end, and what made it fail is to be tried again."""
+        """``ended``: the run ended, and the call that made it fail is made again."""
         self.line = 0
-        self.outcomes: dict[tuple[ev.StepPath, str], Record] = {}
-        self.answers: dict[tuple[ev.StepPath, str], Record] = {}
-        self.marks: dict[tuple[str, ev.StepPath, str], int] = {}
-        """Where in the journal each stands."""
+        self.outcomes: dict[CallKey, Record] = {}
+        self.answers: dict[CallKey, Record] = {}
+        self.marks: dict[tuple[str, CallKey], int] = {}
+        """The row of each mark."""
         for record in records:
             self.line = max(self.line, record.line)
             if record.what in ("finished", "failed"):
-                self.outcomes[record.at, record.tries] = record
+                self.outcomes[record.key] = record
             elif record.what == "answered":
                 if record.form != "again":
-                    self.answers[record.at, record.tries] = record
+                    self.answers[record.key] = record
             else:
-                self.marks[record.what, record.at, record.tries] = record.line
-        self.outcomes = {key: one for key, one in self.outcomes.items() if not _again(one)}
+                self.marks[record.what, record.key] = record.line
+        self.outcomes = {key: one for key, one in self.outcomes.items() if not _is_repeated(one)}
         self.unknown = {
-            (at, tries)
-            for (what, at, tries), line in self.marks.items()
-            if what == "begun" and ((at, tries) not in self.outcomes or self.outcomes[at, tries].line < line)
+            key
+            for (what, key), line in self.marks.items()
+            if what == "begun" and (key not in self.outcomes or self.outcomes[key].line < line)
         }
-        """Calls with an effect that were begun, and whose result is not known."""
-        for key in self.unknown & self.outcomes.keys():  # that is how an attempt before ended
+        """Calls with an effect that were started and have no outcome."""
+        for key in self.unknown & self.outcomes.keys():  # the outcome of an attempt before
             del self.outcomes[key]
         if ended:
-            handled = {at for what, at, _ in self.marks if what in ("dropped", "rescued")}
-            retried = {(at, tries) for what, at, tries in self.marks if what == "retried"}
+            handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
+            retried = {key for what, key in self.marks if what == "retried"}
             for key, record in list(self.outcomes.items()):
-                if record.what == "failed" and not _handled(record, handled, retried):
+                if record.what == "failed" and not _is_handled(record, handled, retried):
                     del self.outcomes[key]
-        self.failures = [key for key, record in self.outcomes.items() if record.what == "failed"]
+        self.failures = [key.at for key, record in self.outcomes.items() if record.what == "failed"]
 
     def failed_elements(self, at: ev.StepPath) -> list[int]:
-        """Those of the elements of ``at`` (the moment of a body, without its element's number) in which a call failed.
+        """The elements of ``at`` (the path of a body, without the number) in which a call failed.
 
-        They come first when the run is taken up: what made the others stop is known before any of them starts.
+        A resumed run starts with them: so the failure that stopped the others is known before any of them starts.
         """
         found: dict[int, None] = {}
-        for inner, _ in self.failures:
+        for inner in self.failures:
             if is_within(inner, at) and len(inner) > len(at) and isinstance(inner[len(at)], int):
                 found[int(inner[len(at)])] = None
         return list(found)
 
     def has_failed(self, at: ev.StepPath) -> bool:
-        """Whether a call failed in what runs at ``at``."""
-        return any(is_within(inner, at) for inner, _ in self.failures)
+        """Whether a call at or inside ``at`` failed."""
+        return any(is_within(inner, at) for inner in self.failures)
 
-    def order(self, what: str, ats: Iterable[tuple[ev.StepPath, str]]) -> list[int]:
-        """The numbers of those that have that mark, in the order in which they got it."""
-        found = ((self.marks.get((what, at, tries)), i) for i, (at, tries) in enumerate(ats))
-        return [i for seq, i in sorted((seq, i) for seq, i in found if seq is not None)]
+    def order(self, what: str, keys: Iterable[CallKey]) -> list[int]:
+        """The positions of the keys that have this mark, in the order of their marks."""
+        found = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
+        return [i for line, i in sorted((line, i) for line, i in found if line is not None)]
 
 
-def _again(record: Record) -> bool:
+def _is_repeated(record: Record) -> bool:
     return record.what == "finished" and record.form == "again"
 
 
-def _handled(record: Record, handled: set[ev.StepPath], retried: set[tuple[ev.StepPath, str]]) -> bool:
-    """Whether a failure was dropped, rescued or tried again: then it did not end the run."""
+def _is_handled(record: Record, handled: set[ev.StepPath], retried: set[CallKey]) -> bool:
+    """Whether a failure was dropped, rescued or retried, and so did not end the run."""
     tries = record.tries.split(SPLIT) if record.tries else []
     ats = [tuple(json.loads(one))[:-1] for one in tries]
     for outer in around(record.at):
         if outer in handled:
             return True
         inside = sum(at != outer and is_within(at, outer) for at in ats)  # the last ones
-        if (outer, SPLIT.join(tries[: len(tries) - inside])) in retried:
+        if CallKey(outer, SPLIT.join(tries[: len(tries) - inside])) in retried:
             return True
     return False

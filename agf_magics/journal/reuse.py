@@ -1,8 +1,8 @@
-"""Results of an earlier run taken over: a call whose definition, inputs and function are the same is not made again.
+"""Reuse of results of an earlier run: a call with the same definition, inputs and function is not made again.
 
-By content, never by id: an edited definition has other ids, and what stands after the edit is still the same call. The
-n-th equal call takes the n-th earlier outcome. What cannot be told (an opaque argument without a digest, a function
-that closes over a lock) is called.
+Calls are compared by content, never by step id, because an edit of the definition changes the ids. The n-th identical
+call gets the n-th earlier result. A call without a digest (an opaque argument, a function that closes over a lock) is
+made.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from .records import Record
 
 
 class CallDigest:
-    """The digests of a run's calls; what is called is looked into once."""
+    """The digests of a run's calls; the digest of each callee is computed once."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
+        """Bytes of the arguments: a call with larger ones has no digest."""
         self._called: dict[int, tuple[object, str | None]] = {}
 
     def of(
@@ -36,56 +38,57 @@ class CallDigest:
         grant: Grant,
         keyed: bool = False,
     ) -> bytes | None:
-        """A digest of this very call, ``text`` being its arguments as JSON where that says all of them; None where
-        there is no telling what it is. ``keyed``: its arguments hold a secret, which could be guessed from the digest:
-        it is made with this user's key, and without one there is none."""
+        """A digest of the call, or None if there is none.
+
+        ``text``: its arguments as JSON, if they are complete. ``keyed``: the arguments contain a secret, which could be
+        guessed from a plain digest: so the digest is made with the user's key."""
         what = self.called(callee)
         if what is None:
             return None
         if text is None:
             shown: dict[str, Value] = dict(given)
-            if isinstance(callee, Agent) and "tools" in shown:  # it may call them: then what they do is what it does
+            if isinstance(callee, Agent) and "tools" in shown:  # its result depends on the tools
                 offered = {name: self.called(tool) for name, tool in tools.items() if grant.allows(name)}
                 if None in offered.values():
                     return None
                 shown["tools"] = offered
-            held = content(shown)
+            held = content(shown, self.most)
             if held is None:
                 return None
         else:
             held = f"json {text}"
         gives = step.gives.text if step.gives is not None else ""
-        told = f"{step.kind}\0{what}\0{gives}\0{held}".encode()
+        identity = f"{step.kind}\0{what}\0{gives}\0{held}".encode()
         if not keyed:
-            return hashlib.sha256(told).digest()
+            return hashlib.sha256(identity).digest()
         key = user_key()
-        return sign(key, "call", told) if key is not None else None
+        return sign(key, "call", identity) if key is not None else None
 
     def called(self, callee: object) -> str | None:
-        """A digest of what is called; that of a request to a model is its own and is not looked for again."""
+        """A digest of the callee. A request to a model has its own, which is not cached."""
         known = self._called.get(id(callee))
         if known is not None:
             return known[1]
-        found = _called(callee)
+        found = _called(callee, self.most)
         if isinstance(callee, Tool | Agent | Transform | Policy):
             self._called[id(callee)] = callee, found
         return found
 
 
-def _called(callee: object) -> str | None:
+def _called(callee: object, most: int | None) -> str | None:
     match callee:
         case Tool(reuse=False):
             return None
         case Policy() if "agents" in callee.takes:
             return None
         case Tool() | Agent() | Transform() | Policy():
-            return fingerprint(callee.function)
+            return fingerprint(callee.function, most)
     found = getattr(callee, "fingerprint", None)
     return found if isinstance(found, str) else None
 
 
 class Reuse:
-    """What an earlier run gave, to be taken out call by call."""
+    """The results of an earlier run, taken out call by call."""
 
     def __init__(self, run_id: str, records: Iterable[Record]) -> None:
         self.run_id = run_id
@@ -95,6 +98,6 @@ class Reuse:
                 self._left.setdefault(record.digest, deque()).append(record)
 
     def take(self, digest: bytes | None) -> Record | None:
-        """The next outcome of a call that is equal to this one."""
+        """The next result of an identical call."""
         left = self._left.get(digest or b"")
         return left.popleft() if left else None

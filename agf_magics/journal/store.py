@@ -1,7 +1,7 @@
-"""The file that runs are kept in: SQLite, one writer a process, any number of processes.
+"""The SQLite file of the journal: one writer per process, any number of processes.
 
-A line that is committed outlives the process, however that ends (WAL, synchronous=NORMAL; a power cut may take the last
-moments and damages nothing). What is read is read by connections of their own and never waits for a writer.
+A committed row survives any end of the process (WAL, synchronous=NORMAL; a power cut may lose the last rows and damages
+nothing). Readers have connections of their own and never wait for a writer.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ from .writer import Writer
 T = TypeVar("T")
 
 ROOM = 1 << 26
-"""Numbers of lines that a run has for itself, from its own number on: so a line has one number and needs no index, and
-lines that are added one after another fill their pages."""
+"""Row numbers of each run, from its own number on: so a row needs one number and no index, and rows that are added in
+order fill their pages."""
 
 ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
 
 
 class Store:
-    """One file. `Store.at` is the one to use: a process has one for each."""
+    """One file. Use `Store.at`, which has one store for each file."""
 
     _open: ClassVar[dict[Path, Store]] = {}
     _retired: ClassVar[list[Store]] = []
-    """Those whose file was removed or replaced: runs that began before may still hold them."""
+    """Stores whose file was removed or replaced; earlier runs may still use them."""
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, path: Path) -> None:
-        """Make or open it. Raises Trouble."""
+        """Create or open it. Raises JournalError."""
         self.path = path
         self.pid = os.getpid()
         self.unended: dict[int, int] = {}
-        """Runs of this process whose end could not be written, with the number of their calls that were not either."""
+        """Runs of this process whose end could not be written, with the number of their unwritten calls."""
         with journal_errors(path):
             refuse_links(path)
             _make_folder(path.parent)
             create_file(path)
             self.file = identity(path)
-            """Which file it is: another one at its path gets nothing of what is written here."""
+            """Device and inode: another file at this path gets no rows of this store."""
             if self.file not in {store.file for store in (*self._open.values(), *self._retired)}:
                 check_header(path)
             connection = open_journal(path)
@@ -75,12 +75,12 @@ class Store:
 
     @classmethod
     def at(cls, path: Path) -> Store:
-        """The one of this process. Raises Trouble."""
+        """The store of this process. Raises JournalError."""
         path = path.absolute()
         with cls._lock:
             found = cls._open.get(path)
             if found is not None and found.pid != os.getpid():
-                # SQLite's own locks do not survive a fork, neither for this connection nor for a new one to the file.
+                # SQLite's locks do not survive a fork, neither for this connection nor for a new one.
                 raise JournalError(
                     "journal.unwritable", f"{path}: a forked process cannot use what its parent has open"
                 )
@@ -93,7 +93,7 @@ class Store:
 
     @classmethod
     def close_all(cls) -> None:
-        """Write what is still to be written, and give everything back."""
+        """Write all rows and close all files."""
         with cls._lock:
             for store in (*cls._open.values(), *cls._retired):
                 if store.pid == os.getpid():
@@ -115,7 +115,7 @@ class Store:
         return self.path.parent / "owners"
 
     def is_alive(self, owner: str) -> bool:
-        """Whether the process that writes a run lives: this one, or another."""
+        """Whether the process with this lock is alive."""
         return alive(self.owners, owner)
 
     def close(self) -> None:
@@ -123,11 +123,11 @@ class Store:
         self.owner.leave()
 
     def flush(self) -> None:
-        """Wait until everything that was to be written is."""
+        """Wait until all rows so far are written."""
         self.writer.flush()
 
     def checkpoint(self) -> bool:
-        """Move the log into the file, and cut it off; whether that could be done."""
+        """Move the log into the file and truncate it; whether that succeeded."""
         try:
             with self._connected() as (connection, _):
                 busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -136,24 +136,20 @@ class Store:
             return False
 
     def with_room(self, do: Callable[[], T]) -> T:
-        """``do()``, which writes; on a full disk with the room that the log and the reserve take. Raises Trouble."""
+        """``do()``, which writes; on a full disk with the room of the log and the reserve. Raises JournalError."""
         for make_room in (self.checkpoint, lambda: free_reserve(self.path)):
             try:
                 return do()
-            except JournalError as trouble:
-                if trouble.code != "journal.full":
+            except JournalError as error:
+                if error.code != "journal.full":
                     raise
             make_room()
         return do()
 
-    def keep_reserve(self) -> None:
-        """Hold some room of the disk back again."""
-        create_reserve(self.path)
-
     def write_now(self, statement: str, row: Sequence[Any]) -> int:
-        """Run one statement on a connection of its own and commit it; how many rows it changed. Not on a loop.
+        """Commit one statement on a connection of its own; returns the number of changed rows. Not on a loop.
 
-        Raises Trouble.
+        Raises JournalError.
         """
         with self.writing() as connection:
             changed = connection.execute(statement, row).rowcount
@@ -162,17 +158,14 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection for this thread that has begun to write; what is not committed is rolled back.
-
-        Raises Trouble.
-        """
+        """A connection for this thread with an open transaction, rolled back unless committed. Raises JournalError."""
         with self._connected() as (connection, until):
             patiently(lambda: connection.execute("BEGIN IMMEDIATE"), until)
             yield connection
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for this thread, which sees the file as it is now for as long as it is used. Raises Trouble."""
+        """A connection for this thread that sees one state of the file. Raises JournalError."""
         with self._connected() as (connection, until):
             connection.execute("BEGIN")
             patiently(lambda: connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone(), until)
@@ -192,7 +185,7 @@ class Store:
 
 
 def _make_folder(folder: Path) -> None:
-    """The folder of the file, for this user alone and in no repository."""
+    """Create the folder of the file, for this user only and ignored by git."""
     if folder.name == ".agf" and not folder.exists():
         folder.mkdir(parents=True, mode=0o700)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

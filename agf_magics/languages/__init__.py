@@ -1,4 +1,4 @@
-"""The languages a flow can be written in. Text in, flow out: each knows ``text`` and ``flow`` and nothing else."""
+"""The languages of definitions: text in, flow out. Each imports ``text`` and ``flow`` and nothing else."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ if TYPE_CHECKING:
 
 
 class Language(NamedTuple):
-    """A language, as everything above sees it."""
+    """A language, for everything above."""
 
     name: str
     load: Callable[[Source, Diagnostics, Bounds], Definition]
-    """Never raises for what stands in the text: what is wrong is added to the Diagnostics."""
+    """Adds the errors of the text to the Diagnostics; never raises for them."""
     expressions: Mapping[str, Callable[[Text], Expr]]
-    """Its small languages by name, each parsing a text that stands alone and reads its frame itself; a DefinitionError
-    if it is none.
-    """
+    """Its expression languages by name: each parses a text and raises a DefinitionError if it is malformed."""
     words: Words | None = None
-    """Its keys as a table, where it has one."""
+    """The tables of its keys, if it has them."""
     schema: Mapping[str, Any] | None = None
-    """The JSON Schema of what a cell may hold, where there is no such table."""
+    """The JSON Schema of a cell, if there are no tables."""
     latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
-    """`load`, told the names of tools that nobody does, whose calls have their answers; None: it has none."""
+    """`load` with the names of further latent tools; None if the language has none."""
 
 
 def _pipeline() -> Language:
@@ -60,14 +58,14 @@ def _graph() -> Language:
     return Language("graph", graph.load, expressions, schema=graph.SCHEMA)
 
 
-MADE: Mapping[str, Callable[[], Language]] = {
+_FACTORIES: Mapping[str, Callable[[], Language]] = {
     "pipeline": _pipeline,
     "policy": _policy,
     "plan": _plan,
     "graph": _graph,
 }
 
-# A regular expression for a line, or the beginning of a JSON text, that only the documents of a language have.
+# Regular expressions for lines, or for the beginning of a JSON text, that only one language has.
 _POLICY = r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"
 _PLAN = (
     r'"?calls"?\s*+:|\{[^\n{]*,\s*+"?calls"?\s*+:'
@@ -78,7 +76,7 @@ _GRAPH = r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:"
 
 @cache
 def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
-    # A line begins behind "\n", not at ``^``: a pattern that begins with a letter is looked for four times as fast.
+    # A line begins with "\n", not with ``^``: the search for a pattern that begins with a letter is four times as fast.
     return {
         "policy": (re.compile(rf"\n(?:{_POLICY})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_POLICY})")),
         "plan": (re.compile(rf"\n(?:{_PLAN})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_PLAN})")),
@@ -87,31 +85,31 @@ def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
 
 
 class Languages(Mapping[str, Language]):
-    """The languages by name. Each is imported when it is first asked for: a notebook mostly speaks one of them."""
+    """The languages by name. Each is imported at its first use, because most notebooks use only one."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Language] = {}
+        self._loaded: dict[str, Language] = {}
 
     def __getitem__(self, name: str) -> Language:
-        if name not in self._made:
-            self._made[name] = MADE[name]()
-        return self._made[name]
+        if name not in self._loaded:
+            self._loaded[name] = _FACTORIES[name]()
+        return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(MADE)
+        return iter(_FACTORIES)
 
     def __len__(self) -> int:
-        return len(MADE)
+        return len(_FACTORIES)
 
     def __contains__(self, name: object) -> bool:
-        return name in MADE
+        return name in _FACTORIES
 
 
 LANGUAGES = Languages()
 
 
 def told(text: str) -> str:
-    """The name of the language that a text is written in, as far as its own lines say; else the pipeline's."""
+    """The name of the language of a text, by its own lines; ``pipeline`` if they do not decide."""
     lines = "\n" + text
     for name, (line, begins) in _beginnings().items():
         if line.search(lines) or begins.match(text):

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..catalog import Context, Registry, default
-from ..definitions.define import all_findings, load
+from ..definitions.define import all_findings, for_input, load
 from ..definitions.define import linked as link_with_files
-from ..engine.external import describe_exception
+from ..engine.failures import describe_exception
 from ..engine.gate import gate, kernel_bound
 from ..engine.runner import clock
 from ..flow.frame import FlowInput
@@ -203,7 +203,8 @@ def prepare(
     for code in ASKED if dry else ():  # which asks nobody
         problems = problems.without(code)
     problems.refuse()
-    warnings = all_findings(found_flow.warnings, tuple(problems))
+    found = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
+    warnings = all_findings(tuple(found), tuple(problems))
     made = Run(linked, given, limits or current.settings.limits, warnings, dry)
     made._asker = ask
     keep(made)

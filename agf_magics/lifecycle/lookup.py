@@ -8,7 +8,7 @@ from ..journal.queries import RunRow, list_runs, read_run, records
 from ..journal.recorder import CURES
 from ..journal.records import Record
 from ..journal.store import Store
-from ..serialization.codec import DecodeError, decode_value, encode, is_signed, user_key
+from ..serialization.codec import DecodeError, SignatureError
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from .persistence import journal_file
 from .run import live
@@ -70,17 +70,14 @@ def readable(store: Store, found: RunRow, trust: bool) -> list[Record]:
 
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
     """A record of that run with its value. Raises Unreadable for what is not this user's."""
-    if record.form == "json" and record.value is not None:
-        return record._replace(unpickled=(decode_value("json", record.value),))
-    if record.form != "pickle" or not isinstance(record.value, bytes):
+    if record.value is None or record.form not in ("json", "pickle"):
         return record
-    parts = (run_id, encode(record.at), record.tries, record.value)
-    if not trust and not is_signed(user_key(), record.sign, *parts):
-        raise DecodeError(f"the signature of what {record.name!r} gave is not yours")
     try:
-        return record._replace(unpickled=(decode_value("pickle", record.value),))
+        return record._replace(unpickled=(record.read_value(run_id, trust),))
+    except SignatureError:
+        raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None
     except DecodeError as error:
-        raise DecodeError(f"what {record.name!r} gave cannot be read ({error})") from None
+        raise DecodeError(f"the result of {record.name!r} cannot be read ({error})") from None
 
 
 def unusable(trouble: JournalError) -> DefinitionError:

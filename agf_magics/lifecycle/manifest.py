@@ -22,7 +22,16 @@ from ..flow.values import Value
 from ..host.limits import Grant, Limits
 from ..languages import LANGUAGES
 from ..secrets.masking import Secrets
-from ..serialization.codec import DecodeError, decode_value, encode, encode_value, is_signed, sign, user_key
+from ..serialization.codec import (
+    DecodeError,
+    SignatureError,
+    decode_value,
+    encode,
+    encode_value,
+    is_signed,
+    sign,
+    user_key,
+)
 from ..text.source import Source
 from .secret_flow import flows_of, hidden_by, reached
 
@@ -255,7 +264,7 @@ def _unpacked(found: Mapping[str, Any], run_id: str, what: str, trust: bool | No
         return found["shown"], found.get("why", "")
     data = base64.b64decode(found["pickle"])
     if not trust and not is_signed(user_key(), bytes.fromhex(found["sign"]), run_id, what, data):
-        raise DecodeError(f"the signature of its {what} is not yours")
+        raise SignatureError(f"its {what} is not signed with your key")
     return decode_value("pickle", data), ""
 
 

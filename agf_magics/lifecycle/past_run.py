@@ -260,20 +260,17 @@ def _readable(found: Iterable[T]) -> Iterator[T]:
 
 def called(record: Record) -> dict[str, Any]:
     """A kept call as a row of a table."""
-    tries = record.tries.rpartition("\x1f")[2]
-    took = record.ended - record.started if record.ended is not None and record.started is not None else None
-    error = json.loads(record.error)["said"][0][1] if record.error is not None else None
     return {
         "step": format_path(record.at),
         "kind": record.kind,
         "label": record.name,
         "status": "ok" if record.what == "finished" else record.what,
-        "attempt": json.loads(tries)[-1] if tries else 1,
+        "attempt": record.attempt,
         "started": record.started,
-        "seconds": took,
+        "seconds": record.seconds,
         "input": record.given_shown,
         "output": record.value_shown,
-        "error": error,
+        "error": record.message,
     }
 
 

@@ -29,13 +29,19 @@ def journal_file() -> Path | None:
     name = current.settings.journal
     if not name:
         return None
-    here = Path.cwd()
-    project = next(
-        (folder for folder in (here, *here.parents) if any((folder / mark).exists() for mark in PROJECT)), here
-    )
     path = Path(name).expanduser()
     # A link in a path that the person wrote out is the person's; one in the project's folder may be anybody's.
-    return path.parent.resolve() / path.name if path.is_absolute() else project / path
+    return path.parent.resolve() / path.name if path.is_absolute() else _project() / path
+
+
+def _project() -> Path:
+    """The nearest folder above that has a mark of a project, else the current folder."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        for mark in PROJECT:
+            if (folder / mark).exists():
+                return folder
+    return here
 
 
 def own_files() -> tuple[Path, ...]:

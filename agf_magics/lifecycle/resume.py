@@ -30,7 +30,7 @@ from ..journal.recorder import Journal
 from ..journal.replay import ReplayLog
 from ..journal.store import Store
 from ..progress.events import Event, Question, Warned
-from ..serialization.codec import DecodeError, is_signed, user_key
+from ..serialization.codec import DecodeError, SignatureError, is_signed, user_key
 from ..settings import current
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from .answers import understood
@@ -166,13 +166,13 @@ def _made(
         raise refused("journal.running", f"run {run_id!r} is going on, here or in another kernel")
     try:
         if not trust and not is_signed(user_key(), found.work_sign, one.run_id, "work", found.work):
-            raise DecodeError("the signature of its definitions is not yours")
+            raise SignatureError("its definitions are not signed with your key")
         order = read_manifest(found.work, one.run_id, trust)
         earlier = ReplayLog(readable(store, found, trust), one.status in ("error", "cancelled"))
     except DecodeError as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"
-            if "signature" in str(error)
+            if isinstance(error, SignatureError)
             else None
         )
         raise refused("journal.unreadable", f"run {run_id!r} cannot be taken up: {error}", hint) from None

@@ -338,7 +338,7 @@ class Run:
     def _cancelled(self, reason: str | None, stop: asyncio.CancelledError) -> None:
         stopped = [row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")]
         where = f" in {stopped[-1]}" if stopped else ""
-        why = f" ({reason})" if reason else ""
+        why = f" ({reason})" if reason not in (None, "cancelled") else ""
         left = getattr(stop, "left_running", None)
         error = RunCancelled(Diagnostic("run.cancelled", f"run of {self.name!r} was cancelled{where}{why}", hint=left))
         error.run = self

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..journal.records import Record, error_from, is_within
 from ..journal.replay import ReplayLog
-from ..progress.progress import FAILURES_KEPT, Progress, Row, Usage
+from ..progress.progress import FAILURES_KEPT, Failure, Progress, Row, Usage
 from ..secrets.masking import Secrets
 from ..serialization.codec import preview
 from ..text.diagnostics import AgfError, Diagnostic, StepError
@@ -116,12 +116,12 @@ def time_calls(progress: Progress, records: Iterable[Record]) -> None:
 def drop_elements(progress: Progress, records: list[Record]) -> None:
     """What was left out, and why."""
     dropped = [record.at for record in records if record.what == "dropped"]
-    progress.failed = len(dropped)
+    progress.failures.total = len(dropped)
     failed = ReplayLog(records, False).outcomes
     for at in dropped[:FAILURES_KEPT]:
         why = next((one.error for (inner, _), one in failed.items() if one.error and is_within(inner, at)), None)
         unknown = StepError(Diagnostic("step.tool-failed", "it failed"))
-        progress.failures.append((at, error_from(why, ()) if why is not None else unknown))
+        progress.failures.append(Failure(at, error_from(why, ()) if why is not None else unknown))
 
 
 def used(records: Iterable[Record]) -> Usage:

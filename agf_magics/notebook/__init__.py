@@ -29,6 +29,7 @@ def load(shell: Any) -> None:
     from . import rendering
     from .background import BackgroundMagics
     from .config import AgfMagics
+    from .explain import ExplainMagics
     from .history import HistoryMagics, told_on_load
     from .languages import LanguageMagics
     from .magics import PipelineMagics
@@ -39,7 +40,7 @@ def load(shell: Any) -> None:
     before = shell.config.get("AgfMagics")
     config = AgfMagics(shell, Path.cwd())
     magics = PipelineMagics(shell, default(), config)
-    others = (LanguageMagics(shell, magics), BackgroundMagics(shell, magics), HistoryMagics(shell, magics))
+    others = [kind(shell, magics) for kind in (LanguageMagics, BackgroundMagics, HistoryMagics, ExplainMagics)]
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
         undo.callback(Widget.forget)

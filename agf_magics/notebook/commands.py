@@ -239,11 +239,19 @@ R1 = Command(
 
 DEFINE = Command(
     name="%define",
-    about="Define what is in files, in whichever language it is written; * stands for any part of a name.",
+    about="Define the contents of files, in whichever language they are written; * stands for any part of a name.",
     operands=(Operand("FILE", "a .yaml or .json file, or a pattern of them", "file", many=True),),
     options=(STRICT, QUIET),
     example="""\
 %define flows/*.yaml""",
+)
+
+EXPLAIN = Command(
+    name="%explain",
+    about="Show what an error code means, with an example and the cure; without a code, for the last error.",
+    operands=(Operand("CODE", "the code in brackets after a message", "code", required=False),),
+    example="""\
+%explain pipeline.step-kind""",
 )
 
 COMMANDS = {
@@ -265,5 +273,6 @@ COMMANDS = {
         DRAW,
         R1,
         DEFINE,
+        EXPLAIN,
     )
 }

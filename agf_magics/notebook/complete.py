@@ -20,6 +20,7 @@ from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from .body import Choice, Offer, by_schema, expression, offer
 from .commands import COMMANDS
+from .explain import entries
 from .names import NAMES
 from .options import Command, Kind
 
@@ -110,6 +111,8 @@ def _values(kind: Kind, word: str, said: list[str], body: str, known: Known) -> 
             return _those(word, "flow", known.registry.flows)
         case "context":
             return _those(word, "context", known.registry.contexts)
+        case "code":
+            return _those(word, "code", entries())
         case "run":
             return _those(word, "run", [*(run.run_id for run in live), *known.runs()])
         case "variable":

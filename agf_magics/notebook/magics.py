@@ -6,7 +6,7 @@ import functools
 import glob
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +64,10 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
         return no_var_expand(called)
 
     return wrap
+
+
+NOT_QUIET = ("pipeline.hidden-name",)
+"""Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
 
 
 class Asked(NamedTuple):
@@ -211,7 +215,8 @@ class PipelineMagics(Magics):
         language's own options make of it."""
         asked = self.asked(said)  # first: a cell whose line is wrong defines nothing
         source = Source(f"{self.cell} %%{language}", body, first_line=2)
-        flow = self._define(source, said, language=language, name=self._name(said), origin=self._cell_id())
+        given = asked.given if "--run" in said else {}
+        flow = self._define(source, said, language=language, name=self._name(said), origin=self._cell_id(), given=given)
         if flow is not None and change is not None:
             flow = change(flow)
             self.registry.flows.define(flow, self._cell_id())
@@ -226,16 +231,26 @@ class PipelineMagics(Magics):
         return self.run(flow, asked)
 
     def _define(
-        self, source: Source | Path, said: ParsedLine, *, language: str | None, name: str | None, origin: str | None
+        self,
+        source: Source | Path,
+        said: ParsedLine,
+        *,
+        language: str | None,
+        name: str | None,
+        origin: str | None,
+        given: Collection[str] = (),
     ) -> Flow | None:
-        """``language``: None is what the text itself says."""
+        """``language``: None is what the text itself says. ``given``: the names of the input of a run that follows."""
         strict, quiet = "--strict" in said, "--quiet" in said
         defined = register(source, language, name=name, strict=strict, registry=self.registry, origin=origin,
-                           latent=[word.text for word in said.words("--latent")])  # fmt: skip
-        if not quiet:
+                           latent=[word.text for word in said.words("--latent")], given=given)  # fmt: skip
+        findings = before_a_run(defined, self.registry) if "--run" in said else defined.findings
+        if quiet:
+            findings = tuple(found for found in findings if found.code in NOT_QUIET)
+        else:
             print(_summary(defined))
-            if findings := before_a_run(defined, self.registry) if "--run" in said else defined.findings:
-                print(told(findings))
+        if findings:
+            print(told(findings))
         return defined.flow
 
     def asked(self, said: ParsedLine, runs: bool = False) -> Asked:
@@ -282,6 +297,8 @@ class PipelineMagics(Magics):
         run = watching.follow(begin, seen, hz) if behind else watching.watch(begin, seen, hz).result()
         if behind:
             self.followed.append((run, seen))
+        if asked.quiet and asked.out and not behind and run.progress.losses:
+            print(told(run.progress.losses))
         return None if asked.out else run
 
     def show_again(self, run: launch.Run) -> bool:

@@ -16,7 +16,7 @@ from ..text.source import Source, Span
 
 Kind = Literal[
     "switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "days", "value", "expression", "context",
-    "reference", "count",
+    "reference", "count", "code",
 ]  # fmt: skip
 """What is written there; completion and reading both go by it. ``new``: a name the magic will bind."""
 

@@ -74,7 +74,8 @@ def corner(row: Row, tally: Tally | None) -> Corner:
         share = (tally.ok / total, tally.failed / total)
         return Corner(f"{look.mark} {_short(tally.ok)}/{_short(tally.total)}", look, share)
     if row.many and row.started:
-        return Corner(f"{look.mark} {_short(row.finished)}/{_short(row.times)}{again}", look)
+        of_all = f"/{_short(row.total)}" if row.total is not None else ""
+        return Corner(f"{look.mark} {_short(row.finished)}{of_all}{again}", look)
     if row.times > 1:
         return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
     return Corner(f"{look.mark} {look.word.split()[0]}{again}", look)
@@ -108,7 +109,8 @@ def times(row: Row) -> str:
             return f"{row.retried:,} retried" if row.retried else ""
     lost = row.failed - row.retried
     parts = [(row.finished, "ok"), (lost, "waiting" if row.asks else "failed"), (row.running, "running"),
-             (row.retried, "retried"), (row.cancelled, "cancelled"), (row.skipped, "skipped")]  # fmt: skip
+             (row.retried, "retried"), (row.cancelled, "cancelled"),
+             (0 if row.loops and row.finished else row.skipped, "skipped")]  # fmt: skip
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
 
 

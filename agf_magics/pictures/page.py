@@ -7,6 +7,7 @@ no colour that is black or white, and every state in words: it reads in any them
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from json import dumps
 
 from ..progress.events import format_path
 from ..progress.progress import Progress, Row
@@ -211,5 +212,6 @@ def _id(row: Row) -> str:
 
 
 def _failures(progress: Progress) -> Iterator[tuple[str, str]]:
-    for at, error in progress.failures[:MOST_FAILURES]:
-        yield line(format_path(at), 100), line(told(error), 200)
+    for at, error, element in progress.failures[:MOST_FAILURES]:
+        value = f" ({line(dumps(element, ensure_ascii=False), 80)})" if element is not None else ""
+        yield line(format_path(at), 100) + value, line(told(error), 200)

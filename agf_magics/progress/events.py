@@ -1,7 +1,6 @@
-"""What is told of a run, as it happens. NamedTuples, not frozen dataclasses: they are a third of the cost, and two an
-item.
+"""The events of a run. NamedTuples, because they cost a third of frozen dataclasses and each element has two.
 
-Every started attempt ends in exactly one of finished, failed, cancelled, left.
+Every StepStarted is followed by exactly one of StepFinished, StepFailed, StepCancelled and StepAbandoned.
 """
 
 from __future__ import annotations
@@ -15,35 +14,34 @@ from ..text.diagnostics import Diagnostic, StepError
 
 
 class Question(NamedTuple):
-    """What a person is asked."""
+    """A question to a person."""
 
     text: str
     choices: tuple[str, ...] = ()
     """Empty: any text."""
     approval: bool = False
-    """Whether it is a yes or a no: the answer is a bool."""
+    """Whether the answer is yes or no, a bool."""
     where: str = ""
-    """The moment, as text."""
+    """The path of the step, as text."""
     arguments: Mapping[str, Value] | None = None
-    """What the call that is to be approved is given, as it may be shown, where the answer may put something in its
-    place: a mapping of other arguments, or of `result` to what is then its result. None: yes or no alone."""
+    """The masked arguments of the call to approve, if the answer may replace it: with a mapping of other arguments, or
+    of `result` to its result. None: only yes or no."""
     result: str = ""
-    """The key of a result among them."""
+    """The key of a result in the answer."""
 
 
 class Unanswered(StepError):
-    """A question that nobody is there to answer: the run ends as ``waiting`` and is taken up with an answer (A18)."""
+    """There is no user to answer a question: the run ends as ``waiting`` and can be resumed with an answer (A18)."""
 
 
 StepPath = tuple[str | int, ...]
-"""A moment of a run: for every flow that is open, the step's id and then the indices of the elements, iterations and
-branches around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the for_each that opens the flow ``steps[1]``
-calls."""
+"""A place in a run: for each open flow the id of the step, then the numbers of the elements and iterations around it.
+``("steps[1]", "steps[0].do", 3)`` is element 3 of the first step of the flow that ``steps[1]`` calls."""
 
 
 def format_path(at: StepPath) -> str:
     """
-    >>> at_text(("steps[1]", "steps[0].do", 3))
+    >>> format_path(("steps[1]", "steps[0].do", 3))
     'steps[1]/steps[0].do#3'
     """
     text = ""
@@ -72,11 +70,11 @@ class StepFinished(NamedTuple):
 
 started: Callable[[tuple[StepPath, float, int]], StepStarted] = partial(tuple.__new__, StepStarted)
 finished: Callable[[tuple[StepPath, float, Value]], StepFinished] = partial(tuple.__new__, StepFinished)
-"""Made from all their fields at once, for half of what the class itself takes."""
+"""Create the two events of every step from all their fields: 0.13 µs instead of 0.22 µs, 5 % of a step together."""
 
 
 class StepReplayed(NamedTuple):
-    """A call that is not made: the outcome that it had in an earlier session of the run ``run`` stands for it."""
+    """A call is not made, because an earlier session of the run ``run`` made it; its outcome is used."""
 
     at: StepPath
     when: float
@@ -95,7 +93,7 @@ class StepCancelled(NamedTuple):
 
 
 class StepAbandoned(NamedTuple):
-    """User code that could not be stopped and is still running somewhere."""
+    """User code could not be stopped and is still running."""
 
     at: StepPath
     when: float
@@ -103,7 +101,7 @@ class StepAbandoned(NamedTuple):
 
 
 class StepRetried(NamedTuple):
-    """A failed attempt will be made again."""
+    """A step or element failed and is tried again."""
 
     at: StepPath
     when: float
@@ -111,7 +109,7 @@ class StepRetried(NamedTuple):
 
 
 class StepSkipped(NamedTuple):
-    """A step that will not run: a case that was not picked."""
+    """A step will not run, for example a case that was not picked."""
 
     at: StepPath
     when: float
@@ -119,11 +117,13 @@ class StepSkipped(NamedTuple):
 
 
 class ElementDropped(NamedTuple):
-    """An element or branch that failed for good and is left out (``on_error: continue``)."""
+    """An element or branch failed and is left out (``on_error: continue``)."""
 
     at: StepPath
     when: float
     error: BaseException
+    element: Value = None
+    """A preview of the element as JSON; None for a branch."""
 
 
 class FanOutStarted(NamedTuple):
@@ -133,7 +133,7 @@ class FanOutStarted(NamedTuple):
 
 
 class EdgeTaken(NamedTuple):
-    """A walk goes on from one of its nodes to another; ``at`` is the walk's own moment and the number of the round."""
+    """A walk follows an edge; ``at`` is the path of the walk and the number of the round."""
 
     at: StepPath
     when: float
@@ -142,7 +142,7 @@ class EdgeTaken(NamedTuple):
 
 
 class QuestionAsked(NamedTuple):
-    """A person is asked; the step waits."""
+    """A person is asked, and the step waits for the answer."""
 
     at: StepPath
     when: float
@@ -155,8 +155,15 @@ class QuestionAnswered(NamedTuple):
     answer: Value
 
 
+class QuestionClosed(NamedTuple):
+    """A question ended without an answer: there is no user, or the run has ended."""
+
+    at: StepPath
+    when: float
+
+
 class TokensUsed(NamedTuple):
-    """A model's reply and the tokens it took: one of an earlier session too, one of another run not."""
+    """The tokens of a model's reply, also of a reply in an earlier session, but not of a reply in another run."""
 
     at: StepPath
     when: float
@@ -165,7 +172,7 @@ class TokensUsed(NamedTuple):
 
 
 class BackgroundCallEnded(NamedTuple):
-    """The end of a call that nobody waited for; it may come after RunEnded."""
+    """The end of a fire-and-forget call; it may come after RunEnded."""
 
     at: StepPath
     when: float
@@ -180,14 +187,14 @@ class Warned(NamedTuple):
 class RunEnded(NamedTuple):
     when: float
     status: str
-    """ok, error, cancelled, waiting (for an answer: it can be taken up with one)."""
+    """ok, error, cancelled, waiting (for an answer, with which the run can be resumed)."""
     error: BaseException | None = None
     stores: Mapping[str, Value] = {}
-    """What it had kept by then, however it ended (decision A17)."""
+    """The named results so far, whatever the status (decision A17)."""
 
 
 Event = (
     RunStarted | StepStarted | StepFinished | StepReplayed | StepFailed | StepCancelled | StepAbandoned | StepRetried
-    | StepSkipped | ElementDropped | FanOutStarted | EdgeTaken | QuestionAsked | QuestionAnswered | TokensUsed
-    | BackgroundCallEnded | Warned | RunEnded
+    | StepSkipped | ElementDropped | FanOutStarted | EdgeTaken | QuestionAsked | QuestionAnswered
+    | QuestionClosed | TokensUsed | BackgroundCallEnded | Warned | RunEnded
 )  # fmt: skip

@@ -1,7 +1,6 @@
-"""A run as it stands: a pure fold of its events, and the only thing a view ever reads.
+"""The state of a run: a pure fold of its events, which all views read.
 
-The live widget, the coloured picture, the text log and the tests read the same Progress. A fan-out is one row with
-counters, never a row per element: 100,000 elements cost one row and the failures that are kept to be shown.
+A fan-out is one row with counters, never a row per element: 100,000 elements cost one row and the first failures.
 """
 
 from __future__ import annotations
@@ -11,25 +10,25 @@ from typing import Any, NamedTuple
 
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic
+from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
 from .rows import Key, Row, Tree
 
-__all__ = ["Key", "Progress", "Row", "Usage"]
+__all__ = ["Failure", "Failures", "Key", "Progress", "Row", "Usage"]
 
 FAILURES_KEPT = 50
-"""Failed elements listed by name; the rest is a count."""
+"""Failed elements that are listed; the others are counted."""
 
 EDGES_KEPT = 1_000
 
 
 class Usage(NamedTuple):
-    """What a run asked of models."""
+    """The use of models in a run."""
 
     requests: int = 0
-    """Those that were answered."""
+    """The number of replies."""
     input: int = 0
-    """Tokens, as the models count them; of models that do not say, 0."""
+    """Tokens, as the models count them; 0 for models that do not report them."""
     output: int = 0
 
     @property
@@ -37,11 +36,31 @@ class Usage(NamedTuple):
         return self.input + self.output
 
 
+class Failure(NamedTuple):
+    """An element or branch that failed and was dropped."""
+
+    at: ev.StepPath
+    error: BaseException
+    element: Value = None
+    """A preview of the element as JSON; None for a branch."""
+
+
+class Failures(list[Failure]):
+    """The first failures of a run; ``total`` counts all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} of {self.total:,} failures: {super().__repr__()}>"
+
+
 class Progress:
-    """``apply`` takes each event; everything else is there to be read, at any time, from any thread."""
+    """The state of a run. ``apply`` takes each event; all attributes can be read at any time, from any thread."""
 
     def __init__(self, flow: Flow, callees: Mapping[str, Any] | None = None) -> None:
-        """``callees``: what `Linked.callees` says, so that the steps of called flows stand under their call."""
+        """``callees``: `Linked.callees`, for the rows of called flows."""
         self.name = flow.name
         self.status = "pending"
         """pending, running, ok, error, cancelled, waiting."""
@@ -49,33 +68,39 @@ class Progress:
         self.rows = tree.rows
         """In the order of the tree."""
         self._unseen = tree.unseen
-        self.failures: list[tuple[ev.StepPath, BaseException]] = []
-        """The first FAILURES_KEPT elements that failed for good (dropped ones too), by moment."""
-        self.failed = 0
+        self.failures = Failures()
+        """The first `FAILURES_KEPT` dropped elements; ``failures.total`` counts all."""
         self.warnings: list[Diagnostic] = []
         self.error: BaseException | None = None
         self._blamed: set[Row] = set()
-        """The rows that failed or were cancelled, and that no retry and no drop has excused since."""
+        """The rows that failed or were cancelled and were not excused by a retry or a drop since."""
         self.taken: list[tuple[ev.StepPath, str, str]] = []
-        """The edges a walk took, in their order; the last EDGES_KEPT."""
+        """The last `EDGES_KEPT` edges that walks followed, in order."""
         self.asked: dict[ev.StepPath, ev.Question] = {}
-        """What a person is being asked."""
+        """The open questions."""
         self.usage = Usage()
         self.stores: Mapping[str, Value] = {}
-        """What the run kept, known when it has ended."""
+        """The named results, known at the end of the run."""
         self.when: float | None = None
         self.ended: float | None = None
         self.changes = 0
-        """Grows with every event: a view that has seen this number has nothing to draw."""
+        """Grows with every event, so that a view knows whether it is up to date."""
+
+    @property
+    def failed(self) -> int:
+        """The number of dropped elements."""
+        return self.failures.total
+
+    @property
+    def losses(self) -> tuple[Diagnostic, ...]:
+        """The warnings that are shown also if a user asked for none: all elements of a fan-out failed."""
+        return tuple(found for found in self.warnings if found.code == "run.all-dropped")
 
     def apply(self, event: ev.Event) -> None:
-        if self.ended is not None and type(event) not in (
-            ev.Warned,
-            ev.BackgroundCallEnded,
-        ):  # a loop that was left wakes up later
+        if self.ended is not None and type(event) not in AFTER_END:  # a loop that was abandoned may continue later
             return
         self.changes += 1
-        if type(event) is ev.StepStarted:  # these two come for every step and element, and are folded here
+        if type(event) is ev.StepStarted:  # the two events of every step and element are folded without a call
             at, when, _ = event
             row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
             row.started += 1
@@ -92,7 +117,7 @@ class Progress:
             FOLD[type(event)](self, event)
 
     def row(self, at: ev.StepPath) -> Row:
-        # One dict look-up serves a plain step and an element of one fan-out; only deeper moments are searched.
+        # One look-up is enough for a plain step and for an element of a single fan-out.
         found = self.rows.get(at if type(at[-1]) is str else at[:-1])  # type: ignore[arg-type]
         if found is None:
             key = tuple(bit for bit in at if type(bit) is str)
@@ -104,7 +129,7 @@ class Progress:
         return None if self.when is None or self.ended is None else self.ended - self.when
 
 
-def _kept(p: Progress, e: ev.StepReplayed) -> None:
+def _replayed(p: Progress, e: ev.StepReplayed) -> None:
     p.row(e.at).earlier += 1
 
 
@@ -124,7 +149,7 @@ def _cancelled(p: Progress, e: ev.StepCancelled) -> None:
     _blame(p, row)
 
 
-def _left(p: Progress, e: ev.StepAbandoned) -> None:
+def _abandoned(p: Progress, e: ev.StepAbandoned) -> None:
     row = p.row(e.at)
     row.left += 1
     row.ended = e.when
@@ -139,7 +164,7 @@ def _retried(p: Progress, e: ev.StepRetried) -> None:
 def _skipped(p: Progress, e: ev.StepSkipped) -> None:
     row = p.row(e.at)
     row.why = e.why
-    for inner in _within(p, row):  # a step that is not run runs none of its own
+    for inner in _within(p, row):
         inner.skipped += 1
 
 
@@ -147,38 +172,38 @@ def _dropped(p: Progress, e: ev.ElementDropped) -> None:
     row = p.row(e.at)
     row.dropped += 1
     _excuse(p, row)
-    p.failed += 1
+    p.failures.total += 1
     if len(p.failures) < FAILURES_KEPT:
-        p.failures.append((e.at, e.error))
+        p.failures.append(Failure(e.at, e.error, e.element))
 
 
-def _fanned(p: Progress, e: ev.FanOutStarted) -> None:
+def _fanned_out(p: Progress, e: ev.FanOutStarted) -> None:
     row = p.row(e.at)
     row.width = (row.width or 0) + e.width
 
 
-def _edge(p: Progress, e: ev.EdgeTaken) -> None:
+def _edge_taken(p: Progress, e: ev.EdgeTaken) -> None:
     p.taken.append((e.at, e.source, e.target))
     del p.taken[:-EDGES_KEPT]
 
 
-def _asked(p: Progress, e: ev.QuestionAsked) -> None:
+def _question_asked(p: Progress, e: ev.QuestionAsked) -> None:
     p.asked[e.at] = e.question
 
 
-def _answered(p: Progress, e: ev.QuestionAnswered) -> None:
+def _question_closed(p: Progress, e: ev.QuestionAnswered | ev.QuestionClosed) -> None:
     p.asked.pop(e.at, None)
 
 
-def _used(p: Progress, e: ev.TokensUsed) -> None:
+def _tokens_used(p: Progress, e: ev.TokensUsed) -> None:
     requests, input, output = p.usage
     p.usage = Usage(requests + 1, input + e.input, output + e.output)
 
 
-def _fired(p: Progress, e: ev.BackgroundCallEnded) -> None:
+def _background_ended(p: Progress, e: ev.BackgroundCallEnded) -> None:
     if e.error is not None:
         why = e.error.diagnostic
-        message = f"a call that nobody waited for failed: {why.message}"
+        message = f"a fire-and-forget call failed: {why.message}"
         p.warnings.append(Diagnostic("run.fired-failed", message, why.span, why.hint, "warning"))
 
 
@@ -186,26 +211,26 @@ def _warned(p: Progress, e: ev.Warned) -> None:
     p.warnings.append(e.diagnostic)
 
 
-def _begun(p: Progress, e: ev.RunStarted) -> None:
+def _run_started(p: Progress, e: ev.RunStarted) -> None:
     p.status = "running"
     p.when = e.when
 
 
-def _over(p: Progress, e: ev.RunEnded) -> None:
+def _run_ended(p: Progress, e: ev.RunEnded) -> None:
     p.status = e.status
     p.error = e.error
     p.stores = e.stores
     p.ended = e.when
-    at = getattr(e.error, "at", None)
-    if at is not None:
-        p.row(at).fatal = True
-    if e.status == "ok":  # what failed did not end it: a plan has another way, or goes on
+    p.asked.clear()
+    if isinstance(e.error, StepError) and e.error.path is not None:
+        p.row(e.error.path).fatal = True
+    if e.status == "ok":  # the failures did not end the run, for example because a plan has an alternative
         for row in p.rows.values():
             if row.failed and row.state == "failed":
                 row.rescues = True
-            elif row.cancelled:  # a step around it failed, and that was rescued
+            elif row.cancelled:  # a step around it failed and was rescued
                 row.excused = True
-            elif row.again and row.state == "pending":  # a node that no edge led to
+            elif row.again and row.state == "pending":  # no edge led to this node
                 row.skipped += 1
 
 
@@ -215,14 +240,14 @@ def _blame(p: Progress, row: Row) -> None:
 
 
 def _excuse(p: Progress, body: Row) -> None:
-    """What failed or was cancelled in an element that is dropped or retried did not fail the run."""
+    """Failures and cancellations in an element that is dropped or retried did not fail the run."""
     for row in p._blamed & _within(p, body):
         row.excused = True
         p._blamed.discard(row)
 
 
 def _within(p: Progress, outer: Row) -> frozenset[Row]:
-    """``outer`` and the rows of every step in it, those of called flows too; looked for once."""
+    """``outer`` and the rows of all steps in it, also of called flows; computed once."""
     if outer.within is None:
         *before, step = outer.key
         outer.within = frozenset(
@@ -234,25 +259,29 @@ def _within(p: Progress, outer: Row) -> frozenset[Row]:
 
 
 def _is_in(key: Key, step: str) -> bool:
-    # Nothing is left of the key of the call around it; a branch `a` is no part of a branch `ab`.
+    # The key is empty for the call around the step. A branch `a` is not part of a branch `ab`.
     return bool(key) and key[0].startswith(step) and key[0][len(step) :][:1] in ("", ".", "[")
 
 
+AFTER_END = (ev.Warned, ev.BackgroundCallEnded)
+"""Events that count after the end of the run."""
+
 FOLD: dict[type, Callable[[Progress, Any], None]] = {
-    ev.StepReplayed: _kept,
+    ev.StepReplayed: _replayed,
     ev.StepFailed: _failed,
     ev.StepCancelled: _cancelled,
-    ev.StepAbandoned: _left,
+    ev.StepAbandoned: _abandoned,
     ev.StepRetried: _retried,
     ev.StepSkipped: _skipped,
     ev.ElementDropped: _dropped,
-    ev.FanOutStarted: _fanned,
-    ev.EdgeTaken: _edge,
-    ev.QuestionAsked: _asked,
-    ev.QuestionAnswered: _answered,
-    ev.TokensUsed: _used,
-    ev.BackgroundCallEnded: _fired,
+    ev.FanOutStarted: _fanned_out,
+    ev.EdgeTaken: _edge_taken,
+    ev.QuestionAsked: _question_asked,
+    ev.QuestionAnswered: _question_closed,
+    ev.QuestionClosed: _question_closed,
+    ev.TokensUsed: _tokens_used,
+    ev.BackgroundCallEnded: _background_ended,
     ev.Warned: _warned,
-    ev.RunStarted: _begun,
-    ev.RunEnded: _over,
+    ev.RunStarted: _run_started,
+    ev.RunEnded: _run_ended,
 }

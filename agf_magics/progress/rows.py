@@ -1,7 +1,7 @@
-"""The tree of a run: a row a step, those of called flows under their call; never a row an element or an iteration.
+"""The rows of a run: one per step, also of called flows; never one per element or iteration.
 
-A row says how often its step started and how that ended. What has no word of its own (the steps of a loop, taken
-together) and what is the whole flow (a plan, a graph) have no row that is shown: the picture has no box for them.
+A row counts how often its step started and how that ended. Steps without a box in the picture have a hidden row: the
+steps of a loop taken together, and the step that is a whole plan or graph.
 """
 
 from __future__ import annotations
@@ -27,53 +27,52 @@ from ..flow.steps import (
 from ..flow.values import Value
 
 Key = tuple[str, ...]
-"""Which row: an `At` without its indices."""
+"""The name of a row: a `StepPath` without its numbers."""
 
 
 class Row:
-    """One step of the tree: how often it started and how that ended."""
+    """The counters and the state of one step."""
 
-    __slots__ = (
-        "again", "asks", "by_need", "cancelled", "depth", "dropped", "earlier", "elements", "ended", "error", "excused",
-        "failed", "fatal", "finished", "key", "left", "many", "rescues", "retried", "skipped", "started", "step",
-        "value", "when", "why", "width", "within",
-    )  # fmt: skip
-
-    def __init__(self, key: Key, depth: int, step: Step, many: bool, again: bool = False) -> None:
+    def __init__(
+        self, key: Key, depth: int, step: Step, many: bool, loops: bool = False, around: Row | None = None
+    ) -> None:
         self.key = key
         self.depth = depth
         self.step = step
         self.many = many
-        """Whether it stands in a fan-out or a fold and may run more than once."""
-        self.again = again
-        """Whether it may run more than once in a row: an iteration of a loop, a visit of a node, an instance. Its value
-        is the last one's."""
+        """Whether it is in a fan-out or a fold and may run more than once."""
+        self.loops = loops
+        """Whether it may run several times in order: an iteration, a visit of a node, an instance."""
+        self.again = loops and not many
+        """Whether it loops and is not in a fan-out. Its value is that of the last time."""
+        self.around = around
+        """The fan-out that runs it once for each element, if one does."""
         self.rescues = step.rescue is not None
-        """Whether its failure is kept like a value and the run goes on."""
+        """Whether the run continues after its failure."""
         self.by_need = False
-        """Whether it runs when what it reads is there: else it is skipped, and why is worth telling."""
+        """Whether it runs when its inputs are available, so that the reason why it was skipped matters."""
         self.elements: tuple[Row, ...] = ()
-        """Of a fan-out: the rows that its elements count in."""
+        """The rows that count the elements of a fan-out."""
         self.started = self.finished = self.failed = self.cancelled = 0
         self.left = self.skipped = self.dropped = self.retried = 0
         self.earlier = 0
-        """How often the outcome of an earlier session was taken instead of a call."""
+        """How often an outcome of an earlier session replaced a call."""
         self.excused = False
-        """Whether each of its failures and cancellations so far belongs to an element that was dropped or retried, or
-        to a step whose failure did not end the run."""
+        """Whether all its failures and cancellations so far are in elements that were dropped or retried, or in a step
+        whose failure did not end the run."""
         self.within: frozenset[Row] | None = None
         self.fatal = False
-        """Whether the run ended by its failure."""
+        """Whether its failure ended the run."""
         self.asks = False
-        """Whether the run waits for an answer that it, or a step in it, needs."""
+        """Whether it, or a step in it, needs the answer that the run waits for."""
         self.width: int | None = None
-        """How many elements its fan-out announced, summed over every time it ran; None before."""
+        """The number of elements of its fan-outs so far; None before the first one."""
         self.value: Value = None
         self.error: BaseException | None = None
         self.why = ""
         """Why it was skipped, the last time it was."""
         self.when: float | None = None
-        """The first start and (`ended`) the last end, in seconds of the run's clock."""
+        """Its first start and (`ended`) its last end, in seconds of a monotonic clock."""
         self.ended: float | None = None
 
     @property
@@ -86,7 +85,7 @@ class Row:
 
     @property
     def id(self) -> str:
-        """As an `At` is written: ``steps[1]/steps[0].do``."""
+        """As a path is written: ``steps[1]/steps[0].do``."""
         return "/".join(self.key)
 
     @property
@@ -95,8 +94,9 @@ class Row:
 
     @property
     def state(self) -> str:
-        """pending, running, ok, failed, kept, cancelled, skipped, left, waiting. A step whose failed or cancelled
-        attempts were retried or dropped is ok if it finished at least once."""
+        """``pending``, ``running``, ``ok``, ``failed``, ``kept`` (failed, and the run continued), ``cancelled``,
+        ``skipped``, ``left`` (running after the end) or ``waiting``. A step whose failures were retried or dropped is
+        ok if it finished at least once."""
         if self.running:
             return "running"
         if self.left:
@@ -112,13 +112,18 @@ class Row:
         return "skipped" if self.skipped else "pending"
 
     @property
+    def total(self) -> int | None:
+        """How often it will run in the fan-outs that started; None if that is not known."""
+        return self.around.width if self.around is not None else None
+
+    @property
     def seconds(self) -> float | None:
         """From its first start to its last end."""
         return None if self.when is None or self.ended is None else self.ended - self.when
 
     @property
     def times(self) -> int:
-        """How often it ran: attempts that were made again are one."""
+        """How often it ran; retries do not count."""
         return self.started - self.retried
 
     def __repr__(self) -> str:
@@ -128,32 +133,34 @@ class Row:
 
 
 class Tree:
-    """The rows of a flow with all it calls."""
+    """The rows of a flow and of all flows that it calls."""
 
     def __init__(self, flow: Flow, callees: Mapping[str, Any]) -> None:
-        """``callees``: what `Linked.callees` says."""
+        """``callees``: `Linked.callees`."""
         self.rows: dict[Key, Row] = {}
-        """What is shown, in the order of the tree."""
+        """The visible rows, in the order of the definition."""
         self.unseen: dict[Key, Row] = {}
-        self._flow(flow, callees, (), 0, False, False)
+        self._flow(flow, callees, (), 0, False, False, None)
 
     def _flow(
-        self, flow: Flow, callees: Mapping[str, Any], before: Key, depth: int, many: bool, again: bool
-    ) -> tuple[Row, ...]:
+        self, flow: Flow, callees: Mapping[str, Any], before: Key, depth: int, many: bool, loops: bool,
+        around: Row | None,
+    ) -> None:  # fmt: skip
         shown = outermost(flow)
-        if shown is not flow.body.steps:  # a plan or a graph: its own events are counted, and nothing else
+        is_whole = shown is not flow.body.steps  # a plan or a graph: only its own events need the row of the whole
+        if is_whole:
             (whole,) = flow.body.steps
             self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole, many)
-            again = True
-        rows = tuple([self._step(step, callees, before, depth, many, again) for step in shown])
-        if isinstance(flow.body.steps[0], Dag) and shown is not flow.body.steps:
-            for row in rows:
-                row.by_need = True
-        return rows
+        for step in shown:
+            row = self._step(step, callees, before, depth, many, loops or is_whole, None if is_whole else around)
+            row.by_need = is_whole and isinstance(flow.body.steps[0], Dag)
 
-    def _step(self, step: Step, callees: Mapping[str, Any], before: Key, depth: int, many: bool, again: bool) -> Row:
+    def _step(
+        self, step: Step, callees: Mapping[str, Any], before: Key, depth: int, many: bool, loops: bool,
+        around: Row | None,
+    ) -> Row:  # fmt: skip
         key = (*before, step.id)
-        row = Row(key, depth, step, many, again and not many)
+        row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
         if type(step) in LEAVES and (callee is None or not _flows(callee)):
             return self.rows.setdefault(key, row)
@@ -163,22 +170,24 @@ class Tree:
         else:
             row = self.rows.setdefault(key, row)
         below = depth + (not hidden)
-        repeats = many or isinstance(step, (Each, Fold))
-        returns = again or isinstance(step, (Repeat, Dag, Walk))
+        fans_out = isinstance(step, (Each, Fold))
+        loops_inside = loops or isinstance(step, (Repeat, Dag, Walk))
+        inner = row if fans_out else around if isinstance(step, (Sequence, Branches, Invoke)) else None
         parts = []
         for child in children(step):
-            collects = isinstance(step, (Each, Branches)) and child is step.collect
-            found = self._step(child, callees, before, below, many if collects else repeats, returns)
-            parts += [] if collects else [found]
+            if isinstance(step, (Each, Branches)) and child is step.collect:
+                self._step(child, callees, before, below, many, loops_inside, around)
+            else:
+                parts.append(self._step(child, callees, before, below, many or fans_out, loops_inside, inner))
         if isinstance(step, (Each, Fold, Branches)):
             row.elements = tuple(parts)
         for called in _flows(callee):
-            self._flow(called.flow, called.callees, key, below, many, again)
+            self._flow(called.flow, called.callees, key, below, many, loops, inner)
         return row
 
 
 def _flows(callee: Any) -> tuple[Any, ...]:
-    """The linked flows that a call may run: what it names, or all it may choose from while it runs."""
+    """The linked flows that a call may run: the one that it names, or all that it can choose from."""
     if callee is None:
         return ()
     if isinstance(getattr(callee, "flow", None), Flow):
@@ -188,4 +197,4 @@ def _flows(callee: Any) -> tuple[Any, ...]:
 
 
 LEAVES = frozenset({Invoke, Compute})
-"""Steps that have none of their own."""
+"""Steps without inner steps."""

@@ -1,8 +1,8 @@
-"""The forms a secret takes: what is searched for before a value is written down or shown.
+"""The forms that a secret can take in a value: as it is, in a container, or encoded once (escaped, quoted for a URL, in
+base64, pickled).
 
-A tool may return its secret as it is, in a container, or encoded once: escaped, quoted for a URL, in base64, pickled.
-Those forms are listed here. An encoding of a tool's own (reversed, encrypted, compressed) cannot be listed, which is
-why `is_readable` asks whether the content of a pickle can be searched at all.
+Other encodings (reversed, encrypted, compressed) cannot be listed, so `is_readable` checks whether a pickle can be
+searched at all.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import html
 import json
 import math
 import numbers
+import operator
 import pathlib
 import pickle
 import re
@@ -28,67 +29,60 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, quote_from_bytes, quote_plus
 
 SHORTEST = 4
-"""Characters (digits of a number, bytes) below which a secret is not searched for: it would be found everywhere."""
+"""Characters (digits of a number, bytes) below which a secret would be found everywhere and is not searched for."""
 
 LONGEST = 10_000
 """Characters above which only a part of a secret is searched for."""
 
-MOST = 1_000
-"""Members of one secret that are searched for; of a larger one nothing is."""
+MOST_PARTS = 1_000
+"""Parts of one secret; a larger one counts as opaque."""
 
 NAME = re.compile(r"[A-Za-z_-]*")
-"""Keys of objects that name a field. They are no part of a secret: ``password`` is not, what it names is."""
+"""Keys that name a field: ``password`` is not a part of the secret, its value is."""
 
 
 class Parts(NamedTuple):
-    """What one secret consists of."""
+    """The parts of one secret."""
 
     texts: frozenset[str] = frozenset()
     raws: frozenset[bytes] = frozenset()
     numbers: frozenset[int | float] = frozenset()
     short: bool = False
-    """Whether a member is shorter than `SHORTEST`."""
+    """Whether a part is shorter than `SHORTEST`."""
     opaque: bool = False
-    """Whether a member cannot be looked into."""
+    """Whether a part cannot be read."""
 
     @property
     def found(self) -> bool:
-        """Whether there is anything to search for."""
         return bool(self.texts or self.raws or self.numbers)
 
 
 class Forms(NamedTuple):
-    """What is searched for."""
+    """The texts and bytes to search for."""
 
     texts: frozenset[str] = frozenset()
     jsons: frozenset[str] = frozenset()
-    """The same as they appear inside of a JSON text."""
+    """The texts as they appear inside JSON."""
     raws: frozenset[bytes] = frozenset()
     numbers: frozenset[int | float] = frozenset()
     slices: frozenset[str] = frozenset()
-    """Parts of texts that are too long to be searched for as a whole."""
+    """Parts of texts that are too long to search for."""
 
     def joined(self, other: Forms) -> Forms:
-        return Forms(
-            self.texts | other.texts,
-            self.jsons | other.jsons,
-            self.raws | other.raws,
-            self.numbers | other.numbers,
-            self.slices | other.slices,
-        )
+        return Forms(*map(operator.or_, self, other))
 
 
-# --- what a secret consists of ----------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def parts_of(secret: Any) -> Parts:
-    """The texts, bytes and numbers in ``secret``; None, booleans and empty texts are nothing that could be secret."""
+    """The texts, bytes and numbers in ``secret``; None, booleans and empty texts cannot be secret."""
     texts, raws, found_numbers = set[str](), set[bytes](), set[int | float]()
     short = opaque = False
     seen, left = {id(secret): secret}, [secret]
     while left:
         part = left.pop()
-        if len(seen) > MOST:
+        if len(seen) > MOST_PARTS:
             opaque = True
             break
         members = _members(part)
@@ -119,7 +113,7 @@ def parts_of(secret: Any) -> Parts:
 
 
 def _number(part: numbers.Real) -> int | float | None:
-    """As a plain number without its sign; None for what is none, or is too long to be written down."""
+    """A plain number without its sign; None if it is not finite or too long to be written."""
     try:
         found = abs(int(part)) if isinstance(part, numbers.Integral) else abs(float(part))
         repr(found)
@@ -129,7 +123,7 @@ def _number(part: numbers.Real) -> int | float | None:
 
 
 def _members(part: Any) -> Iterable[Any] | None:
-    """What a container or an object holds; None for what is a part itself, or cannot be looked into."""
+    """The members of a container or object; None for a part, or for an object that cannot be read."""
     if isinstance(part, enum.Enum):
         return [part.value]
     if isinstance(part, str | bytes | bytearray | memoryview | numbers.Real) and not isinstance(
@@ -148,7 +142,7 @@ def _members(part: Any) -> Iterable[Any] | None:
 
 
 def _written(part: Any) -> Iterator[Any]:
-    """How a value is written that its text says whole."""
+    """The texts and numbers that represent a date, UUID, path or number."""
     yield str(part)
     if isinstance(part, datetime.date | datetime.time):
         yield part.isoformat()
@@ -168,7 +162,7 @@ _WRITTEN = (
 
 
 def _fields(part: Any) -> list[Any] | None:
-    """The fields of an object, a wrapped secret of pydantic's opened; None where it shows none."""
+    """The fields of an object, and the value of a SecretStr; None if it has none."""
     try:
         if callable(getattr(part, "get_secret_value", None)):
             return [part.get_secret_value()]
@@ -177,7 +171,7 @@ def _fields(part: Any) -> list[Any] | None:
             found += [getattr(part, field.name, None) for field in dataclasses.fields(part)]
         slots = [name for kind in type(part).__mro__ for name in _names(vars(kind).get("__slots__", ()))]
         found += [getattr(part, name, None) for name in slots]
-    except Exception:  # somebody's class
+    except Exception:  # a class of a user
         return None
     return found or None
 
@@ -186,11 +180,11 @@ def _names(slots: Any) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-# --- how it appears ---------------------------------------------------------------------------------------------------
+# --- forms ---
 
 
 def forms_of(parts: Parts) -> Forms:
-    """Everything to search for because of one secret."""
+    """The forms of one secret."""
     texts, raws, slices = set[str](), set[bytes](), set[str]()
     for whole in (*parts.texts, *parts.raws):
         part: str | bytes = whole if len(whole) <= LONGEST else whole[len(whole) // 2 :][: LONGEST // 10]  # type: ignore[assignment]
@@ -212,7 +206,7 @@ def forms_of(parts: Parts) -> Forms:
 
 
 def _read(part: str | bytes) -> Iterator[str]:
-    """A text, or what bytes are as a text."""
+    """A text, or bytes as texts."""
     if isinstance(part, str):
         yield part
         return
@@ -222,7 +216,7 @@ def _read(part: str | bytes) -> Iterator[str]:
 
 
 def _texts(text: str) -> Iterator[str]:
-    """A text as it is, and as it is escaped, quoted and encoded."""
+    """A text, and its escaped, quoted and encoded forms."""
     yield text
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
@@ -238,7 +232,7 @@ def _texts(text: str) -> Iterator[str]:
 
 
 def _of_bytes(raw: bytes) -> Iterator[str]:
-    """Bytes as a text may hold them."""
+    """Bytes as texts."""
     yield repr(raw)[2:-1]
     yield repr(raw + b"'\"")[2:-4]
     quoted = quote_from_bytes(raw, safe="")
@@ -303,11 +297,11 @@ def _number_bytes(number: int | float) -> Iterator[bytes]:
             yield struct.pack("<f", value)
 
 
-# --- what can be searched ---------------------------------------------------------------------------------------------
+# --- searchable values ---
 
 
 class _Inspector(pickle.Pickler):
-    """Looks at everything that would be in a pickle, and writes none."""
+    """Inspects the parts of a pickle without writing it."""
 
     def __init__(self) -> None:
         super().__init__(_Nowhere(), protocol=5, buffer_callback=self._look_at)
@@ -330,13 +324,13 @@ class _Nowhere:
 
 
 def is_readable(value: Any) -> bool:
-    """Whether the content of an opaque value can be searched: no bytes in it but texts, and the numbers of arrays."""
+    """Whether an opaque value can be searched: it has no bytes except texts and the numbers of arrays."""
     inspector = _Inspector()
     try:
         inspector.dump(value)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # somebody's __reduce__; a class that cannot be found by its name
+    except BaseException:  # of a user's __reduce__; a class that cannot be found by its name
         return False
     return inspector.readable
 

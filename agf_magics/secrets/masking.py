@@ -1,9 +1,9 @@
-"""The one rule for secrets: before anything is written down or shown, it is searched for the values that secret
-arguments received, in every form they take (`secret_forms`).
+"""The rule for secrets: before anything is stored or shown, it is searched for the values of secret arguments, in every
+form that they take (forms.py).
 
-What is shown is masked. What would be stored and holds a secret is not stored, because a run that is resumed must not
-go on with a mask: its step runs again. The same holds for what cannot be searched: an opaque value of a call that
-received a secret, and everything that follows a secret which is too short to be searched for.
+Displayed values are masked. A value that contains a secret is not stored, because a resumed run must not continue with
+a mask; it makes the call again. The same applies to values that cannot be searched: an opaque value of a call that
+received a secret, and all values after a secret that is too short to search for.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..text.diagnostics import AgfError, Diagnostic
 from .forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of
 
 ALONE = 8
-"""Characters below which a secret that is a word or a number is searched for as a whole word, outside of its call."""
+"""Characters below which a secret word or number is searched for only as a whole word, outside of its call."""
 
-MOST = 1_000
+MOST_SECRETS = 1_000
 """Different secrets of a run, and texts that its steps returned, which are searched for."""
 
-HELD = "it holds a secret"
+HELD = "it contains a secret"
 UNREADABLE = "it cannot be searched for the secret that its call received"
 SHORT = f"its call received a secret of fewer than {SHORTEST} characters, which cannot be searched for"
 BLIND = "the run has a secret that cannot be searched for"
@@ -37,42 +37,41 @@ EDGE_BEFORE, EDGE_AFTER = r"(?:(?<![^\W_])|(?<=\\[nrtbf]))", r"(?![^\W_])"
 
 
 class Received(NamedTuple):
-    """What a call received of secrets."""
+    """Which secrets a call received."""
 
     any: bool = False
     short: bool = False
-    """Whether one, or a member of one, cannot be searched for."""
+    """Whether a secret, or a part of one, cannot be searched for."""
 
 
 NOTHING = Received()
 
 
 class Preview(NamedTuple):
-    """JSON to be shown."""
+    """A value as JSON for display."""
 
     text: str
     whole: bool
-    """Whether it is all of the value."""
+    """Whether it is complete."""
     masked: bool = False
 
 
 class Secrets:
-    """The secrets of one run. Written to on the engine's loop, read on any thread: what is known is replaced as a
-    whole."""
+    """The secrets of one run. Changed on the engine's loop, read on any thread: the forms are replaced as a whole."""
 
     def __init__(self) -> None:
         self.names: frozenset[str] = frozenset()
-        """Inputs and stores that feed secret arguments."""
+        """The inputs and stores that feed secret arguments."""
         self.steps: frozenset[tuple[int, str]] = frozenset()
-        """The steps that return them, by the identity of their flow and their id."""
+        """The steps whose values feed secret arguments, by the identity of their flow and their id."""
         self.blind = False
-        """Whether there is a secret that cannot be searched for: then no value is stored or shown."""
+        """Whether a secret cannot be searched for: then no value is stored or shown."""
         self._forms = Forms()
         self._returned = Parts()
         self._unsearchable = False
         self._known = set[Parts]()
 
-    # --- what is secret ---
+    # --- collecting ---
 
     @property
     def active(self) -> bool:
@@ -80,24 +79,24 @@ class Secrets:
         return self.blind or bool(self._forms.texts or self._forms.raws)
 
     def learn(self, value: Value) -> Received:
-        """``value`` is a secret."""
+        """Add the secret ``value``."""
         parts = parts_of(value)
         if parts.found and parts not in self._known:
             self._known.add(parts)
             self._forms = self._forms.joined(forms_of(parts))
         unknown = parts.short or parts.opaque
         self._unsearchable = self._unsearchable or unknown
-        self.blind = self.blind or (unknown and not parts.found) or len(self._known) > MOST
+        self.blind = self.blind or (unknown and not parts.found) or len(self._known) > MOST_SECRETS
         return Received(parts.found or unknown, unknown)
 
     def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
-        """Learn what the secret arguments of a call receive."""
+        """Add the secret arguments of a call."""
         found = [self.learn(given.get(name)) for name in tool.secret]
         return Received(any(one.any for one in found), any(one.short for one in found))
 
     def returned(self, value: Value) -> None:
-        """A step returned ``value``, which feeds a secret argument: whether or not that call is made, it is not shown
-        at the end. Not before: its other parts occur in the outcomes of other calls, and those are stored."""
+        """Add a value that feeds a secret argument: it is masked in the end of the run, even if that call is not made.
+        Not before, because its parts occur in the outcomes of other calls, which are stored."""
         if not self.too_many:
             found, known = parts_of(value), self._returned
             self._unsearchable = self._unsearchable or found.opaque
@@ -106,24 +105,24 @@ class Secrets:
     @property
     def too_many(self) -> bool:
         """Whether the end of the run can show no values."""
-        return self.blind or self._unsearchable or sum(map(len, self._returned[:3])) > MOST
+        return self.blind or self._unsearchable or sum(map(len, self._returned[:3])) > MOST_SECRETS
 
     def end(self) -> None:
-        """What is stored from now on is how the run ended."""
+        """From now on, the end of the run is stored."""
         if not self.too_many and self._returned.found:
             self._forms = self._forms.joined(forms_of(self._returned))
 
-    # --- what holds one ---
+    # --- searching ---
 
     def holds(self, value: Value, near: bool = True) -> bool:
-        """Whether a secret is found in ``value``, or cannot be ruled out. ``near``: in any place; otherwise a short one
-        only as a word of its own."""
+        """Whether ``value`` contains a secret or cannot be searched. ``near``: anywhere; otherwise a short secret only
+        counts as a whole word."""
         if not self.active:
             return False
         return self.blind or self.packed(encode_value(value, 1 << 30), value, Received(near)).form == "again"
 
     def holds_any(self, value: Value) -> bool:
-        """Whether a secret that can be searched for is found in ``value``."""
+        """Whether ``value`` contains a secret that can be searched for."""
         return self.active and not self.blind and self.holds(value)
 
     def _in_json(self, text: str, near: bool) -> bool:
@@ -150,11 +149,11 @@ class Secrets:
     def _is_number(self, value: Value) -> bool:
         return type(value) in (int, float) and abs(value) in self._forms.numbers
 
-    # --- what is stored ---
+    # --- storing ---
 
     def pack(self, value: Value, most: int, received: Received = NOTHING, secret: bool = False) -> EncodedValue:
-        """``value`` as it is stored, ``most`` bytes of it; ``received``: what the call that returned it received;
-        ``secret``: it is one itself."""
+        """``value`` as it is stored, in at most ``most`` bytes. ``received``: the secrets of the call that returned it.
+        ``secret``: it is a secret itself."""
         packed = encode_value(value, most)
         return packed if not self.active and not secret else self.packed(packed, value, received, secret)
 
@@ -182,10 +181,10 @@ class Secrets:
             return UNREADABLE if received.any and not is_readable(value) else None
         return None
 
-    # --- what is shown ---
+    # --- masking ---
 
     def to_show(self, value: Value, most: int) -> Preview:
-        """``value`` as JSON to be shown."""
+        """``value`` as masked JSON."""
         text, whole = to_show(value, most)
         if not self.active:
             return Preview(text, whole)
@@ -193,7 +192,7 @@ class Secrets:
         return Preview(shown, whole and shown == text, shown != text)
 
     def shown(self, value: Value) -> Value:
-        """``value`` as it may be shown."""
+        """``value``, masked."""
         if not self.active:
             return value
         if self.blind:
@@ -201,7 +200,7 @@ class Secrets:
         return self._shown(value, 200)
 
     def each(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """Arguments or stores as they may be shown, each under its name."""
+        """Named values, masked."""
         return {name: self.shown(value) for name, value in values.items()}
 
     def _shown(self, value: Value, room: int) -> Value:
@@ -217,17 +216,17 @@ class Secrets:
         return f"⟨{kind.__name__}⟩" if self._in_opaque(value) else value
 
     def _in_opaque(self, value: Value) -> bool:
-        """Whether an opaque value, or what it says of itself, holds a secret."""
+        """Whether an opaque value, its repr or its text contains a secret."""
         try:
-            said = f"{value!r} {value}"
-        except Exception:  # somebody's class
+            texts = f"{value!r} {value}"
+        except Exception:  # a class of a user
             return True
         packed = encode_value(value, 1 << 30)
         data = packed.data if isinstance(packed.data, bytes) else b""
-        return self._in_text(said, True) or any(form in data for form in self._forms.raws)
+        return self._in_text(texts, True) or any(form in data for form in self._forms.raws)
 
     def text(self, text: str) -> str:
-        """A text as it may be shown."""
+        """A text, masked."""
         found = [form for form in self._forms.texts if form in text]
         if not found:
             return text
@@ -236,7 +235,7 @@ class Secrets:
         return _pattern(found).sub(lambda _: MASK, text)
 
     def error(self, error: BaseException) -> None:
-        """Mask what an error of ours says, and forget its cause where that holds a secret."""
+        """Mask an error of ours, and remove its cause if that contains a secret."""
         if not self.active or not isinstance(error, AgfError):
             return
         found = tuple(map(self.diagnostic, error.diagnostics))
@@ -248,7 +247,7 @@ class Secrets:
             error.__cause__ = None
 
     def event(self, event: ev.Event) -> ev.Event:
-        """An event as a listener is told of it."""
+        """An event, masked for a listener."""
         match event:
             case ev.StepFinished():
                 return event._replace(value=self.shown(event.value))
@@ -261,11 +260,11 @@ class Secrets:
         return event
 
     def raised(self, error: BaseException) -> bool:
-        """Whether an exception of user code, or one around it, holds a secret."""
+        """Whether an exception of user code, or one in its chain, contains a secret."""
         if not self.active or self.blind:
             return self.blind
-        said = ["".join(traceback.format_exception(error)), *_arguments(error)]
-        return any(self._in_text(text, True) for text in said)
+        texts = ["".join(traceback.format_exception(error)), *_arguments(error)]
+        return any(self._in_text(text, True) for text in texts)
 
     def diagnostic(self, found: Diagnostic) -> Diagnostic:
         message, hint = self.text(found.message), self.text(found.hint) if found.hint else found.hint
@@ -275,12 +274,12 @@ class Secrets:
 
 
 def hide(value: Value, names: Collection[str]) -> Value:
-    """Arguments as they may be shown and stored: without those of these names."""
+    """Arguments with a mask for these names."""
     return {name: MASK if name in names else one for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def _arguments(error: BaseException) -> list[str]:
-    """What an exception and those around it were made of, as far as it says."""
+    """The arguments of an exception and of those in its chain."""
     found, left, seen = list[str](), [error], set[int]()
     while left:
         one = left.pop()
@@ -289,7 +288,7 @@ def _arguments(error: BaseException) -> list[str]:
         seen.add(id(one))
         try:
             found.append(repr(one.args))
-        except Exception:  # somebody's class
+        except Exception:  # a class of a user
             found.append("")
         left += [each for each in (one.__cause__, one.__context__) if each is not None]
         left += one.exceptions if isinstance(one, BaseExceptionGroup) else ()

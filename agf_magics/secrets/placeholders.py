@@ -1,8 +1,7 @@
-"""Placeholders for secrets in the replies of models: a reply is shown and stored with them, and the tool that is called
-gets the values back.
+"""Placeholders for secrets in the replies of models: replies are shown and stored with them, and tools get the values.
 
-A placeholder means its value for this run alone. One that an earlier session of the run stored has no value any more:
-the call fails, the model reads why and calls again.
+A placeholder has a value in one session of one run. If a resumed run uses a placeholder of an earlier session, the call
+fails, and the model reads why and calls again.
 """
 
 from __future__ import annotations
@@ -11,20 +10,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..catalog import MASK, Tool
+from ..catalog.arguments import InvalidArguments
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic, StepError
+from ..text.diagnostics import Diagnostic
 from .masking import Secrets
 
 
 def replace_secrets(
     reply: dict[str, Value], tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets
 ) -> None:
-    """Put placeholders into ``reply`` where its calls hold secrets, and their values into ``values``."""
+    """Replace the secrets in the calls of ``reply`` by placeholders, and add their values to ``values``."""
     for call in reply["calls"]:
         tool, given = tools.get(call["tool"]), call["arguments"]
         if not isinstance(tool, Tool) or not tool.secret:
             continue
-        if not isinstance(given, dict):  # it could not be read, and any part of it may be the secret
+        if not isinstance(given, dict):  # it could not be parsed, and any part may be the secret
             call["arguments"] = MASK
         else:
             secrets.receive(tool, given)
@@ -43,8 +43,10 @@ def substitute_secrets(tool: Tool, given: dict[str, Value], values: Mapping[str,
         if isinstance(value, str) and value in values:
             found[name] = values[value]
         elif isinstance(value, str) and value.startswith(f"{MASK} #"):
-            message = f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are not kept"
-            raise StepError(Diagnostic("tool.arguments", message))
+            message = f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are not stored"
+            error = InvalidArguments(Diagnostic("tool.arguments", message))
+            error.arguments = frozenset({name})
+            raise error
     return {**given, **found} if found else given
 
 

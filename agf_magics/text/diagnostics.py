@@ -132,7 +132,7 @@ def _near(word: str, known: Collection[str]) -> str | None:
     # A word in the wrong case is the likeliest slip and difflib does not see it.
     small = word.lower()
     same = min((name for name in names if name.lower() == small), default=None)
-    return nearest(word, names, 0.6) if same is None else same
+    return nearest(word, names, 0.7) if same is None else same
 
 
 def _printable(name: str) -> str:

@@ -20,6 +20,8 @@ _BLANKS = " \t\r"
 _SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)
 _IN_FLOW = re.compile(r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?<=\S)\[[^][]*\][^,\[\]{}]*)[,}\]]""")
 """A text with brackets in it, as a value between braces."""
+_BRACED = re.compile(r"""[:,\[{]\s*([^\s,:\[\]{}][^,:\[\]{}]*\{[^{}]*\}[^,\[\]{}]*)""")
+"""The same with braces in it."""
 
 
 class Slip(NamedTuple):
@@ -106,7 +108,11 @@ def _second_colon(slip: Slip) -> Diagnostic:
     begin, line = slip.line(slip.at)
     first = re.search(r":(?:\s|$)", line)
     if first and begin + first.start() < slip.at:
+        nested = re.match(r"(?:- )?([\w-]+):\s+([a-z_]+):\s+(\S.*)", line)
         hint = "quote a text that holds ': '"
+        if nested:
+            key, inner, rest = nested.groups()
+            hint = f"write {key}: {{{inner}: {_cut(rest)}}}, or {inner}: on a line of its own; {hint}"
         return slip.here("a second ':' makes a key of what should be one text", hint)
     above, over = slip.above(slip.at)
     if slip.column(begin) > slip.column(above) or over.startswith("- "):
@@ -148,10 +154,11 @@ def _block(slip: Slip) -> Diagnostic:
     if before:
         return slip.here(f"{_cut(line[slip.at - begin :])!r} cannot stand here", "quote the text if it is one")
     if slip.column(slip.at) != slip.column(slip.since):
-        hint = "lines that belong together begin in the same column"
+        hint = f"begin {'each - ' if line.startswith('-') else 'lines that belong together '}in the same column"
         return slip.told(begin, begin + len(line), "the indentation of this line fits no line above", hint)
     if line.startswith("-"):
-        return slip.here("a list entry among keys", "indent it below the key it belongs to")
+        hint = "write the key of the list on the line above (for example steps:), or indent it below its key"
+        return slip.here("a list entry needs a key above it", hint)
     return slip.told(begin, begin + len(line), "a key among list entries", "begin it with '- ', or indent it")
 
 
@@ -179,12 +186,26 @@ def _flow(slip: Slip) -> Diagnostic:
         if slip.line(slip.since)[0] != begin and not re.search(r":\s", line[: slip.at - begin]):
             return slip.told(begin, slip.at, "a ',' is missing before this", "end the line above with ','")
         return slip.here("a second ':' makes a key of what should be one text", "quote a text that holds ': '")
+    begin, line = slip.line(slip.at)
+    before = line[: slip.at - begin]
+    if before.endswith(("'", '"')) and (before.count(before[-1]) % 2 == 0 or before.endswith('""')):
+        other = '"' if before[-1] == "'" else "'"
+        hint = f"{before[-1]} inside a text ends it: write {other} there; between two entries write a ','"
+        return slip.here("text follows a closing quote", hint)
     return slip.here("a ',' is missing before this", f"between the entries of {opening}{closing} stands a ','")
 
 
 def _glued(slip: Slip, stopped: int) -> Diagnostic | None:
     """A bracket within a text between { } or [ ]: it begins a list of its own there, as in {a: rows[0]}."""
     begin, line = slip.line(stopped)
+    for found in _BRACED.finditer(line):
+        if found.start(1) <= stopped - begin < found.end(1) and not _quoted(line, found.start(1)):
+            text = found[1].rstrip(_BLANKS)
+            hint = f"quote the text: {_between_quotes(text)}"
+            hint += "; an expression has no f-strings: join texts with +" if text[:2] in ("f'", 'f"') else ""
+            place = begin + found.start(1)
+            message = "a text that holds braces is quoted between { } and [ ]"
+            return slip.told(place, place + len(text), message, hint)
     for found in _IN_FLOW.finditer(line):
         text = found[1].rstrip(_BLANKS)
         start = begin + found.start(1)

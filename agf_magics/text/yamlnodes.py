@@ -310,7 +310,8 @@ class _Reading:
         if name in top.fields:
             first = ("first used here", top.keys[name].span)
             message = f"the key {shorten(name)!r} stands here twice"
-            self.problems.add(Diagnostic("yaml.duplicate-key", message, node.span, related=(first,)))
+            hint = "use a key once; begin each entry of a list with '- '"
+            self.problems.add(Diagnostic("yaml.duplicate-key", message, node.span, hint, related=(first,)))
         elif name == "<<" and not node.style:
             message, hint = "'<<' merges nothing here, it is a key like any other", "write the keys out"
             self.problems.warn("yaml.merge-key", message, node.span, hint)

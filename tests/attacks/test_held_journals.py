@@ -17,7 +17,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.journal.file import log_of
 from agf_magics.journal.store import Store
-from agf_magics.lifecycle import past_runs as kept_runs
+from agf_magics.lifecycle import past_runs
 from tests.attacks.journals import WANT, registry
 from tests.engine import kept
 
@@ -29,13 +29,13 @@ WAITS = """
 import os, sys, threading
 from dataclasses import replace
 import agf_magics as agf
-from agf_magics import kept_runs
-from agf_magics.engine import journal_file, writer
+from agf_magics.lifecycle import past_runs
+from agf_magics.journal import file, writer
 from agf_magics.settings import current
 
-journal_file.BUSY = writer.BUSY = 36_000.0  # so it is the interrupt that ends the waiting, or nothing is
+file.BUSY = writer.BUSY = 36_000.0  # so it is the interrupt that ends the waiting, or nothing is
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
-waits, sleep = threading.Event(), journal_file.time.sleep
+waits, sleep = threading.Event(), file.time.sleep
 
 def slept(seconds):  # the first retry says that the file is waited for, without a clock
     if not waits.is_set():
@@ -43,9 +43,9 @@ def slept(seconds):  # the first retry says that the file is waited for, without
         print("waits", flush=True)
     sleep(seconds)
 
-journal_file.time.sleep = slept
+file.time.sleep = slept
 try:
-    {"list": agf.runs, "prune": lambda: kept_runs.prune(days=1e-9), "run": lambda: agf.run(sys.argv[2])}[sys.argv[1]]()
+    {"list": agf.runs, "prune": lambda: past_runs.prune(days=1e-9), "run": lambda: agf.run(sys.argv[2])}[sys.argv[1]]()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 os._exit(0)
@@ -90,7 +90,7 @@ def test_a_journal_that_is_held_for_too_long_is_an_error_with_a_code(
         with closing(sqlite3.connect(path, isolation_level=None)) as holder:
             holder.execute("BEGIN IMMEDIATE")
             with pytest.raises(agf.DefinitionError) as caught:
-                kept_runs.prune(days=1e-9)
+                past_runs.prune(days=1e-9)
             run = agf.run("main", registry=registry())
             assert len(agf.runs()) == 1  # whoever reads does not wait
             holder.execute("ROLLBACK")
@@ -169,7 +169,7 @@ import json, os, sys
 from dataclasses import replace
 from pathlib import Path
 import agf_magics as agf
-from agf_magics import kept_runs
+from agf_magics.lifecycle import past_runs
 from agf_magics.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
@@ -186,7 +186,7 @@ last = agf.run("main", {"numbers": list(range(2_000))})
 said = [found.code for found in last.warnings]
 listed = {one.run_id: [one.status, one.note] for one in agf.runs()}
 before = sum(one.stat().st_size for one in Path().glob("runs.sqlite*"))
-gone, size = kept_runs.prune(days=1e-9)
+gone, size = past_runs.prune(days=1e-9)
 next = agf.run("main", {"numbers": list(range(60))})
 print(json.dumps([last.output, said, listed.get(last.run_id), gone, size < before,
                   [found.code for found in next.warnings], len(agf.runs(next.run_id).calls)]))

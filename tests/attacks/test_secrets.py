@@ -189,7 +189,7 @@ def played(secret: Any, make: Callable[[Any], Any], folder: Path, fails: bool = 
 LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 VARIED = st.text(LETTERS, min_size=8, max_size=20).map("{}~7!".format)  # no word of a definition
 VARIED = VARIED.filter(lambda text: len(set(text)) > 6)
-RAW = st.binary(min_size=8, max_size=20).filter(lambda raw: len(set(raw)) > 4)
+RAW = st.binary(min_size=8, max_size=20).map(lambda raw: raw + b"~7!").filter(lambda raw: len(set(raw)) > 6)
 WHOLE = st.integers(10**9, 2**62).map(lambda number: number | 1) | st.integers(-(2**62), -(10**9))
 BROKEN = st.floats(1e3, 1e12).filter(lambda number: len(repr(number)) > 10)
 ATOMS = VARIED | RAW | WHOLE | BROKEN

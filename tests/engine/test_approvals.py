@@ -131,3 +131,17 @@ edges: [{from: START, to: ask}, {from: ask, to: when}, {from: when, to: use}, {f
     assert given == ["t0ken-of-ann"] * 4
     question = "call use(token=•••, then=now)?"
     assert asked == ["Your token?", "When?", "Your token?", question, question]
+
+
+def test_arguments_that_are_put_in_the_place_of_others_are_checked_as_those_of_a_call() -> None:
+    received = list[Any]()
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, where="loop")
+    def pay(amount: float, note: str = "none") -> float:
+        received.append((amount, type(amount), note))
+        return amount
+
+    agf.define(PLAN.replace("flaky, of: †state.paid", "pay, amount: 1.5"), "plan", registry=registry)
+    agf.run("p", registry=registry, ask=lambda question: {"amount": 3} if "=5" in question.text else True)
+    assert received[0] == (3.0, float, "none")

@@ -15,8 +15,8 @@ import pytest
 import agf_magics as agf
 from agf_magics.host.host import Host
 from agf_magics.host.job import Job
-from agf_magics.host.job import start as start_job
 from agf_magics.lifecycle.launch import live, start
+from tests.engine.jobs import start as start_job
 
 PATIENCE = 60.0
 """Seconds after which what should have happened is thought never to happen."""

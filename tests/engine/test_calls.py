@@ -11,7 +11,7 @@ import pytest
 
 from agf_magics.host.calls import TimedOut
 from agf_magics.host.host import Host, Place, here
-from agf_magics.host.job import start
+from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 
 PLACES: tuple[Place, ...] = ("loop", "kernel", "worker")

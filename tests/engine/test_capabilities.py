@@ -304,15 +304,17 @@ def test_an_identity_that_nobody_has_is_told_before_the_run(named: str, nearest:
     assert house.used == []
 
 
-def test_a_capability_that_is_no_tool_is_a_warning_where_a_later_cell_may_register_it() -> None:
+def test_a_capability_that_is_no_tool_is_a_warning_when_defined_and_an_error_before_the_first_step() -> None:
     house = House()
     text = f"pipeline: p\nsteps:\n- {step(None, ['a', 'bb'])}\n"
-    run = agf.run(text, registry=house.registry)
-    assert (run.output, [found.code for found in run.warnings]) == ("user a", ["flow.unknown-capability"])
+    assert agf.define(text, registry=house.registry) is not None
+    with pytest.raises(agf.DefinitionError, match=r"flow\.unknown-capability"):
+        agf.run(text, registry=house.registry)
     with pytest.raises(agf.DefinitionError):
-        agf.load(text, registry=house.registry, strict=True)
+        agf.define(text, registry=house.registry, strict=True)
     inline = house.launch("inline", "user", f"- {step(None, ['a', 'bb'])}")
     assert "[flow.unknown-capability]" in inline["data"]["error"]
+    assert house.used == []
 
 
 def test_a_launch_among_the_capabilities_gives_none() -> None:

@@ -185,7 +185,7 @@ def test_a_value_that_somebody_else_has_signed_is_refused_unless_it_is_trusted(
         with pytest.raises(agf.DefinitionError) as caught:
             agf.resume(failed.run_id, registry=registry)
         assert caught.value.code == "journal.unreadable"
-        assert "not yours" in caught.value.diagnostic.message
+        assert "not signed with your key" in caught.value.diagnostic.message
         assert agf.resume(failed.run_id, registry=registry, trust=True).output == "seen"
 
 

@@ -6,8 +6,10 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.definitions.define import read, register
+from agf_magics.flow.schemas import Field, Schema
 from agf_magics.languages import told
 from agf_magics.lifecycle.launch import prepare
+from agf_magics.text.diagnostics import DefinitionError, StepError
 
 
 def findings(text: str, registry: agf.Registry) -> list[tuple[str, str, str]]:
@@ -112,6 +114,54 @@ def test_a_schema_of_another_cell_is_found_and_the_documents_own_comes_first() -
         agf.run("pipeline: p\nsteps:\n  - tool: {name: give, schema: R}\n", registry=registry)
     own = "schema: R\nfields: {n: {type: string}}\n---\npipeline: p\nsteps:\n  - tool: {name: give, schema: R}\n"
     assert agf.run(own, registry=registry).output == {"n": "one"}
+
+
+def test_a_schema_that_closes_a_circle_over_two_cells_is_refused_when_it_is_registered() -> None:
+    registry = agf.Registry()
+    agf.define("schema: a\nfields: {b: {type: ref, schema: b}}", registry=registry)
+    with pytest.raises(DefinitionError) as caught:
+        agf.define("schema: b\nfields: {a: {type: ref, schema: a}}", registry=registry)
+    assert [(d.code, d.span and d.span.text) for d in caught.value.diagnostics] == [("schema.cycle", "a")]
+    assert list(registry.schemas) == ["a"]
+
+
+def test_a_ref_to_a_schema_that_no_cell_declares_is_found_when_defined_and_refuses_the_run() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def use() -> dict[str, list[int]]:
+        return {"q": [1]}
+
+    text = """
+schema: R
+fields: {q: {type: list, of: {type: ref, schema: Qu}}}
+---
+pipeline: p
+steps:
+- tool: {name: use, schema: R}
+"""
+    agf.define(text, registry=registry)
+    with pytest.raises(DefinitionError) as refused:
+        agf.define(text, registry=registry, strict=True)
+    with pytest.raises(DefinitionError) as caught:
+        agf.run("p", registry=registry)
+    for error in (refused.value, caught.value):
+        assert [(d.code, d.span and d.span.text) for d in error.diagnostics] == [("flow.unknown-schema", "Qu")]
+    agf.define("schema: Qu\nfields: {ok: {type: bool}}", registry=registry)
+    with pytest.raises(StepError):
+        agf.run("p", registry=registry)
+
+
+def test_a_circle_of_schemas_that_a_run_does_not_use_does_not_concern_it() -> None:
+    registry = agf.Registry()
+    for name, other in (("a", "b"), ("b", "a")):
+        registry.schemas.define(Schema(name, {other: Field(kind="ref", schema=other)}), None)
+    agf.agent(lambda prompt: "", name="writer", registry=registry)
+    text = "pipeline: p\nsteps:\n- agent: {{prompt: x, schema: {schema}}}\n"
+    own = "schema: R\nfields: {ok: {type: bool}}\n---\n"
+    assert agf.run(own + text.format(schema="R"), registry=registry, dry=True).output == {"ok": True}
+    with pytest.raises(DefinitionError, match="schemas refer to each other: a → b → a"):
+        agf.run(text.format(schema="a"), registry=registry, dry=True)
 
 
 def test_a_step_cannot_launch_a_pipeline() -> None:

@@ -659,7 +659,7 @@ def test_a_secret_that_was_not_kept_is_asked_of_the_model_again(registry: agf.Re
         assert resume(run_id, registry=registry).output == "ok"
     assert got == ["open-sesame"]
     assert script.told("login") == [
-        "Error: tool 'login' needs 'token' again: it is a secret, and secrets are not kept",
+        "Error: tool 'login' needs 'token' again: it is a secret, and secrets are not stored",
         "in",
     ]
 

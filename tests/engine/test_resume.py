@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
-from contextvars import Context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -365,24 +365,27 @@ def test_a_question_is_asked_once_and_a_waiting_run_is_taken_up_with_its_answer(
     assert calls == [("note", "Ada")]
 
 
-def test_a_run_that_came_to_its_end_or_goes_on_is_not_taken_up(tmp_path: Path) -> None:
+def test_a_run_that_has_ended_or_is_running_cannot_be_resumed(tmp_path: Path) -> None:
     calls: Calls = []
     registry = world(calls, [LINEAR])
-    codes: list[str] = []
+    started, checked = threading.Event(), threading.Event()
 
     @agf.tool(name="double", registry=registry, where="worker")
-    def meddle(word: Any) -> str:
-        with pytest.raises(agf.AgfError) as caught:
-            Context().run(resume, "main", registry=registry)  # as from another cell
-        codes.append(caught.value.code)
+    def held(word: Any) -> str:
+        started.set()
+        assert checked.wait(60)
         return "x"
 
     with kept.journal_in(tmp_path):
-        run = agf.run("main", registry=registry)
-        with pytest.raises(agf.DefinitionError) as caught:
+        run = agf.start("main", registry=registry)
+        assert started.wait(60)
+        with pytest.raises(agf.DefinitionError) as running:
             resume(run.run_id, registry=registry)
-    assert codes == ["journal.running"]
-    assert caught.value.code == "journal.finished"
+        checked.set()
+        run.result()
+        with pytest.raises(agf.DefinitionError) as ended:
+            resume(run.run_id, registry=registry)
+    assert (running.value.code, ended.value.code) == ("journal.running", "journal.finished")
 
 
 def test_what_is_fired_and_forgotten_is_never_fired_again(tmp_path: Path) -> None:
@@ -467,3 +470,42 @@ def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str
     assert first.error is not None
     assert again.error is not None
     assert again.error.diagnostic.message == first.error.diagnostic.message
+
+
+RESCUED = """\
+name: main
+state: {out: str, end: str}
+tools: {}
+nodes:
+  a: {type: tool, tool: breaks, state_key: out, on_error: skip}
+  b: {type: tool, tool: later, state_key: end}
+edges:
+- {from: START, to: a}
+- {from: a, to: b}
+- {from: b, to: END}
+"""
+
+
+def test_a_failure_that_a_step_rescued_is_not_tried_again(tmp_path: Path) -> None:
+    calls, works = Counter[str](), [False]
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def breaks() -> str:
+        calls["breaks"] += 1
+        raise OSError("always")
+
+    @agf.tool(registry=registry)
+    def later() -> str:
+        calls["later"] += 1
+        if not works[0]:
+            raise OSError("not yet")
+        return "done"
+
+    agf.define(RESCUED, "graph", registry=registry)
+    with kept.journal_in(tmp_path):
+        failed = agf.run("main", registry=registry, raises=False)
+        assert failed.status == "error"
+        works[0] = True
+        assert agf.resume(failed.run_id, registry=registry).status == "ok"
+    assert calls == {"breaks": 1, "later": 2}

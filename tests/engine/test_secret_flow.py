@@ -12,7 +12,7 @@ import agf_magics as agf
 from agf_magics.catalog import MASK
 from agf_magics.engine.link import link
 from agf_magics.lifecycle.secret_flow import hidden_by
-from agf_magics.secrets.masking import MOST
+from agf_magics.secrets.masking import MOST_SECRETS
 from tests.counting import work
 from tests.engine import kept
 
@@ -122,7 +122,7 @@ def test_what_a_step_gives_to_a_secret_argument_is_not_shown_at_the_end_of_its_r
 
 def test_the_end_of_a_run_whose_steps_gave_many_secrets_shows_no_values(tmp_path: Path) -> None:
     registry = agf.Registry()
-    agf.tool(lambda: [f"{SECRET}-{i}" for i in range(MOST + 1)], name="mint", registry=registry)
+    agf.tool(lambda: [f"{SECRET}-{i}" for i in range(MOST_SECRETS + 1)], name="mint", registry=registry)
     agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
     with kept.journal_in(tmp_path) as path:
         text = f"pipeline: main\nsteps:\n- tool: {{name: mint, output: key}}\n{SHOWN['its call did not come']}"

@@ -365,3 +365,13 @@ def test_a_definition_caps_what_it_calls_too() -> None:
     refused = tools.run(flow=deep)
     assert refused.error is not None
     assert refused.error.code == "limit.delegation-depth"
+
+
+def test_the_results_of_a_run_that_fails_are_those_of_its_outermost_steps() -> None:
+    """Not those of a branch, although it ran steps of its own."""
+    tools = Tools(one=lambda: 1, bad=lambda: 1 / 0)
+    steps = call("x.one", "one", lambda frame: {}, target=Put("inner")), call("x.bad", "bad", lambda frame: {})
+    both = Branches(id="b", word="b", branches={"x": InOrder(id="x", word="x", steps=steps)})
+    run = tools.run(call("a", "one", lambda frame: {}, target=Put("outer")), both)
+    assert run.error is not None
+    assert dict(run.error.partial) == {"outer": 1}

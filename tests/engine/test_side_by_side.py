@@ -79,7 +79,9 @@ def test_continue_drops_and_keeps_the_order() -> None:
     assert run.output == [1, 2, 4, 5, 7, 8]
     row = run.steps["steps[0].do"]
     assert (row.finished, row.dropped, row.state) == (6, 4, "ok")
-    assert sorted(at for at, _ in run.progress.failures) == [("steps[0].do", i) for i in (0, 3, 6, 9)]
+    assert sorted((at, element) for at, _, element in run.progress.failures) == [
+        (("steps[0].do", i), i) for i in (0, 3, 6, 9)
+    ]
 
 
 def test_a_breached_cap_is_neither_retried_nor_dropped() -> None:

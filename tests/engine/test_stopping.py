@@ -15,13 +15,18 @@ import pytest
 
 from agf_magics.host.host import Host
 from agf_magics.host.interrupts import Waiter
-from agf_magics.host.job import start
 from agf_magics.host.threads import Call
+from tests.engine.jobs import start
 
 PREAMBLE = """
 import asyncio, os, signal, threading, time
 from agf_magics.host.host import Host, StillRunning
-from agf_magics.host.job import start
+from agf_magics.host.job import prepare
+
+def start(main, **options):
+    job = prepare(main, **options)
+    job.begin()
+    return job
 
 HOUR = 3600
 
@@ -268,7 +273,7 @@ def test_a_deaf_tool_on_the_waiting_thread_is_said_to_be_left_running() -> None:
             start(main).wait()
         except StillRunning:
             next_cell()
-        """) == ["left running: grade, and the thread that waits for the run cannot leave it"]
+        """) == ["left running: grade, on the thread that waits for the run"]
 
 
 def test_an_interrupt_stops_the_run_inside_a_tool_and_the_one_around_it() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.host.host import Host
-from agf_magics.host.job import start
 from tests.engine import kept
+from tests.engine.jobs import start
 
 SALE = "pipeline: sale\nsteps:\n- tool: {name: sell, args: {pears: !expr ctx.pears}, output: sold}\n"
 

@@ -142,7 +142,7 @@ def test_lines_that_another_process_keeps_from_the_file_are_given_up_together(
 
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with store.writer._writing:  # all of them queue before one is looked at
+            with store.writer._committing:  # all of them queue before one is looked at
                 loop = asyncio.new_event_loop()
                 told = loop.create_task(main())
                 loop.run_until_complete(asyncio.sleep(0))
@@ -355,8 +355,8 @@ def test_no_line_is_written_and_no_log_is_moved_once_the_file_was_replaced(tmp_p
         asyncio.run(write(1))
         other.replace(path)
         before = path.read_bytes()
-        store.writer._full, store.writer._checked = 0, 0.0
-        store.writer._look_after_log()
+        store.writer._full = 0
+        store.writer._move_log()
         with pytest.raises(JournalError) as caught:
             asyncio.run(write(2))
         assert caught.value.code == "journal.replaced"

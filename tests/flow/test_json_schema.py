@@ -100,6 +100,18 @@ def test_alternatives_that_refuse_everything_are_kept_apart() -> None:
     assert [[violation.keyword for violation in way] for way in found.within] == [["false"], ["type"], ["false"]]
 
 
+@pytest.mark.parametrize(
+    ("schema", "value", "path"),
+    [
+        ({"items": {"properties": {"x": False}}}, [{"x": 1}], (0, "x")),
+        ({"additionalProperties": {"properties": {"x": False}}}, {"a": {"x": 1}}, ("a", "x")),
+    ],
+)
+def test_a_part_that_nothing_may_have_is_found_where_it_is(schema: Any, value: Any, path: tuple[Any, ...]) -> None:
+    (found,) = judge(schema)(value)
+    assert (found.path, found.keyword) == (path, "false")
+
+
 EVIL = "^(a+)+$"
 TEXT = "a" * 40 + "!"
 

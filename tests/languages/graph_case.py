@@ -15,6 +15,9 @@ import agf_magics as agf
 from agf_magics.flow.steps import Branches, Each, Invoke, Sequence, Step, Walk
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.graph.state import Joining
+from agf_magics.languages.graph.tokens import Literal, format_literal
+from agf_magics.languages.graph.tokens import Path as StatePath
+from agf_magics.languages.graph.value_grammar import Atom, One, Operand, Pairs, Sentence, Template
 from agf_magics.progress.events import EdgeTaken, StepStarted
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source
@@ -147,3 +150,30 @@ def step_of(step: Step) -> dict[str, Any]:
         case Sequence():
             found |= {"steps": [step_of(inner) for inner in step.steps]}
     return {key: value for key, value in found.items() if value not in (None, False, "")}
+
+
+def format_template(node: Template) -> str:
+    """The text of a value expression."""
+    if isinstance(node, Sentence):
+        return "".join(part if isinstance(part, str) else part.text for part in node.parts)
+    if isinstance(node, StatePath):
+        return "{" + _format_atom(node) + "}"
+    return "{" + f"{_format_atom(node.left)} {node.operator} {_format_operand(node.right)}" + "}"
+
+
+def _format_operand(node: Operand) -> str:
+    match node:
+        case One():
+            return f"[{_format_atom(node.item)}]"
+        case Pairs():
+            return "{" + ", ".join(f"{format_literal(key)}: {_format_atom(value)}" for key, value in node.pairs) + "}"
+    return _format_atom(node)
+
+
+def _format_atom(node: Atom) -> str:
+    match node:
+        case StatePath():
+            return "state." + ".".join(node.names)
+        case Literal():
+            return format_literal(node.value)
+    return node.text

@@ -18,9 +18,10 @@ from agf_magics.flow.values import LARGEST
 from agf_magics.languages import graph
 from agf_magics.languages.graph import condition_grammar, value_grammar
 from agf_magics.languages.graph.condition import evaluate_condition
-from agf_magics.languages.graph.tokens import LONGEST, Refused
+from agf_magics.languages.graph.tokens import LONGEST
 from agf_magics.languages.graph.value import resolve_node_variables, resolve_state_expression, resolve_template
-from tests.languages.graph_case import decoded, edge_with, found_in
+from agf_magics.languages.scan import Refusal
+from tests.languages.graph_case import decoded, edge_with, format_template, found_in
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 VALUES = json.loads((VECTORS / "value_expressions.json").read_text("utf-8"))["rows"]
@@ -102,12 +103,12 @@ def test_a_key_is_read_whatever_its_name() -> None:
 
 
 def test_a_missing_key_is_missing_though_dicts_have_a_method_of_its_name() -> None:
-    with pytest.raises(KeyError, match="there is no 'items' in the state; there is rows"):
+    with pytest.raises(KeyError, match="the state has no 'items'; it has rows"):
         resolve_state_expression("{state.items}", {"rows": [1]})
 
 
 def test_a_property_that_raises_is_told_as_a_value_that_cannot_be_read() -> None:
-    with pytest.raises(ValueError, match="'broken' of an opaque Thing cannot be read: RuntimeError: not today"):
+    with pytest.raises(ValueError, match="cannot read 'broken' of an opaque Thing: RuntimeError: not today"):
         resolve_template("{state.thing.broken}", {"thing": Thing()})
 
 
@@ -232,12 +233,12 @@ CONDITION = st.lists(st.lists(COMPARISON, min_size=1, max_size=3).map(tuple), mi
 
 @given(VALUE)
 def test_a_printed_value_is_parsed_to_the_same(node: Any) -> None:
-    assert value_grammar.parse_template(value_grammar.show(node)) == node
+    assert value_grammar.parse_template(format_template(node)) == node
 
 
 @given(CONDITION.map(condition_grammar.Condition))
 def test_a_printed_condition_is_parsed_to_the_same(node: condition_grammar.Condition) -> None:
-    assert condition_grammar.parse_condition(condition_grammar.show(node)) == node
+    assert condition_grammar.parse_condition(condition_grammar.format_condition(node)) == node
 
 
 SCALAR = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4))
@@ -269,7 +270,7 @@ def test_whatever_a_condition_is_it_is_refused_or_it_holds_or_not(text: str, sta
     before = copy.deepcopy(state)
     try:
         condition_grammar.parse_condition(text)
-    except Refused:
+    except Refusal:
         with pytest.raises(ValueError, match=r"."):
             evaluate_condition(text, state)
     else:

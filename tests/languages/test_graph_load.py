@@ -10,22 +10,10 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.languages import LANGUAGES
-from agf_magics.languages.graph import SCHEMA
-from agf_magics.languages.graph.json_schema import SHAPES
+from agf_magics.languages.graph import SCHEMA, takes
 from agf_magics.languages.graph.kinds import BUILD
-from agf_magics.languages.graph.reading import READERS
-from agf_magics.languages.graph.words import (
-    CONFIG,
-    DEFAULTS,
-    EDGE,
-    EXAMPLES,
-    GRAPH,
-    NODES,
-    STATE_KEY,
-    TAKES,
-    TOOL,
-    Kind,
-)
+from agf_magics.languages.graph.reading import Reader
+from agf_magics.languages.graph.words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, STATE_KEY, TOOL, Kind
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import documents, plain
@@ -60,10 +48,21 @@ def test_a_text_cut_short_anywhere_is_a_graph_or_is_told_what_is_wrong() -> None
 # --- the tables ---
 
 
-def test_every_kind_of_value_has_a_phrase_an_example_a_reader_and_a_json_schema() -> None:
-    taken = {key.takes for kind in KINDS for key in kind.keys.values()}
-    assert taken == set(TAKES) == set(EXAMPLES) == set(READERS) == set(SHAPES)
+VALUES = {name: row for name, row in vars(takes).items() if isinstance(row, takes.Takes)}
+
+
+def test_every_kind_of_value_is_taken_by_a_key_and_every_kind_of_node_is_built() -> None:
+    taken = [key.takes for kind in KINDS for key in kind.keys.values()]
+    assert [name for name, row in VALUES.items() if not any(row is each for each in taken)] == []
     assert set(BUILD) == set(NODES)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_example_of_a_value_is_read_without_an_error(name: str) -> None:
+    row, problems = VALUES[name], Diagnostics()
+    node = documents(Source("test", row.example), problems)[0]
+    assert row.read(Reader(problems), node, takes.Key(name, row, "")) is not None
+    assert not problems.errors
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -290,6 +290,72 @@ def test_commands_go_through_the_shell_tool_and_its_switch(monkeypatch: pytest.M
     assert graph(text.replace("tool: say", "tool: data"), default_registry(), {"what": ""}).output["r"] == [1]
 
 
+OWN = """
+state: {{r: any}}
+tools:
+  say: {{command: "echo hello {{who}}", description: Says hello}}
+  double: {{path: tools.py, function: twice}}
+nodes: {{a: {{type: agent, prompt: Say it to Ann, tools: {tools}, state_key: r}}}}
+edges: [{{from: START, to: a}}]
+"""
+
+
+def answer_with(tools: Any, wanted: str) -> Any:
+    offered = {name: (call.__doc__ or "").split("\n")[0] for name, call in tools.items()}
+    return [offered, tools[wanted](who="Ann; ls") if wanted == "say" else tools[wanted](n=4)]
+
+
+def test_an_agent_may_use_the_tools_of_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tools.py").write_text('def twice(n):\n    "Doubles."\n    return n * 2\n', encoding="utf-8")
+    monkeypatch.setattr(current, "settings", Settings(allow_shell=True, allow_import=True))
+    registry = default_registry().with_tools(())
+    agf.agent(lambda prompt, tools: answer_with(tools, sorted(tools)[-1]), name="own", registry=registry, default=True)
+    found = [graph(OWN.format(tools=tools), registry).output["r"] for tools in ("[say]", "[double]", "[say, double]")]
+    hello = "hello Ann; ls"
+    assert found == [[{"say": "Says hello"}, hello], [{"double": "Doubles."}, 8],
+                     [{"double": "Doubles.", "say": "Says hello"}, hello]]  # fmt: skip
+
+
+def test_a_model_may_call_the_tools_of_its_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages, function = pytest.importorskip("pydantic_ai.messages"), pytest.importorskip("pydantic_ai.models.function")
+    monkeypatch.setattr(current, "settings", Settings(allow_shell=True))
+    registry, offered = default_registry().with_tools(()), list[Any]()
+
+    def reply(history: Any, info: Any) -> Any:
+        offered.append([tool.name for tool in info.function_tools])
+        if len(history) == 1:
+            return messages.ModelResponse(parts=[messages.ToolCallPart("say", {"who": "Ann"})])
+        return messages.ModelResponse(parts=[messages.TextPart(str(history[-1].parts[-1].content))])
+
+    agf.model_agent("clerk", model=function.FunctionModel(reply), registry=registry)
+    text = OWN.format(tools="[say], identity: clerk")
+    assert (graph(text, registry).output["r"], offered) == ("hello Ann", [["say"], ["say"]])
+
+
+def test_an_agent_has_no_command_of_its_graph_where_the_shell_is_not_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(current, "settings", Settings(allow_shell=True))
+    registry = default_registry().with_tools(())
+    agf.agent(lambda prompt, tools: sorted(tools), name="own", registry=registry, default=True, tools=["say"])
+    agf.define(OWN.format(tools="[say]").replace("state:", "name: inner\nstate:", 1), "graph", registry=registry)
+    for capabilities, found in (("", ["say"]), (", capabilities: {tools: [file__read]}", [])):
+        outer = f"pipeline: p\nsteps: [{{agent: {{prompt: x, identity: inner{capabilities}}}}}]"
+        run: agf.Run = run_virtual(agf.arun(outer, registry=registry))
+        assert run.output["r"] == found
+
+
+def test_a_command_of_a_graph_needs_a_value_for_each_placeholder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(current, "settings", Settings(allow_shell=True))
+    text = one("{type: tool, tool: list, state_key: r}", "tools: {list: {command: 'echo {{x}} {folder}'}}\n")
+    assert graph(text, default_registry(), {"folder": "here"}).output["r"] == "{x} here"
+    with pytest.raises(agf.StepError, match=r"'folder' has no value \[graph\.no-value\]") as caught:
+        graph(text, default_registry(), {"file": "x"})
+    assert caught.value.diagnostic.span is not None
+    assert caught.value.diagnostic.span.text == "folder"
+    skipped = text.replace("state_key: r", "state_key: r, on_error: skip")
+    assert graph(skipped, default_registry(), {}).output["r"] is None
+
+
 def test_python_files_are_imported_only_where_that_is_switched_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,13 +69,31 @@ def assert_place(error: AgfError, row: dict[str, Any]) -> None:
         ("ctx.a && ctx.b", "write: and"),
         ("ctx.a = 1", "to compare write: =="),
         ("!ctx.a", "write: not x, or a != b"),
-        ("ctx.a ? 1 : 2", "a choice is written: condition and 'yes' or 'no'"),
+        ("ctx.a ? 1 : 2", "write: ctx.a and 1 or 2"),
+        ("if ctx.a then 1 else 2", "write: ctx.a and 1 or 2"),
+        ("1 if ctx.a else 2", "write: ctx.a and 1 or 2"),
         ("if ctx.a then 1", "a choice is written: condition and 'yes' or 'no'"),
+        ("[x for x in ctx.xs]", "write: map(ctx.xs, x -> x)"),
+        ("sum(x.n for x in ctx.xs if x.n > 1)", "write: map(filter(ctx.xs, x -> x.n > 1), x -> x.n)"),
+        ("[x for x in ctx.xs if x > 1]", "write: filter(ctx.xs, x -> x > 1)"),
+        ("1 in ctx.xs", "write: any(ctx.xs, x -> x == 1)"),
+        ("ctx.n ** 2", "write: ctx.n * ctx.n"),
+        ("2 ** ctx.n", "there are no powers; compute it in a tool"),
+        ("f'n is {ctx.n}!'", "write: 'n is ' + ctx.n + '!'"),
         ("len(ctx.xs)", "write: count(list)"),
         ("ctx.xs.count()", "write: count(ctx.xs)"),
-        ("fliter(xs, x -> x)", "did you mean filter? functions are map, filter, all, any, find, count, sum, join, get"),
+        ("fliter(xs, x -> x)", "did you mean filter? functions are map, filter, all, any, find, count, sum, join, get; "
+         "a tool is a step of its own: tool: {name: fliter, args: {…}}"),
+        ("round(3.7)", "functions are map, filter, all, any, find, count, sum, join, get; "
+         "a tool is a step of its own: tool: {name: round, args: {…}}"),
         ("map(ctx.xs)", "write: map(list, x -> expression)"),
-        ("ctx.xs[0]", "write: find(list, x -> condition), or compute it in a tool"),
+        ("ctx.xs[2]", "write: find(list, x -> condition), or compute it in a tool"),
+        ("ctx.xs[0]", "the first element is find(ctx.xs, x -> true); write: find(list, x -> condition), "
+         "or compute it in a tool"),
+        ("ctx['a']", "write: ctx.a"),
+        ("ctx[a]", "write: ctx.a"),
+        ("ctx['two words']", "write: get(ctx, 'two words')"),
+        ("steps[0]", "name the step's result with output: NAME, and write NAME"),
         ("1 AND 2", "write: and"),
     ],
 )  # fmt: skip
@@ -93,7 +111,7 @@ def test_a_missing_field_is_shown_with_the_nearest_there_is() -> None:
         "  --> expression, line 1, column 8",
         "   1 | review.pased and 'OK' or 'NO'",
         "     |        ^^^^^",
-        "  = did you mean passed? get(review, 'pased', default) reads what may be missing",
+        "  = did you mean passed? get(review, 'pased', default) gives a default for a missing field",
     ]
 
 
@@ -196,10 +214,36 @@ def test_no_expression_nests_too_deep_to_parse(text: str) -> None:
     assert wrong(text)[0] == "r1.too-deep"
 
 
-def test_a_chain_is_as_deep_as_it_is_long() -> None:
-    assert value(" + ".join(["1"] * 100)) == 100
-    assert wrong(" + ".join(["1"] * 102))[0] == "r1.too-deep"
-    assert wrong(" or ".join(["0"] * 1_500))[0] == "r1.too-deep"
+@pytest.mark.parametrize(
+    ("part", "operator", "expected"),
+    [
+        ("1", " + ", 1_000),
+        ("n", " - ", -998),
+        ("n", " * ", 1),
+        ("s", " + ", "a" * 1_000),
+        ("xs", " + ", [1] * 1_000),
+        ("n", " and ", 1),
+        ("z", " or ", 0),
+        ("z and 1", " or ", 0),
+        ("s + s == s", " or ", False),
+    ],
+)
+def test_a_chain_of_operators_is_not_deep(part: str, operator: str, expected: Any) -> None:
+    expr = r1(operator.join([part] * (1_000 if len(part) < 3 else 500)))
+    frame = {"ctx": {"n": 1, "z": 0, "s": "a", "xs": [1]}}
+    for evaluate in (expr.evaluate, expr.walk, compiled(expr, PIPELINE)):
+        assert evaluate(frame) == expected
+    assert r1(show(expr.node)).reads()[-1].path == expr.reads()[-1].path if part != "1" else not expr.reads()
+
+
+def test_operators_of_different_strength_are_as_deep_as_they_nest() -> None:
+    text = "n"
+    for _ in range(15):
+        text = f"({text} * n + n == n and n or n)"
+    assert value(text, n=1) in (1, True)
+    for _ in range(20):
+        text = f"({text} * n + n == n and n or n)"
+    assert wrong(text, n=1)[0] == "r1.too-deep"
 
 
 def test_what_is_flat_may_be_long() -> None:

@@ -20,7 +20,7 @@ each = pytest.mark.parametrize("language", LANGUAGES)
 
 @each
 def test_the_file_is_up_to_date_and_a_schema(language: str) -> None:
-    assert schemas.file(language).read_text(encoding="utf-8") == schemas.text(language), "python -m docs.schemas"
+    assert schemas.file(language).read_text(encoding="utf-8") == schemas.text(language), "python -m docs schemas"
     jsonschema.Draft202012Validator.check_schema(schemas.SCHEMAS[language])
 
 

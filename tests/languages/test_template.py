@@ -65,12 +65,12 @@ def test_every_other_brace_stays_text(text: str) -> None:
 
 
 def test_a_name_that_the_input_brings_is_replaced_and_warned_about() -> None:
-    found = template("{doc}", "dog")
+    found = template("{doc}", "docs")
     (warning,) = found.warnings
     assert (warning.code, warning.severity) == ("pipeline.template-name", "warning")
     assert warning.span is not None
     assert warning.span.text == "doc"
-    assert warning.hint == "did you mean dog? if the input has it, write {ctx.doc}"
+    assert warning.hint == "did you mean docs? if the input has it, write {ctx.doc}"
     assert found.evaluate({"ctx": {"doc": "d"}}) == "d"
     assert found.evaluate({"ctx": {}}) == "{doc}"
 

@@ -251,7 +251,7 @@ from agf_magics import tool
 
 @tool
 def say(word: str) -> str:
-    print('saying', word)
+    print(f'saying {word}\\n', end='')  # in one piece: other threads print too
     return word
 
 @tool

@@ -8,6 +8,7 @@ import datetime
 import pickle
 import re
 import sys
+import tracemalloc
 import types
 import uuid
 import zoneinfo
@@ -24,6 +25,7 @@ from hypothesis.extra import numpy as arrays
 from pandas.testing import assert_frame_equal
 
 from agf_magics.catalog.fingerprint import content, fingerprint
+from agf_magics.serialization.codec import encode_value
 
 
 def table(**columns: Any) -> pandas.DataFrame:
@@ -370,3 +372,44 @@ def test_arrays_with_equal_digests_are_equal(one: Any, other: Any) -> None:
         assert one.dtype == other.dtype
         assert one.tobytes() == other.tobytes()
     assert content(one) == content(one.copy(order="F")) is not None
+
+
+BIG = numpy.zeros(4_000_000)
+LARGE: dict[str, Any] = {
+    "an array": BIG,
+    "a table": pandas.DataFrame({"a": BIG, "b": BIG}),
+    "a series": pandas.Series(BIG),
+    "a column of objects": pandas.DataFrame({"t": ["text"] * 1_000_000}),
+    "text columns": pandas.DataFrame({"t": pandas.array(["text"] * 1_000_000, dtype="string")}),
+    "a table in a list": [pandas.DataFrame({"a": BIG})],
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_value_above_the_limit_has_no_digest_and_is_not_copied(name: str) -> None:
+    tracemalloc.start()
+    try:
+        assert content(LARGE[name], most=1_000_000) is None
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_value_above_the_limit_is_not_stored_and_not_copied(name: str) -> None:
+    tracemalloc.start()
+    try:
+        assert encode_value(LARGE[name], 1_000_000).form == "again"
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_function_that_refers_to_a_large_table_has_no_fingerprint() -> None:
+    table = LARGE["a table"]
+
+    def total() -> float:
+        return float(table["a"].sum())
+
+    assert fingerprint(total) is not None
+    assert fingerprint(total, most=1_000_000) is None

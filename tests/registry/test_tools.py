@@ -73,7 +73,7 @@ def test_a_tool_stays_the_function_it_is(registry: Registry) -> None:
 
 
 def test_without_a_registry_it_goes_into_the_default_one() -> None:
-    code = "from agf_magics.registry import tool, default\n@tool\ndef f(x): ...\nassert 'f' in default().tools"
+    code = "from agf_magics.catalog import tool, default\n@tool\ndef f(x): ...\nassert 'f' in default().tools"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -202,7 +202,7 @@ def test_a_tool_of_the_same_name_is_replaced(registry: Registry) -> None:
 
 def test_registering_and_listing_does_not_import_pydantic() -> None:
     code = (
-        "import sys\nfrom agf_magics.registry import default, tool\n"
+        "import sys\nfrom agf_magics.catalog import default, tool\n"
         "@tool\ndef f(x: int): ...\nlist(default().tools)\nprint('pydantic' in sys.modules)\n"
         "default().tools['f'].check({'x': 1})\nprint('pydantic' in sys.modules)"
     )

@@ -1,26 +1,30 @@
-"""What calls are given: a tool its arguments, a function the state, an agent its prompt, a person a question."""
+"""The arguments of calls: of a tool, of a function that gets the state, of an agent, of a person, of another flow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...flow.frame import Expr, Frame, Ref
 from ...flow.steps import Name
-from ...flow.values import Value, type_name
-from ...text.diagnostics import Diagnostic, StepError
+from ...flow.values import Value
+from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.nodes import Node, Scalar
 from ...text.source import Span
-from .lookup import written
-from .prompt import Hole, Prompt
-from .reading import ROOT
-from .value import CANNOT, failed, resolve_node_variables
+from ..scan import MISSING, Refusal
+from .lookup import describe, find, format_value
+from .prompt import Prompt, Slot, no_value, read_text
+from .reading import ROOT, Reader
+from .takes import MESSAGE, Key
+from .value import CANNOT, Computed, Expression, resolve_node_variables, value_failed
+from .value_grammar import Sentence, parse_template
 
 Values = tuple[tuple[Name, Expr], ...]
 Wanted = Mapping[str, Any] | None
 
 
-def evaluated(values: Values, frame: Frame) -> dict[str, Value]:
+def evaluate_all(values: Values, frame: Frame) -> dict[str, Value]:
     return {name.text: expr.evaluate(frame) for name, expr in values}
 
 
@@ -28,13 +32,58 @@ def reads_of(values: Values) -> tuple[Ref, ...]:
     return tuple(ref for _, expr in values for ref in expr.reads())
 
 
-def said(expr: Expr, frame: Frame) -> str:
-    """A value as a text; one that is nothing stays as it is written."""
-    value = expr.evaluate(frame)
+def state_ref(names: tuple[str, ...], span: Span | None) -> Ref:
+    return Ref((*ROOT, *names), span, False)
+
+
+def complete_text(text: str, span: Span, reads: tuple[Ref, ...], fill: Callable[[Frame], Value]) -> Computed:
+    """A text for a tool or a person: each placeholder must have a value (decision Y13)."""
+
+    def evaluate(frame: Frame) -> Value:
+        state = frame["state"]
+        for ref in reads:
+            if find(state, ref.path[1:]) in (MISSING, None):
+                raise no_value(ref.path[1:], ref.span or span, state, state)
+        return fill(frame)
+
+    return Computed(span, evaluate, reads, text)
+
+
+def complete(values: Values) -> Values:
+    """The arguments of a tool: a text with placeholders must be complete; a single placeholder may be null."""
+    return tuple((name, _complete(expr)) for name, expr in values)
+
+
+def _complete(expr: Expr) -> Expr:
+    if isinstance(expr, Expression) and isinstance(expr.node, Sentence) and expr.reads():
+        return complete_text(expr.text, expr.span, expr.reads(), expr.evaluate)
+    return expr
+
+
+def read_message(reader: Reader, node: Node) -> Computed | None:
+    """The question for a person: one value expression, or a text with slots."""
+    if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.text.strip():
+        reader.wrong_type(node, Key("message", MESSAGE, ""))
+        return None
     try:
-        return expr.span.text if value is None else written(value)
-    except CANNOT as error:
-        raise failed(expr.span.text, expr.span, error) from error
+        sentence = isinstance(parse_template(node.text), Sentence)
+    except Refusal:
+        sentence = False
+    if not sentence:
+        whole = reader.template(node)
+        if not isinstance(whole, Expression):
+            return None
+
+        def write(frame: Frame) -> Value:
+            try:
+                return format_value(whole.evaluate(frame))
+            except CANNOT as error:
+                raise value_failed(whole.text, whole.span, error) from error
+
+        return complete_text(node.text, node.span, whole.reads(), write)
+    prompt = read_text(reader, node)
+    refs = tuple(state_ref(slot.names, slot.span) for slot in prompt.slots)
+    return complete_text(node.text, node.span, refs, lambda frame: prompt.fill(frame["state"], frame["state"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +97,24 @@ class Named:
         return tuple((name.text, name.span) for name, _ in self.values)
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        return evaluated(self.values, frame)
+        return evaluate_all(self.values, frame)
 
     def reads(self) -> tuple[Ref, ...]:
         return reads_of(self.values)
 
     def of(self, name: str) -> tuple[Ref, ...]:
-        """What the argument of that name is read from."""
+        """The references in the argument of that name."""
         return reads_of(tuple(one for one in self.values if one[0].text == name))
 
     def written_out(self, name: str) -> bool:
-        """Whether the argument of that name is read from nowhere, and is something."""
+        """Whether the argument of that name is a value in the text, and not empty."""
         own = (getattr(expr, "value", getattr(expr, "text", name)) for given, expr in self.values if given.text == name)
         return not self.of(name) and any(value not in (None, "") for value in own)
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Arguments that one placeholder gives."""
+    """All arguments as the value of one placeholder."""
 
     expr: Expr
     names: None = None
@@ -73,7 +122,7 @@ class Whole:
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         value = self.expr.evaluate(frame)
         if type(value) is not dict:
-            message = f"arguments are a mapping of names to values, not {type_name(value)}"
+            message = f"arguments must be a mapping of names to values, got {describe(value)}"
             raise StepError(Diagnostic("graph.arguments", message, self.expr.span))
         return value
 
@@ -83,17 +132,17 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class WithState:
-    """What a python node's function is given.
+    """The arguments of the function of a python node.
 
-    A parameter ``state``, or the only one, is the state with the variables over it; any other is the variable or the
-    key of its name. A flow is given all of it.
+    A parameter ``state``, or the only one, gets the state with the variables over it; any other gets the variable or
+    the key of its name. A flow gets all of it.
     """
 
     values: Values
     names: None = None
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        variables = evaluated(self.values, frame)
+        variables = evaluate_all(self.values, frame)
         state = {**frame["state"], **variables}
         if wanted is None:
             return state
@@ -113,7 +162,7 @@ class WithState:
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """What an agent is asked, and its variables as the input object."""
+    """The prompt of an agent, and its variables as the input object."""
 
     prompt: Prompt
     values: Values | None
@@ -124,29 +173,30 @@ class Prompted:
         state = frame["state"]
         for name in self.requires:
             if state.get(name.text) is None:
-                there = ", ".join(state) or "nothing"
-                message = f"the node requires {name.text!r}, which is not in the state"
-                raise StepError(Diagnostic("graph.requires", message, name.span, f"there is {there}"))
-        variables = resolve_node_variables(None, state) if self.values is None else evaluated(self.values, frame)
+                hint = suggest(name.text, state, "keys of the state")
+                message = f"the node requires {name.text!r}, which has no value"
+                raise StepError(Diagnostic("graph.requires", message, name.span, hint))
+        variables = resolve_node_variables(None, state) if self.values is None else evaluate_all(self.values, frame)
         return {"prompt": self.prompt.fill(state, variables), "input": variables}
 
     def reads(self) -> tuple[Ref, ...]:
-        held = tuple(Ref((*ROOT, *hole.names), hole.span, False) for hole in self.prompt.holes if hole.in_state)
+        slots = self.prompt.slots
+        in_state = tuple(state_ref(slot.names, slot.span) for slot in slots if slot.in_state)
         if self.values is not None:
-            return (*held, *reads_of(self.values))
-        return (*held, *(Ref((*ROOT, *h.names), h.span, False) for h in self.prompt.holes if not h.in_state))
+            return (*in_state, *reads_of(self.values))
+        return (*in_state, *(state_ref(slot.names, slot.span) for slot in slots if not slot.in_state))
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person is asked."""
+    """A question for a person."""
 
     message: Expr
     choices: tuple[Name, ...] = ()
     names: tuple[tuple[str, Span | None], ...] = ()
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        return {"text": said(self.message, frame), "choices": [choice.text for choice in self.choices]}
+        return {"text": self.message.evaluate(frame), "choices": [choice.text for choice in self.choices]}
 
     def reads(self) -> tuple[Ref, ...]:
         return self.message.reads()
@@ -154,9 +204,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The words of a command; ``{name}`` in one is a variable, and stays inside its word whatever it holds (P8)."""
+    """The words of a command. ``{name}`` in a word is a variable, and its value stays in that word (decision P8)."""
 
-    words: tuple[tuple[str | Hole, ...], ...]
+    words: tuple[tuple[str | Slot, ...], ...]
     values: Values | None
     span: Span
     seconds: float | None = None
@@ -167,17 +217,24 @@ class Command:
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         state = frame["state"]
-        variables = state if self.values is None else evaluated(self.values, frame)
-        command = [Prompt(word, self.span).fill(state, variables) for word in self.words]
+        return self.filled(state, state if self.values is None else evaluate_all(self.values, frame))
+
+    def filled(self, state: Mapping[str, Value], variables: Mapping[str, Value]) -> dict[str, Value]:
+        command = [Prompt(word, self.span).fill(state, variables, complete=True) for word in self.words]
         return {"command": command} if self.seconds is None else {"command": command, "timeout": self.seconds}
 
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        return tuple(part for word in self.words for part in word if isinstance(part, Slot))
+
     def reads(self) -> tuple[Ref, ...]:
-        return () if self.values is None else reads_of(self.values)
+        own = tuple(state_ref(slot.names, slot.span) for slot in self.slots if slot.in_state or self.values is None)
+        return own if self.values is None else (*own, *reads_of(self.values))
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What another flow begins with: some of this graph's keys under other names, or (None) all of them."""
+    """The input of another flow: some keys of this graph under other names, or (None) all keys."""
 
     mapping: Sequence[tuple[Name, Name]] | None
 
@@ -196,4 +253,4 @@ class Passed:
     def reads(self) -> tuple[Ref, ...]:
         if self.mapping is None:
             return (Ref(ROOT, certain=False),)
-        return tuple(Ref((*ROOT, own.text), own.span, False) for own, _ in self.mapping)
+        return tuple(state_ref((own.text,), own.span) for own, _ in self.mapping)

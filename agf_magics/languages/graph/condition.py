@@ -8,53 +8,45 @@ from typing import Any
 
 from ...flow.values import Value
 from ...text.source import Text
+from ..scan import MISSING, Refusal, parse_at
 from .condition_grammar import Comparison, Condition, parse_condition
-from .lookup import COMPARE, MISSING, compare, find, reader
-from .tokens import Bare, Path, Refused, located
-from .value import Expression, ref
+from .lookup import COMPARE, compare, find, reader
+from .tokens import Bare
+from .value import Evaluated, refused
 
 Test = Callable[[Any], bool]
 """Given the state."""
 
 
 def evaluate_condition(expr: str, state: Mapping[str, Value]) -> bool:
-    """Whether a condition holds. Raises ValueError for what no condition can say.
+    """Whether a condition is true. Raises ValueError for an invalid condition.
 
     >>> evaluate_condition("score < 0.8 and status == 'open'", {"score": 0.5, "status": "open"})
     True
     """
-    return _kept(expr)(state)
+    return _cached(expr)(state)
 
 
-def parse_condition_text(text: Text) -> Expression:
-    """The condition that a text is when it stands alone: its frame is the state."""
-    return condition(text, located(text, parse_condition))
+def parse_condition_text(text: Text) -> Evaluated:
+    """The condition of a text that is used alone: its frame is the state."""
+    return condition(text, parse_at(text, parse_condition))
 
 
 @lru_cache(maxsize=512)
-def _kept(expr: str) -> Test:
+def _cached(expr: str) -> Test:
     try:
-        return compiled(parse_condition(expr))
-    except Refused as refused:
-        told = refused.wrong
-        raise ValueError(f"{told.message}: {expr!r}{f' ({told.hint})' if told.hint else ''}") from None
+        return compile_condition(parse_condition(expr))
+    except Refusal as refusal:
+        raise refused(refusal, expr) from None
 
 
-def condition(text: Text, node: Condition, root: tuple[str, ...] = ()) -> Expression:
+def condition(text: Text, node: Condition, root: tuple[str, ...] = ()) -> Evaluated:
     """A condition as the engine evaluates it. ``root``: where in a frame the state is."""
-    return Expression(text, compiled(node), tuple(ref(path, text, root) for path in paths(node)), root)
+    # Only the left sides certainly name keys: a name on the right may be text.
+    return Evaluated(text, compile_condition(node), tuple(one.left for one in node.comparisons()), root)
 
 
-def comparisons(node: Condition) -> tuple[Comparison, ...]:
-    return tuple(one for alternative in node.alternatives for one in alternative)
-
-
-def paths(node: Condition) -> tuple[Path, ...]:
-    """What the left sides read; on the right a text may be meant."""
-    return tuple(one.left for one in comparisons(node))
-
-
-def compiled(node: Condition) -> Test:
+def compile_condition(node: Condition) -> Test:
     """A condition as a closure over the state."""
     alternatives = [_all([_comparison(one) for one in alternative]) for alternative in node.alternatives]
     if len(alternatives) == 1:
@@ -86,7 +78,7 @@ def _comparison(node: Comparison) -> Test:
     return lambda state: compare(sign, read(state), value)
 
 
-# Most conditions are of these two kinds: what is plain goes straight through, and a key of the state is read in place.
+# Most conditions are of these two kinds: a plain value is compared at once, and a key of the state is read in place.
 
 
 def _against_number(sign: str, names: tuple[str, ...], value: int | float) -> Test:

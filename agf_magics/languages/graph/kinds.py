@@ -1,8 +1,8 @@
-"""The kinds of node by name: the one table of their builders."""
+"""The kinds of node: the table of their builders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ...text.diagnostics import suggest
 from ...text.yamlnodes import Fields, Node, Scalar, shown
@@ -25,10 +25,10 @@ from .words import NODES, NOT_IN_A_MAP
 
 
 def build(reader: Reader, node: Node, here: Here) -> Built | None:
-    """The node that ``node`` is; None, and told why, when it is none."""
+    """The node, or None after an error."""
     if not isinstance(node, Fields):
         hint = f"{here.name}: {{type: passthrough, output: {{...}}}}"
-        reader.wrong("node-shape", f"a node is a mapping of its keys, not {shown(node)}", node.span, hint)
+        reader.error("graph.node-shape", f"a node must be a mapping, got {shown(node)}", node.span, hint)
         return None
     kind = node.fields.get("type")
     name = kind.text if isinstance(kind, Scalar) else "llm"
@@ -37,21 +37,31 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
         place = kind.span if kind is not None else here.span
         where = "in a map" if name in NODES else ""
         message = f"node type {name!r} is not supported {where}".rstrip()
-        reader.wrong("node-type", message, place, suggest(name, allowed, "node types"))
+        near = ALIASES.get(name) or suggest(name, allowed, "node types")
+        reader.error("graph.node-type", message, place, near)
         return None
     before = reader.faults
     if kind is None and "prompt" not in node.fields:
         for key in node.keys.keys() - NODES[name].keys.keys():
             others = [each for each in allowed if key in NODES[each].keys]
             if others:
-                message = f"a node without type: is an {name}, which has no {key!r}"
-                reader.wrong("missing-key", message, node.keys[key].span, f"add type: {' or '.join(others)}")
+                message = f"a node without type is an {name}, which has no {key!r}"
+                reader.error("graph.missing-key", message, node.keys[key].span, f"add type: {' or '.join(others)}")
                 return None
     given = reader.fields(NODES[name], node, here.span)
-    here = here._replace(kind=name)
-    made = BUILD[name](reader, given, here) if reader.faults == before else None
-    return made if reader.faults == before else None
+    built = BUILD[name](reader, given, here._replace(kind=name)) if reader.faults == before else None
+    return built if reader.faults == before else None
 
+
+ALIASES: Mapping[str, str] = {
+    "function": "write type: python to call a function",
+    "shell": "write type: tool, and the command under tools:",
+    "prompt": "write type: llm to ask an agent",
+    "human": "write type: interrupt to ask a person",
+    "set": "write type: passthrough, with output: {key: value}",
+    "condition": "write condition: in an edge; a router asks an agent",
+}
+"""Names that other tools use for a kind of node."""
 
 BUILD: dict[str, Callable[[Reader, Given, Here], Built | None]] = {
     "passthrough": build_passthrough,

@@ -1,101 +1,63 @@
-"""What an expression does with the state: paths, arithmetic, comparing, writing into a text.
+"""Reading and computing with values of the state: paths, arithmetic, comparisons, writing a value into a text.
 
-The state is never changed: a sum of lists is a new list. Of an object only what is no method and does not begin with
-``_`` can be read (decision Y5), of what programs are made of (`CLOSED`) nothing, and nothing grows beyond a bound,
-whatever a loop does with it.
+The state is never changed: a sum of lists is a new list. Of an object only attributes that are not methods and do not
+begin with ``_`` are read (decision Y5), of the parts of a program (`CLOSED`) none. No result exceeds a bound, however
+often a loop computes it.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
+import types
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from types import (
-    AsyncGeneratorType,
-    BuiltinFunctionType,
-    CellType,
-    CodeType,
-    CoroutineType,
-    FrameType,
-    FunctionType,
-    GeneratorType,
-    MethodType,
-    ModuleType,
-    TracebackType,
-)
 from typing import Any
 
 from ...flow.values import ATOMS, LARGEST, Value, equal, is_json, type_name
+from ...text.nodes import shorten
+from ..scan import MISSING, descend
 
 LARGE = 1 << 64
-"""Below it whole numbers are computed with at once; above, what they come to is bounded."""
+"""Integers below it are computed with at once; above it the size of the result is checked."""
 MOST_BITS = 100_000
-"""Of a whole number that arithmetic may give."""
+"""Bits of an integer that arithmetic may give."""
 LONGEST_WRITTEN = 1_000_000
 """Parts and characters of a value that is written into a text."""
 
 
-class Missing:
-    """What a path leads to where there is nothing."""
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING = Missing()
-
-
 def find(value: Value, names: tuple[str, ...]) -> Value:
-    """What stands at the path; MISSING where there is nothing.
+    """The value at a path; MISSING if there is none.
 
     >>> find({"d": {"n": 1}}, ("d", "n")), find({"d": {}}, ("d", "keys"))
     (1, MISSING)
     """
-    for name in names:
-        value = value.get(name, MISSING) if isinstance(value, dict) else _attribute(value, name)
-        if value is MISSING:
-            return MISSING
-    return value
+    return descend(value, names, _attribute)
 
 
 def reader(names: tuple[str, ...]) -> Callable[[Any], Value]:
-    """How what stands at a path of the state is read; None where there is nothing."""
+    """A function that reads a path of the state; None if there is no value."""
     first, second = names[0], names[-1]
 
-    def followed(state: Any) -> Value:
+    def read(state: Any) -> Value:
         found = find(state, names)
         return None if found is MISSING else found
 
-    def of_an_object(state: Any) -> Value:
+    def read_field(state: Any) -> Value:
         inner = state.get(first)
-        return inner.get(second) if type(inner) is dict else followed(state)
+        return inner.get(second) if type(inner) is dict else read(state)
 
     if len(names) == 1:
         return lambda state: state.get(first)
-    return of_an_object if len(names) == 2 else followed
+    return read_field if len(names) == 2 else read
 
 
 CLOSED = (
-    ModuleType,
-    type,
-    FunctionType,
-    BuiltinFunctionType,
-    MethodType,
-    functools.partial,
-    property,
-    CodeType,
-    CellType,
-    FrameType,
-    TracebackType,
-    GeneratorType,
-    CoroutineType,
-    AsyncGeneratorType,
-    Generator,
-    Coroutine,
-    AsyncGenerator,
-)
-"""What programs are made of. Its attributes lead to variables of the notebook that no definition was given: a generator
-has its frame, a module has all that it imports. The last three are any class of that kind (Cython has its own)."""
+    types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial,
+    property, types.CodeType, types.CellType, types.FrameType, types.TracebackType, types.GeneratorType,
+    types.CoroutineType, types.AsyncGeneratorType, Generator, Coroutine, AsyncGenerator,
+)  # fmt: skip
+"""The parts of a program. Their attributes lead to variables of the notebook that no definition was given: a generator
+has its frame, a module all its imports. The last three are any class of that kind (Cython has its own)."""
 
 
 def _attribute(value: Value, name: str) -> Value:
@@ -103,8 +65,8 @@ def _attribute(value: Value, name: str) -> Value:
         return MISSING
     try:
         found = getattr(value, name, MISSING)
-    except Exception as error:  # a property is somebody's code
-        raise ValueError(f"{name!r} of {type_name(value)} cannot be read: {type(error).__name__}: {error}") from error
+    except Exception as error:  # a property is user code
+        raise ValueError(f"cannot read {name!r} of {type_name(value)}: {type(error).__name__}: {error}") from error
     return MISSING if callable(found) else found
 
 
@@ -113,18 +75,33 @@ _SIZED = (str, list, tuple, bytes)
 
 
 def combine(sign: str, left: Value, right: Value) -> Value:
-    """``left sign right`` as Python has it, but for a list: whatever is added to one is appended."""
+    """``left sign right`` as in Python, except that anything added to a list is appended."""
     if sign == "+" and type(left) is list:
-        _small(len(left) + (len(right) if type(right) is list else 1))
+        _check_size(len(left) + (len(right) if type(right) is list else 1))
         return left + right if type(right) is list else [*left, right]
     for side in (left, right):
-        if type(side) not in _PYTHON:  # decision A1: what is opaque is not looked into
+        if type(side) not in _PYTHON:  # decision A1: an opaque value is not looked into
             raise TypeError(f"unsupported operand for {sign}: {type_name(side)}")
-    _bounded(sign, left, right)
+    _check_result(sign, left, right)
     try:
         return ARITHMETIC[sign](left, right)
     except OverflowError as error:
-        raise ValueError(f"{sign} cannot be computed: {error}") from error
+        raise ValueError(f"{sign}: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"cannot compute {describe(left)} {sign} {describe(right)}") from error
+
+
+def describe(value: Value) -> str:
+    """A value with its type, as an error names it.
+
+    >>> describe("four"), describe(4), describe([1])
+    ("the text 'four'", 'the number 4', 'a list')
+    """
+    if type(value) is str:
+        return f"the text {shorten(value)!r}"
+    if type(value) in (int, float):
+        return f"the number {value}" if abs(value) < LARGE else "a large number"  # the text of an int has a limit
+    return type_name(value)
 
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
@@ -132,25 +109,25 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _bounded(sign: str, left: Any, right: Any) -> None:
+def _check_result(sign: str, left: Any, right: Any) -> None:
     if isinstance(left, _SIZED) and isinstance(right, _SIZED):
-        _small(len(left) + len(right))
+        _check_size(len(left) + len(right))
     elif sign == "*" and isinstance(left, int) and isinstance(right, int):
         if left.bit_length() + right.bit_length() > MOST_BITS:
-            raise ValueError("the product is too large a number")
+            raise ValueError("the product is too large")
     elif sign == "*" and isinstance(left, int) and isinstance(right, _SIZED):
-        _small(left * len(right))
+        _check_size(left * len(right))
     elif sign == "*" and isinstance(left, _SIZED) and isinstance(right, int):
-        _small(len(left) * right)
+        _check_size(len(left) * right)
 
 
-def _small(size: int) -> None:
+def _check_size(size: int) -> None:
     if size > LARGEST:
-        raise ValueError(f"the result has {size:,} parts, {LARGEST:,} are allowed")
+        raise ValueError(f"the result has {size:,} parts; the limit is {LARGEST:,}")
 
 
 def compare(sign: str, left: Value, right: Value) -> bool:
-    """What is not there is less than nothing; what cannot be ordered is not."""
+    """A comparison. Ordering is False for a missing left side and for values that have no order."""
     kind, other = type(left), type(right)
     if (kind is int or kind is float) and (other is int or other is float):
         return COMPARE[sign](left, right)
@@ -189,32 +166,32 @@ def _same(left: Value, right: Value) -> bool:
         return False
 
 
-def written(value: Value) -> str:
-    """A value as it stands in a text: Python's own writing."""
+def format_value(value: Value) -> str:
+    """A value as it is written into a text: as Python's ``str`` does."""
     if type(value) is str:
         return value
     if type(value) in (list, dict):
-        _writable(value)
+        _check_length(value)
     try:
         return str(value)
     except RecursionError as error:
-        raise ValueError("a value nests too deeply to be written into a text") from error
-    except Exception as error:  # an object's own text is somebody's code
-        raise ValueError(f"{type_name(value)} cannot be written into a text: {error}") from error
+        raise ValueError("the value nests too deeply to be written into a text") from error
+    except Exception as error:  # ``__str__`` of an object is user code
+        raise ValueError(f"cannot write {type_name(value)} into a text: {error}") from error
 
 
-def _writable(value: Value) -> None:
-    """A small value whose parts are shared can be large when it is written out."""
-    waiting, room = [value], LONGEST_WRITTEN
-    while waiting and room >= 0:
-        part = waiting.pop()
+def _check_length(value: Value) -> None:
+    """A small value with shared parts can have a long text."""
+    queue, room = [value], LONGEST_WRITTEN
+    while queue and room >= 0:
+        part = queue.pop()
         if type(part) is dict:
-            waiting += part.values()
+            queue += part.values()
             room -= len(part) + sum(len(key) for key in part if type(key) is str)
         elif type(part) is list:
-            waiting += part
+            queue += part
             room -= len(part)
         else:
             room -= len(part) if type(part) is str else 1
     if room < 0:
-        raise ValueError(f"a value of more than {LONGEST_WRITTEN:,} parts cannot be written into a text")
+        raise ValueError(f"cannot write a value of more than {LONGEST_WRITTEN:,} parts into a text")

@@ -1,6 +1,6 @@
-"""``map``: a node once per item of a list, side by side; what succeeded and what failed are kept apart.
+"""``map``: a node for each item of a list, in parallel; results and failures go to separate keys.
 
-An element of the fan-out is what the node sees of its item: ``{as: item, "_map_index": n}``, laid over the state.
+An element of the fan-out is ``{as: item, "_map_index": n}``; it is laid over the state for the node.
 """
 
 from __future__ import annotations
@@ -8,69 +8,68 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ...flow.frame import DROPPED, FanOutResult, Frame, Outcome, Ref
 from ...flow.steps import Compute, Each, Name, Sequence, Step
-from ...flow.values import Value, type_name
-from ...text.diagnostics import Diagnostic, StepError
+from ...flow.values import Value
+from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Items, Node, Scalar, plain
-from .lookup import MISSING, find
+from ..scan import MISSING
+from .lookup import describe, find
 from .nodes import Built, Given, Here, Written, at
 from .reading import ROOT, Reader
-from .state import Failed, Write
-from .value import CANNOT, failed
-from .words import Key
+from .state import Failed
+from .takes import OVER, Key
+from .value import CANNOT, Computed, value_failed
 
 _NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 
 Build = Callable[[Reader, Node, Here], Built | None]
 
 ITEMS = 100
-"""Items that a map may have where it does not say."""
+"""The number of items that a map may have by default."""
 
 
-class Elements:
-    """The list of a map, each item with its number. An Expr."""
+def elements(span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]) -> Computed:
+    """The items of a map, each with its number."""
 
-    __slots__ = ("_list", "_reads", "evaluate", "name", "span")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]) -> None:
-        self.span, self.name, self._list, self._reads = span, name, read, reads
-        self.evaluate = self._elements
-
-    def _elements(self, frame: Frame) -> Value:
-        found = self._list(frame)
+    def evaluate(frame: Frame) -> Value:
+        found = read(frame)
         if type(found) is not list:
-            raise StepError(
-                Diagnostic("graph.over", f"over must be a list, and this is {type_name(found)}", self.span)
-            ) from TypeError(f"not a list: {type_name(found)}")
-        return [{self.name: item, "_map_index": index} for index, item in enumerate(found)]
+            message = f"over must be a list, got {describe(found)}"
+            hint = "the node runs for each item of a list; a node before this one can make the list"
+            raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
+        return [{name: item, "_map_index": index} for index, item in enumerate(found)]
 
-    def reads(self) -> tuple[Ref, ...]:
-        return self._reads
+    return Computed(span, evaluate, reads)
 
 
-class Bind:
-    """Lays an element over the state. A Target."""
+class Stored(NamedTuple):
+    """Stores a value in a frame. A Target."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    write: Callable[[Frame, Value], Frame]
+    places: tuple[Ref, ...]
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return {**frame, "state": {**frame["state"], **outcome.value}}
+        return self.write(frame, outcome.value)
 
     def writes(self) -> tuple[Ref, ...]:
-        return (Ref((*ROOT, self.name)), Ref((*ROOT, "_map_index")))
+        return self.places
+
+
+def _lay_over(frame: Frame, element: Value) -> Frame:
+    return {**frame, "state": {**frame["state"], **element}}
+
+
+CALLED = Ref(("called",))
+"""The place of the result of a call, outside the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gather:
-    """What a map gives of what ran: its results and its failures, under their keys."""
+    """The value of a map: its results and its failures, under their keys."""
 
     node: str
     collect: str
@@ -113,16 +112,16 @@ class Gather:
         needed = self.least if type(self.least) is int else self.least * width
         if accepted >= needed:
             return
-        message = f"{accepted} of {width} items of {self.node!r} succeeded"
-        hint = f"min_success is {self.least}: fewer may be allowed there"
+        message = f"{accepted} of {width} items of {self.node!r} succeeded; min_success is {self.least}"
         first = next(iter(ran.failures.values()), None)
         if first is not None:
             message += f"; the first failure: {first.diagnostic.message}"
+        hint = "fix the failure, or allow some: min_success: 0.5 for a share, min_success: 2 for a count"
         raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
 
 
 def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built | None:
-    """``build`` makes the node that runs once per item."""
+    """``build`` makes the node that runs for each item."""
     name: Name = given["as"]
     over = _over(reader, given["over"], name.text)
     inner = build(reader, given["node"], here._replace(name=here.name, id=f"{here.id}.node", inside=True))
@@ -137,7 +136,7 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
         **at(here),
         label=f"{name.text} in {over.span.text}",
         over=over,
-        element=Bind(name.text),
+        element=Stored(_lay_over, (Ref((*ROOT, name.text)), Ref((*ROOT, "_map_index")))),
         body=_collected(inner, here.span),
         gather=gather,
         limit=here.limits["max_concurrency"],
@@ -149,7 +148,7 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
         Written(collect.text, collect.span, type="list", reducer="sorted_add"),
         Written(failures.text, failures.span, type="list", reducer="add"),
     )
-    return Built(step, lambda state, value: value, keys)
+    return Built(step, lambda state, value: value, keys, item=name.text)
 
 
 def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
@@ -167,61 +166,36 @@ def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
     )
 
 
-class Kept:
-    """Keeps what a call came to beside the state. A Target."""
-
-    __slots__ = ()
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return {**frame, "called": outcome.value}
-
-    def writes(self) -> tuple[Ref, ...]:
-        return (Ref(("called",)),)
-
-
-class Result:
-    """What a node makes of what its call came to. An Expr."""
-
-    __slots__ = ("evaluate", "span")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, write: Write, span: Span) -> None:
-        self.span = span
-        self.evaluate = lambda frame: write(frame["state"], frame["called"])
-
-    def reads(self) -> tuple[Ref, ...]:
-        return (Ref(("called",)),)
-
-
 def _collected(inner: Built, span: Span) -> Step:
-    """A node's step as the body of a map: its value is what is collected."""
+    """The step of a node as the body of a map: its value is the collected value."""
     step = inner.step
     if not inner.collects:
         return step
-    call = replace(step, id=f"{step.id}.call", target=Kept())
-    result = Compute(id=f"{step.id}.result", word="result", span=span, value=Result(inner.write, span))
+    kept = Stored(lambda frame, value: {**frame, "called": value}, (CALLED,))
+    call = replace(step, id=f"{step.id}.call", target=kept)
+    value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))
+    result = Compute(id=f"{step.id}.result", word="result", span=span, value=value)
     return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))
 
 
 def _cut(most: int, truncate: bool, span: Span) -> Callable[[int], Diagnostic]:
     def cut(left_out: int) -> Diagnostic:
         if truncate:
-            message = f"only the first {most} items are taken, {left_out} are left out"
-            return Diagnostic("graph.truncated", message, span, "max_items allows more", "warning")
-        message = f"there are {most + left_out} items, and {most} are allowed"
-        hint = "max_items allows more; on_overflow: truncate takes the first ones"
+            message = f"the map uses the first {most} items and drops {left_out}"
+            return Diagnostic("graph.truncated", message, span, f"max_items: {most + left_out} uses all", "warning")
+        message = f"the map has {most + left_out} items; the limit is {most}"
+        hint = f"write max_items: {most + left_out}, or on_overflow: truncate for the first {most}"
         return Diagnostic("graph.too-many-items", message, span, hint)
 
     return cut
 
 
-def _over(reader: Reader, node: Node, name: str) -> Elements | None:
+def _over(reader: Reader, node: Node, name: str) -> Computed | None:
     if isinstance(node, Items):
         items = plain(node)
-        return Elements(node.span, name, lambda frame: items, ())
+        return elements(node.span, name, lambda frame: items, ())
     if not isinstance(node, Scalar) or not isinstance(node.value, str) or not _braced(node.text):
-        reader.mistyped(node, Key("over", "over", ""))
+        reader.wrong_type(node, Key("over", OVER, ""))
         return None
     text = node.text[1:-1].strip()
     start = node.text.index(text) if text else 1
@@ -231,22 +205,23 @@ def _over(reader: Reader, node: Node, name: str) -> Elements | None:
     ):
         place = node.locate(start, start + len(text))
         hint = "compute the list in a passthrough node, into a key of its own"
-        reader.wrong("over-expression", "over takes one path, without arithmetic or brackets", place, hint)
+        reader.error("graph.over-expression", "over takes one path, without arithmetic or brackets", place, hint)
         return None
     span = node.locate(start, start + len(text))
 
     def read(frame: Frame) -> Value:
+        state = frame["state"]
         try:
-            found = find(frame["state"], names)
+            found = find(state, names)
         except CANNOT as error:
-            raise failed(text, span, error) from error
+            raise value_failed(text, span, error) from error
         if found is not MISSING:
             return found
-        there = ", ".join(frame["state"]) or "nothing"
-        message = f"there is no {'.'.join(names)!r} in the state"
-        raise StepError(Diagnostic("graph.over", message, span, f"there is {there}")) from KeyError(".".join(names))
+        path = ".".join(names)
+        hint = suggest(names[0], state, "keys of the state")
+        raise StepError(Diagnostic("graph.over", f"the state has no {path!r}", span, hint)) from KeyError(path)
 
-    return Elements(span, name, read, (Ref((*ROOT, *names), span, False),))
+    return elements(span, name, read, (Ref((*ROOT, *names), span, False),))
 
 
 def _braced(text: str) -> bool:

@@ -1,7 +1,7 @@
-"""Nodes to steps: what each kind of node becomes in the one representation, and what it writes to the state.
+"""Nodes to steps: the step of each kind of node, and the keys that it writes.
 
-One builder per kind, by table. A step gives a value, its `Write` says which keys of the state that is: what ran in one
-round is put in together (state.py).
+One builder for each kind, by table (kinds.py). A step gives a value; the node's `Write` turns it into new values of
+keys, and state.py combines the values of one round.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.frame import Expr, Frame, Ref
+from ...flow.frame import Frame
 from ...flow.steps import Branches, Compute, Invoke, Name, Step, part
 from ...flow.values import Value
 from ...text.diagnostics import suggest
 from ...text.nodes import shorten
 from ...text.source import Span
-from .calls import Asked, Command, Named, Passed, Prompted, Values, WithState, evaluated, reads_of, said
-from .lookup import written
-from .prompt import Prompt, holes, read_prompt
-from .reading import Reader, Templated
+from .calls import Asked, Named, Passed, Prompted, Values, WithState, complete, evaluate_all, read_message, reads_of
+from .lookup import format_value
+from .prompt import Slot, read_prompt
+from .reading import Reader
 from .state import Failed, State, Write
 from .tools import Tools
-from .words import Key
-from .writes import came_back, comes_back, keeps, merges, printed, tolerant
+from .value import Computed
+from .writes import write_as_subgraph, write_changed, write_key, write_object, write_or_note_failure, write_output
 
 Given = dict[str, Any]
 
@@ -41,21 +41,23 @@ class Written(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A node: its step, what it writes, which of its texts read what."""
+    """A node: its step and what it writes."""
 
     step: Step
     write: Write
     keys: tuple[Written, ...] = ()
     collects: bool = False
-    """Whether in a map its `Write` makes what is collected, not its step alone."""
+    """Whether in a map `write` makes the collected value, not the step alone."""
     routes: tuple[Name, ...] = ()
     """The nodes that a router names."""
     answers: Mapping[str, str] = MappingProxyType({})
-    """Of a router: what it is answered where it leads to each of them."""
+    """Of a router: the answers that lead to each node."""
+    item: str = ""
+    """Of a map: the name of its item."""
 
 
 class Here(NamedTuple):
-    """A node being built."""
+    """A node that is being built."""
 
     name: str
     id: str
@@ -65,119 +67,102 @@ class Here(NamedTuple):
     tools: Tools
     limits: Mapping[str, Any]
     inside: bool = False
-    """Whether it is a map's own node."""
+    """Whether it is the node of a map."""
 
 
-class Outputs:
-    """The new values of a passthrough. An Expr that gives what is written."""
+class Outputs(Computed):
+    """The new values of a passthrough."""
 
-    __slots__ = ("evaluate", "span", "values")
-
-    evaluate: Callable[[Frame], Value]
+    __slots__ = ("values",)
 
     def __init__(self, span: Span, values: Values) -> None:
-        self.span, self.values = span, values
-        self.evaluate = self._written
+        def evaluate(frame: Frame) -> Value:
+            state, made = frame["state"], evaluate_all(values, frame)
+            # A null value leaves an existing key unchanged.
+            return {name: state[name] if value is None and name in state else value for name, value in made.items()}
 
-    def _written(self, frame: Frame) -> Value:
-        state = frame["state"]
-        made = evaluated(self.values, frame)
-        # What gives nothing leaves a key that is there as it is.
-        return {name: state[name] if value is None and name in state else value for name, value in made.items()}
-
-    def reads(self) -> tuple[Ref, ...]:
-        return reads_of(self.values)
+        super().__init__(span, evaluate, reads_of(values))
+        self.values = values
 
 
 def build_passthrough(reader: Reader, given: Given, here: Here) -> Built:
     values: Values = given.get("output") or ()
-    step = Compute(
-        **at(here), label=shorten(", ".join(str(name) for name, _ in values)), value=Outputs(here.span, values)
-    )
+    label = ", ".join(str(name) for name, _ in values)
+    step = Compute(**at(here), label=shorten(label), value=Outputs(here.span, values))
     keys = tuple(Written(name.text, name.span, declares=False) for name, _ in values)
     return Built(step, lambda state, value: value, keys)
 
 
 def build_tool(reader: Reader, given: Given, here: Here) -> Built:
     name: Name = given["tool"]
-    command = here.tools.commands.get(name.text)
-    values: Values | None = given.get("variables")
-    write, written_key = _state_key(given, here)
-    common = {**at(here), "label": shorten(name.text), "kind": "tool", "timeout": given.get("timeout")}
+    here.tools.used.add(name.text)
+    command, values = here.tools.commands.get(name.text), given.get("variables")
+    values = None if values is None else complete(values)
+    write, key = _state_key(given, here)
     if command is None:
-        step = Invoke(**common, name=name, args=Named(values or ()), file=here.tools.files.get(name.text))
-        return _on_error(given, here, Built(step, write, (written_key,)))
-    words = tuple(holes(word, _Word(word, command.span)) for word in command.words)
-    args = Command(words, values, command.span, command.timeout)
-    step = Invoke(**common, name=Name("shell", name.span), args=args)
-    shown = printed(write, command.parse, command.span)
-    return _on_error(given, here, Built(step, shown, (written_key,), collects=here.inside))
-
-
-class _Word(NamedTuple):
-    """A word of a command as a Text; what is wrong with one is told at the whole command."""
-
-    text: str
-    span: Span
-
-    def locate(self, start: int, end: int) -> Span:
-        return self.span
+        file = here.tools.files.get(name.text)
+        step = Invoke(**common(here, given, name.text), kind="tool", name=name, args=Named(values or ()), file=file)
+        return _on_error(given, here, Built(step, write, (key,)))
+    args = command.call(values)
+    known = [variable.text for variable, _ in values or ()]
+    _check_slots(reader, "graph.command-variable", args.slots, None if values is None else known)
+    step = Invoke(**common(here, given, name.text), kind="tool", name=Name("shell", name.span), args=args)
+    return _on_error(given, here, Built(step, write_output(write, command), (key,), collects=here.inside))
 
 
 def build_python(reader: Reader, given: Given, here: Here) -> Built | None:
     name: Name | None = given.get("tool") or given.get("function")
     if name is None:
-        reader.wrong("missing-key", "python needs 'tool'", here.span, "tool: name of a function")
+        reader.error("graph.missing-key", "python needs 'tool'", here.span, "tool: score")
         return None
+    here.tools.used.add(name.text)
     if name.text in here.tools.commands:
         hint = f"write type: tool to run the command {name.text!r}"
-        reader.wrong("tool-kind", f"{name.text!r} is a command, and python calls a function", name.span, hint)
+        reader.error("graph.tool-kind", f"{name.text!r} is a command, and python calls a function", name.span, hint)
         return None
-    write, key = _state_key(given, here, merges)
+    write, key = _state_key(given, here, write_object)
     step = Invoke(
-        **at(here),
-        label=shorten(name.text),
+        **common(here, given, name.text),
         kind="tool",
         name=name,
-        args=WithState(given.get("variables") or ()),
+        args=WithState(complete(given.get("variables") or ())),
         file=here.tools.files.get(name.text),
         wants=True,
-        timeout=given.get("timeout"),
     )
-    if given.get("on_error") == "retry":
-        return _tried_again(given, Built(step, write, (key,)))
     return _on_error(given, here, Built(step, write, (key,)))
 
 
 def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
-    prompt = read_prompt(reader, given["prompt"], Key("prompt", "prompt", ""))
+    prompt = read_prompt(reader, given["prompt"])
     if prompt is None:
         return None
     given = {**here.defaults, **given}
     values: Values | None = given.get("variables")
-    _unknown_variables(reader, prompt, values)
+    known = None if values is None else [name.text for name, _ in values]
+    _check_slots(reader, "graph.prompt-variable", prompt.slots, known)
     identity: Name | None = given.get("identity")
+    tools: tuple[Name, ...] | None = given.get("tools")
+    own = here.tools.spans.keys() & {tool.text for tool in tools or ()}
+    here.tools.used.update(own)
+    label = identity.text if identity else prompt.span.text.strip("\"'")
     step = Invoke(
-        **at(here),
-        label=shorten(identity.text if identity else prompt.span.text.strip("\"'")),
+        **common(here, given, label),
         kind="agent",
         name=identity or Name(""),
         args=Prompted(prompt, values, given.get("requires") or ()),
         gives=given.get("schema"),
-        tools=given.get("tools"),
-        timeout=given.get("timeout"),
+        tools=tools,
+        files={name: here.tools.files[name] for name in own if name in here.tools.files},
+        derived=tuple(here.tools.commands[name].derived() for name in sorted(own) if name in here.tools.commands),
     )
     write, key = _state_key(given, here)
-    built = Built(step, write, (key,))
-    if given.get("on_error") == "retry":
-        return _tried_again(given, built)
-    return _on_error(given, here, built)
+    return _on_error(given, here, Built(step, write, (key,)))
 
 
 def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
     routes: dict[str, Name] = given["routes"]
     if not routes:
-        reader.wrong("missing-key", "routes is empty", here.span, "routes: {label: node}")
+        reader.error("graph.missing-key", "routes is empty", here.span, "routes: {good: publish, bad: revise}")
         return None
     built = build_session(reader, given, here)
     if built is None:
@@ -188,7 +173,7 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
         label = value.get(field.text if field else "route") if isinstance(value, dict) else value
-        found = written(label).strip() if label is not None else ""
+        found = format_value(label).strip() if label is not None else ""
         chosen = routes.get(found) or next((n for w, n in routes.items() if w.lower() == found.lower()), default)
         if here.inside:
             return {**(value if isinstance(value, dict) else {"value": value}), "_route": chosen.text}
@@ -209,12 +194,11 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
     into, out = given.get("input_mapping"), given.get("output_mapping")
     if not direct and not into and not out:
         hint = "write input_mapping: {own: other} and output_mapping: {own: other}, or mode: direct"
-        reader.warn("subgraph-mapping", "nothing is handed to the other graph and nothing comes back", name.span, hint)
+        reader.warn("graph.subgraph-mapping", f"no key is passed to {name.text!r} or back", name.span, hint)
     everything = direct or into == "auto"
     is_file = "/" in name.text or name.text.endswith((".yaml", ".yml", ".json"))
     step = Invoke(
-        **at(here),
-        label=shorten(name.text),
+        **common(here, given, name.text),
         kind="flow",
         name=name,
         args=Passed(None if everything else into or ()),
@@ -222,64 +206,75 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
         wants=True,
     )
     if direct or out == "auto":
-        return _on_error(given, here, Built(step, came_back if here.inside else comes_back, collects=here.inside))
+        write = write_changed if here.inside else write_as_subgraph
+        return _on_error(given, here, Built(step, write, collects=here.inside))
     mapping: tuple[tuple[Name, Name], ...] = out or ()
 
-    def write(state: State, value: Value) -> Mapping[str, Value]:
+    def write_mapped(state: State, value: Value) -> Mapping[str, Value]:
         found = value if isinstance(value, dict) else {"output": value}
         return {own.text: found[other.text] for own, other in mapping if other.text in found}
 
     keys = tuple(Written(own.text, own.span) for own, _ in mapping)
-    return _on_error(given, here, Built(step, write, keys, collects=here.inside))
+    return _on_error(given, here, Built(step, write_mapped, keys, collects=here.inside))
 
 
-def build_interrupt(reader: Reader, given: Given, here: Here) -> Built:
-    message: Expr = given["message"]
+def build_interrupt(reader: Reader, given: Given, here: Here) -> Built | None:
+    message = read_message(reader, given["message"])
+    if message is None:
+        return None
     asked: Name | None = given.get("state_key")
     answered: Name | None = given.get("resume_key")
     question, answer = asked.text if asked else "interrupt_message", answered.text if answered else "user_input"
-    args = Asked(message, given.get("choices") or ())
     step = Invoke(
-        **at(here),
-        label=shorten(message.text if isinstance(message, Templated) else ""),
+        **common(here, given, message.text),
         kind="question",
         name=Name(here.name, here.span),
-        args=args,
+        args=Asked(message, given.get("choices") or ()),
     )
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
-        return {question: said(message, {"state": state}), answer: value}
+        return {question: message.evaluate({"state": state}), answer: value}
 
     keys = (Written(question, asked.span if asked else None), Written(answer, answered.span if answered else None))
     return Built(step, write, keys)
 
 
-# --- what several kinds have ---
+# --- shared by several kinds ---
 
 
 def at(here: Here) -> dict[str, Any]:
     return {"id": here.id, "word": here.kind, "span": here.span}
 
 
+def common(here: Here, given: Given, label: str) -> dict[str, Any]:
+    """The fields that every call has."""
+    return {**at(here), "label": shorten(label), "timeout": given.get("timeout")}
+
+
 def node_id(name: str) -> str:
     return f"nodes{part(name)}"
 
 
-def _state_key(given: Given, here: Here, how: Callable[[str], Write] = keeps) -> tuple[Write, Written]:
+def _state_key(given: Given, here: Here, how: Callable[[str], Write] = write_key) -> tuple[Write, Written]:
     name: Name | None = given.get("state_key")
     key = name.text if name else here.name
-    return how(key), Written(key, name.span if name else here.span, declares=name is not None or how is merges)
+    declares = name is not None or how is write_object
+    return how(key), Written(key, name.span if name else here.span, declares=declares)
 
 
 def _on_error(given: Given, here: Here, built: Built) -> Built:
-    if given.get("on_error") != "skip" or here.inside:  # a map keeps the failures of its items itself
+    how = given.get("on_error")
+    if how == "retry":
+        return _retry(given, built)
+    if how != "skip" or here.inside:  # a map collects the failures of its items itself
         return built
     key = built.keys[0].name if built.keys else None
-    return built._replace(step=replace(built.step, rescue=Failed), write=tolerant(here.name, key, built.write))
+    write = write_or_note_failure(here.name, key, built.write)
+    return built._replace(step=replace(built.step, rescue=Failed), write=write)
 
 
-def _tried_again(given: Given, built: Built) -> Built:
-    """``on_error: retry``: the call as the one branch of a step that tries a branch again."""
+def _retry(given: Given, built: Built) -> Built:
+    """``on_error: retry``: the call is the only branch of a step that retries its branches."""
     step = built.step
     inner = replace(step, id=f"{step.id}.call")
     again = Branches(
@@ -294,11 +289,9 @@ def _tried_again(given: Given, built: Built) -> Built:
     return built._replace(step=again)
 
 
-def _unknown_variables(reader: Reader, prompt: Prompt, values: Values | None) -> None:
-    if values is None:
-        return
-    known = [name.text for name, _ in values]
-    for hole in prompt.holes:
-        if not hole.in_state and hole.names[0] not in known:
-            near = suggest(hole.names[0], known, "variables") or f"write {{state.{'.'.join(hole.names)}}}"
-            reader.warn("prompt-variable", f"{hole.written} stays as it is: there is no such variable", hole.span, near)
+def _check_slots(reader: Reader, code: str, slots: tuple[Slot, ...], variables: list[str] | None) -> None:
+    """Warn about a slot that names no variable; None: every key of the state is one."""
+    for slot in slots:
+        if variables is not None and not slot.in_state and slot.names[0] not in variables:
+            hint = suggest(slot.names[0], variables, "variables") or f"write {{state.{'.'.join(slot.names)}}}"
+            reader.warn(code, f"{slot.text} has no variable {slot.names[0]!r}", slot.span, hint)

@@ -1,346 +1,247 @@
-"""Reads the mappings of the language by their table: every key with its own reader, everything wrong told at once.
+"""Reads the mappings of a graph by their tables: each key with its own reader, all errors in one pass.
 
-A reader returns what it could make of a node of the text, or None; what it could not, it has told. Whether all went
-well is seen from the number of faults.
+A reader returns its value, or None after it reported an error. `Reader.faults` counts the errors.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ...flow.frame import Expr, Frame, Ref
+from ...flow.frame import Expr
 from ...flow.steps import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, meant, suggest
 from ...text.nodes import shorten
-from ...text.source import Span
+from ...text.source import Span, Text
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
-from .tokens import located
-from .value import Expression, expression
-from .value_grammar import Arithmetic, Sentence, Template, parse_template, unquoted
-from .words import EXAMPLES, TAKES, Key, Kind
+from ..scan import Refusal, parse_at
+from .tokens import Bare
+from .value import Computed, Expression
+from .value_grammar import Arithmetic, Sentence, Unfilled, atoms, parse_template
+
+if TYPE_CHECKING:
+    from .takes import Key
+    from .words import Kind
 
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_STATE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
-
-AT_FIRST = "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
-"""What an expression looks like, for braces that hold something like one."""
+_STATE_INSIDE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
+_BARE_PATH = re.compile(r"(?<![\w.$])\$?(state\.([A-Za-z_]\w*)(?:\.\w++)*+)")
+_COMPUTED = re.compile(r"(state\.)?([A-Za-z_]\w*+)[\w.]*+\s*+[-+*/%|(\[]")
+_NAMES = re.compile(r"[A-Za-z_]\w*+(?:\.\w++)*+")
+_JINJA = re.compile(r"\{\{-?\s*+([A-Za-z_][\w.]*+)?+[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
 
 ROOT = ("state",)
-"""Where in a frame the state is."""
+"""The place of the state in a frame."""
 
 
-class Constant:
-    """A value as the text has it. An Expr."""
+class Constant(Computed):
+    """A value as the text has it."""
 
-    __slots__ = ("evaluate", "span", "value")
-
-    evaluate: Callable[[Frame], Value]
+    __slots__ = ("value",)
 
     def __init__(self, span: Span, value: Value) -> None:
-        self.span, self.value = span, value
-        self.evaluate = lambda frame: value
-
-    def reads(self) -> tuple[Ref, ...]:
-        return ()
-
-
-class Templated(Expression):
-    """A value expression of a graph, with what it was parsed to."""
-
-    __slots__ = ("node",)
-
-    def __init__(self, text: Scalar, node: Template) -> None:
-        made = expression(text, node, ROOT)
-        self.node, self.text, self.span, self._reads = node, made.text, made.span, made._reads
-        self.evaluate = made.evaluate
+        super().__init__(span, lambda frame: value)
+        self.value = value
 
 
 class Reader:
-    """One loading: how each kind of value is read, and what is wrong so far."""
+    """One loading: reads values, reports errors and warnings."""
 
     def __init__(self, problems: Diagnostics) -> None:
         self.problems, self.faults = problems, 0
         self.known: set[str] = set()
         """The keys that expressions may name."""
+        self.declared: frozenset[str] | None = None
+        """The keys that ``state:`` declares; None: the graph has no ``state:``."""
 
-    def wrong(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
+    def error(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
         self.faults += 1
-        self.problems.error(f"graph.{what}", message, span, hint)
+        self.problems.error(code, message, span, hint)
 
-    def warn(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
-        self.problems.warn(f"graph.{what}", message, span, hint)
+    def refused(self, error: DefinitionError) -> None:
+        self.faults += 1
+        self.problems.extend(error.diagnostics)
+
+    def warn(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
+        self.problems.warn(code, message, span, hint)
 
     def fields(self, kind: Kind, node: Fields, span: Span) -> dict[str, Any]:
-        """Every key of ``node`` read as the table says; unknown and missing ones told."""
+        """Each key of ``node``, read as the table says; unknown and missing keys are errors."""
         given: dict[str, Any] = {}
         unknown = node.keys.keys() - kind.keys.keys()
-        slips = meant(unknown, kind.keys)
+        slips = meant(unknown, kind.keys) | {own for name in unknown for own in SLIPS.get(name, ())}
         for name in unknown:
-            hint = suggest(name, kind.keys, f"the keys of {kind.name}")
-            self.wrong("unknown-key", f"{name!r} is not supported in {kind.name}", node.keys[name].span, hint)
+            slip = next((own for own in SLIPS.get(name, ()) if own in kind.keys), None)
+            hint = f"write {slip}:" if slip else suggest(name, kind.keys, f"keys of {kind.name}")
+            self.error("graph.unknown-key", f"unknown key {name!r} in {kind.name}", node.keys[name].span, hint)
         for name, key in kind.keys.items():
             value = node.fields.get(name)
             if value is None:
                 if key.required and name not in slips:
-                    self.wrong("missing-key", f"{kind.name} needs {name!r}", span, _example(key))
-            elif isinstance(value, Scalar) and value.value is None and key.takes != "anything":
-                message = f"{name!r} is empty: it takes {TAKES[key.takes]}"
-                self.wrong("wrong-type", message, value.span if value.text else node.keys[name].span, _example(key))
+                    self.error("graph.missing-key", f"{kind.name} needs {name!r}", span, example(key))
+            elif isinstance(value, Scalar) and value.value is None and key.takes.says != "any value":
+                place = value.span if value.text else node.keys[name].span
+                self.error("graph.wrong-type", f"{name!r} is empty: it must be {key.takes.says}", place, example(key))
             else:
-                given[name] = READERS[key.takes](self, value, key)
+                given[name] = key.takes.read(self, value, key)
         return given
 
-    def mistyped(self, node: Node, key: Key) -> None:
-        """``node`` is not what its key takes."""
-        self.wrong("wrong-type", f"{key.name!r} takes {TAKES[key.takes]}, not {shown(node)}", node.span, _example(key))
+    def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
+        message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
+        if braces := _unquoted_braces(node):
+            hint = f'put quotes around the braces: {key.name}: "{braces}"'
+        self.error("graph.wrong-type", message, node.span, hint or example(key))
 
     def mapping(self, node: Node, key: Key) -> Fields | None:
         if isinstance(node, Fields):
             return node
-        self.mistyped(node, key)
+        self.wrong_type(node, key)
         return None
 
-    def template(self, node: Scalar) -> Expr:
-        """A text with what it reads; a Constant where that is nothing."""
+    def entries(self, node: Fields | None) -> Iterator[tuple[Name, Node]]:
+        """The keys and values of a mapping."""
+        if node is not None:
+            yield from ((Name(name, key.span), node.fields[name]) for name, key in node.keys.items())
+
+    def template(self, node: Scalar) -> Expression | Constant:
+        """A text with its placeholders; after an error a Constant."""
         try:
-            parsed = located(node, parse_template)
+            parsed = parse_at(node, parse_template)
         except DefinitionError as error:
-            self.faults += 1
-            self.problems.extend(error.diagnostics)
+            self.refused(error)
             return Constant(node.span, node.text)
         if isinstance(parsed, Sentence):
-            last = node.text.rfind("}")
-            for start, end in parsed.kept:
-                message = "this stays as it is: inside a text only a path is replaced"
-                hint = "compute it first, into a key of its own; then use {state.key} here"
-                if last < start:
-                    message, hint = "this '{' is never closed, so it stays as it is", "close it with }"
-                self.warn("text-arithmetic", message, node.locate(start, end), hint)
-            self.literal_braces(node, parsed)
+            for unfilled in parsed.unfilled:
+                self.unfilled(node, unfilled)
+            at = 0
+            for part in parsed.parts:
+                if isinstance(part, str):
+                    self.check_text(node, part, at)
+                at += len(part if isinstance(part, str) else part.text)
         elif isinstance(parsed, Arithmetic):
-            for bare in unquoted(parsed.right):
+            for bare in (one for one in atoms(parsed.right) if isinstance(one, Bare)):
                 name, place = bare.text, node.locate(bare.start, bare.end)
                 hint = f"write state.{name}" if name.split(".")[0] in self.known else f"quote it: '{shorten(name)}'"
-                self.warn("unquoted-text", f"{shorten(name)!r} is taken as text", place, hint)
-        return Templated(node, parsed)
+                self.warn("graph.unquoted-text", f"{shorten(name)!r} is text here, not a key", place, hint)
+        return Expression(node, parsed, ROOT)
 
-    def literal_braces(self, node: Scalar, parsed: Sentence) -> None:
-        """Braces with a key's name in them that stay as they are: the seed wants ``state.`` at their beginning."""
-        at = 0
-        for part in parsed.parts:
-            begin, at = at, at + len(part if isinstance(part, str) else part.written)
-            for found in _BRACES.finditer(part) if isinstance(part, str) else ():
-                word, computed = _WORD.match(found[1]), _STATE.search(found[1])
-                if computed or (word and word[0] in self.known):
-                    place = node.locate(begin + found.start(), begin + found.end())
-                    hint = AT_FIRST if computed else f"write {{state.{found[1]}}}"
-                    self.warn("literal-braces", f"{shorten(found[0])} stays as it is", place, hint)
+    def unfilled(self, node: Scalar, found: Unfilled) -> None:
+        place, text = node.locate(found.start, found.end), node.text[found.start : found.end]
+        if found.why == "doubled":
+            message, hint = f"{shorten(text)} stays text: its braces are doubled", f"write {{{text.strip('{} ')}}}"
+            self.warn("graph.literal-braces", message, place, hint)
+        elif found.why == "open":
+            self.warn("graph.text-arithmetic", "this '{' is not closed, so it stays text", place, "close it with }")
+        else:
+            hint = "compute it into a key of its own first, then write {state.key} here"
+            self.warn("graph.text-arithmetic", "this stays text: inside a text only a path is replaced", place, hint)
+
+    def check_text(self, text: Text, part: str, begin: int = 0, prompt: bool = False) -> None:
+        """Warn about text that looks like an expression (decision P21). ``part`` begins at ``begin`` of ``text``."""
+
+        def warn(code: str, message: str, found: re.Match[str], group: int, hint: str) -> None:
+            self.warn(code, message, text.locate(begin + found.start(group), begin + found.end(group)), hint)
+
+        for found in _BRACES.finditer(part):
+            word, computed = _WORD.match(found[1]), _STATE_INSIDE.search(found[1])
+            if prompt:
+                name = _COMPUTED.match(found[1])
+                if computed or (name and (name[1] == "state." or name[2] in self.known)):
+                    hint = "compute it into a key in a node before this one, then write {key} here"
+                    message = f"{shorten(found[0])} stays text: nothing is computed here"
+                    warn("graph.literal-braces", message, found, 0, hint)
+            elif computed or (word and word[0] in self.known):
+                hint = AT_FIRST if computed else f"write {{state.{found[1]}}}"
+                message = f"{shorten(found[0])} stays text: it does not begin with state."
+                warn("graph.literal-braces", message, found, 0, hint)
+        bare = _BRACES.sub(lambda found: " " * len(found[0]), part)
+        for found in _BARE_PATH.finditer(bare):
+            whole = part.strip() if begin == 0 and len(part) == len(text.text) else ""
+            if found[2] not in self.known and not (self.declared is None and whole == found[0]):
+                continue
+            if whole.startswith(found[0]) and not prompt and (expression := _in_braces(whole.lstrip("$"))):
+                hint = f'write "{expression}"'
+            else:
+                hint = f"write {{{found[1]}}}"
+            warn("graph.literal-path", f"{shorten(found[0])!r} is text here: it has no braces", found, 0, hint)
+
+    def check_jinja(self, text: Text, source: str) -> str:
+        """Warn about Jinja2 in a prompt, once; the text with blanks in its place."""
+        for found in _JINJA.finditer(source):
+            if found[0].startswith("{{") and found[1] is None:
+                continue
+            message = f"{shorten(found[0])!r} stays text: Jinja2 is not supported in a prompt"
+            hint = "compute the text in a node before this one, and write {key}"
+            if found[1] is not None and found[0].strip("{}- ") == found[1]:
+                hint = f"write {{{found[1]}}}"
+            self.warn("graph.jinja", message, text.locate(found.start(), found.end()), hint)
+            break
+        return _JINJA.sub(lambda found: " " * len(found[0]), source)
 
     def value(self, node: Node) -> Expr:
         """Any value; a text with its placeholders."""
-        if isinstance(node, Scalar) and isinstance(node.value, str):
-            return self.template(node)
-        return Constant(node.span, plain(node))
+        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+            for place, text in _nested_braces(node):
+                if text is None:
+                    message, hint = "braces without quotes are a YAML mapping", "put quotes around them"
+                else:
+                    message = f"{shorten(text)} stays text: texts inside a list or a mapping are not filled"
+                    hint = "compute it into a key of its own first; a text that is a value of its own is filled"
+                self.warn("graph.literal-braces", message, place, hint)
+            return Constant(node.span, plain(node))
+        name = node.text.split(".")[0]
+        if not node.style and name in (self.declared or ()) and _NAMES.fullmatch(node.text):
+            hint = f'write "{{state.{node.text}}}" for the value of the key; quote it if it is text'
+            self.warn("graph.literal-path", f"{node.text!r} is text here, not the key", node.span, hint)
+        return self.template(node)
 
 
-Read = Callable[[Reader, Node, Key], Any]
-"""How what a key takes is read."""
+SLIPS: Mapping[str, tuple[str, ...]] = {
+    "args": ("variables",), "arguments": ("variables", "args"), "input": ("variables", "args"),
+    "inputs": ("variables", "args"), "output": ("state_key",), "output_key": ("state_key",), "result": ("state_key",),
+    "items": ("over",), "question": ("message",), "when": ("condition",), "if": ("condition",), "source": ("from",),
+    "target": ("to",), "agent": ("identity",), "output_schema": ("schema",),
+}  # fmt: skip
+"""Keys that other tools use, each with the keys that it may mean here."""
+
+AT_FIRST = "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
+"""What an expression looks like, for braces that hold something similar."""
 
 
-def _name(reader: Reader, node: Node, key: Key) -> Name | None:
-    if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        reader.mistyped(node, key)
-    elif not node.text.strip():
-        reader.wrong("blank-name", f"{key.name!r} is blank", node.span, "give it a name")
-    else:
-        return Name(node.text, node.span)
-    return None
+def example(key: Key) -> str:
+    return f"{key.name}: {key.takes.example}"
 
 
-def _text(reader: Reader, node: Node, key: Key) -> Name | None:
-    if isinstance(node, Scalar) and isinstance(node.value, str):
-        return Name(node.text, node.span)
-    reader.mistyped(node, key)
-    return None
-
-
-def _of(*types: type) -> Read:
-    def read(reader: Reader, node: Node, key: Key) -> Any:
-        if isinstance(node, Scalar) and type(node.value) in types:
-            return node.value
-        reader.mistyped(node, key)
+def _in_braces(text: str) -> str | None:
+    """The expression that ``text`` becomes in braces; None if it becomes none."""
+    try:
+        return None if isinstance(parse_template(f"{{{text}}}"), Sentence) else f"{{{text}}}"
+    except Refusal:
         return None
 
-    return read
 
-
-def _above(least: float, *types: type) -> Read:
-    plain_read = _of(*types)
-
-    def read(reader: Reader, node: Node, key: Key) -> Any:
-        value = plain_read(reader, node, key)
-        if value is not None and not value >= least:
-            reader.wrong("count", f"{key.name!r} is {TAKES[key.takes]}, not {shown(node)}", node.span)
-            return None
-        return value
-
-    return read
-
-
-def _choice(*words: str) -> Read:
-    def read(reader: Reader, node: Node, key: Key) -> str | None:
-        if isinstance(node, Scalar) and node.text in words:
-            return node.text
-        hint = suggest(node.text, words) if isinstance(node, Scalar) else None
-        message = f"{key.name!r} takes {TAKES[key.takes]}, not {shown(node)}"
-        reader.wrong("wrong-type", message, node.span, hint or _example(key))
+def _unquoted_braces(node: Node) -> str | None:
+    """``{state.x}`` without quotes, which YAML reads as a mapping; None for anything else."""
+    if not isinstance(node, Fields) or len(node.fields) != 1:
         return None
-
-    return read
-
-
-def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
-    if not isinstance(node, Items):
-        reader.mistyped(node, key)
-        return ()
-    found = [_name(reader, item, key) for item in node.items]
-    return tuple({name.text: name for name in found if name is not None}.values())
+    ((name, value),) = node.fields.items()
+    empty = isinstance(value, Scalar) and value.value is None and not value.text
+    return f"{{{name}}}" if empty and name.startswith("state.") else None
 
 
-def _values(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ...]:
-    fields = reader.mapping(node, key)
-    if fields is None:
-        return ()
-    return tuple((Name(name, fields.keys[name].span), reader.value(value)) for name, value in fields.fields.items())
-
-
-def _arguments(reader: Reader, node: Node, key: Key) -> Any:
-    if isinstance(node, Scalar) and isinstance(node.value, str):
-        whole = reader.template(node)
-        if isinstance(whole, Templated) and not isinstance(whole.node, Sentence):
-            return whole
-    if isinstance(node, Fields):
-        return _values(reader, node, key)
-    reader.mistyped(node, key)
-    return None
-
-
-def _template(reader: Reader, node: Node, key: Key) -> Expr | None:
-    if isinstance(node, Scalar) and isinstance(node.value, str) and node.text.strip():
-        return reader.template(node)
-    reader.mistyped(node, key)
-    return None
-
-
-def _share(reader: Reader, node: Node, key: Key) -> int | float | None:
-    value = node.value if isinstance(node, Scalar) else None
-    if (type(value) is int and value >= 0) or (type(value) is float and 0 <= value <= 1):
-        return value
-    reader.mistyped(node, key)
-    return None
-
-
-def _name_map(reader: Reader, node: Node, key: Key) -> dict[str, Name]:
-    """Texts by name; each value with its place."""
-    fields, found = reader.mapping(node, key), {}
-    for name, value in fields.fields.items() if fields else ():
-        read = _name(reader, value, Key(name, "name", ""))
-        if read is not None:
-            found[name] = read
-    return found
-
-
-def _mapping(reader: Reader, node: Node, key: Key) -> Any:
-    if isinstance(node, Scalar) and node.text in ("auto", "*"):
-        return "auto"
-    named = _name_map(reader, node, key)
-    return tuple((Name(own, node.keys[own].span), other) for own, other in named.items() if isinstance(node, Fields))
-
-
-def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span, int]]:
-    fields, found = reader.mapping(node, key), {}
-    for name, value in fields.fields.items() if fields else ():
-        count = READERS["count"](reader, value, Key(name, "count", ""))
-        if count is not None and fields:
-            found[name] = fields.keys[name].span, count
-    return found
-
-
-def _command(reader: Reader, node: Node, key: Key) -> Any:
-    """The words of a command, each a text; P8: it is split once, here."""
-    if isinstance(node, Scalar) and isinstance(node.value, str):
-        try:
-            words = shlex.split(node.text)
-        except ValueError as error:
-            reader.wrong("command", f"the command cannot be split: {str(error).lower()}", node.span)
-            return None
-        if words:
-            return tuple(words)
-        reader.wrong("command", "the command is empty", node.span)
-        return None
-    reader.mistyped(node, key)
-    return None
-
-
-def _node_itself(reader: Reader, node: Node, key: Key) -> Node:
-    return node
-
-
-def _mapping_itself(reader: Reader, node: Node, key: Key) -> Fields | None:
-    return reader.mapping(node, key)
-
-
-def _list_itself(reader: Reader, node: Node, key: Key) -> Items | None:
-    if isinstance(node, Items):
-        return node
-    reader.mistyped(node, key)
-    return None
-
-
-READERS: Mapping[str, Read] = {
-    "name": _name,
-    "text": _text,
-    "anything": lambda reader, node, key: plain(node),
-    "flag": _of(bool),
-    "count": _above(1, int),
-    "seconds": _above(1e-9, int, float),
-    "number": _of(int, float),
-    "names": _names,
-    "values": _values,
-    "arguments": _arguments,
-    "template": _template,
-    "prompt": _node_itself,
-    "over": _node_itself,
-    "share": _share,
-    "overflow": _choice("error", "truncate"),
-    "on_error": _choice("fail", "skip"),
-    "retries": _choice("fail", "skip", "retry"),
-    "routes": _name_map,
-    "mapping": _mapping,
-    "mode": _choice("invoke", "direct"),
-    "node": _mapping_itself,
-    "nodes": _mapping_itself,
-    "edges": _list_itself,
-    "state": _mapping_itself,
-    "tools": _mapping_itself,
-    "config": _mapping_itself,
-    "defaults": _mapping_itself,
-    "limits": _counts,
-    "exits": _name_map,
-    "command": _command,
-    "parse": _choice("text", "json", "none"),
-    "tool_type": _choice("python", "shell"),
-    "edge_type": _choice("conditional"),
-    "source": _node_itself,
-    "targets": _node_itself,
-    "condition": _node_itself,
-}
-
-
-def _example(key: Key) -> str:
-    return f"{key.name}: {EXAMPLES[key.takes]}"
+def _nested_braces(node: Node) -> Iterator[tuple[Span, str | None]]:
+    """The places inside a list or a mapping that look like a placeholder; without a text: a mapping without quotes."""
+    queue = [node]
+    while queue:
+        node = queue.pop()
+        if _unquoted_braces(node):
+            yield node.span, None
+        elif isinstance(node, Fields):
+            queue += node.fields.values()
+        elif isinstance(node, Items):
+            queue += node.items
+        elif isinstance(node.value, str) and "{state." in node.text:
+            yield node.span, node.text

@@ -1,7 +1,7 @@
-"""The state of a graph: its keys, and how what the nodes of a round wrote becomes the next one.
+"""The state of a graph: its keys, and how the results of one round change it.
 
-A frame is ``{"state": …}``. All that ran in one round is put in at once, in the order of the nodes' names: a key with a
-reducer is put together with what is there, any other key can be written by one node only.
+A frame is ``{"state": …}``. The results of a round are applied together, in the order of the names of the nodes: a key
+with a reducer combines old and new values, any other key can be written by one node only.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ...flow.frame import FlowInput, FlowResult, Frame, Outcome
 from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
-from .lookup import combine
+from .lookup import combine, describe
 from .words import TYPES
 
 State = Mapping[str, Value]
 Write = Callable[[State, Value], Mapping[str, Value]]
-"""What a node writes, given the state it ran in and its value."""
+"""The keys that a node writes, given the state it ran in and its value."""
 
 
 class Declared(NamedTuple):
@@ -28,17 +28,17 @@ class Declared(NamedTuple):
     type: str = "any"
     reducer: str | None = None
     span: Span | None = None
-    """Where it is declared; None: a node's own keys declare it."""
+    """Where it is declared; None: the keys of a node declare it."""
 
 
 class SubgraphState(NamedTuple):
-    """What a key has become in another graph that went on with this one's state."""
+    """The value of a key after another graph ran with this graph's state."""
 
     value: Value
 
 
 class Failed:
-    """What stands for the value of a node that failed and whose failure is kept."""
+    """The value of a node that failed, if its failure does not end the run."""
 
     __slots__ = ("error",)
 
@@ -47,12 +47,12 @@ class Failed:
 
     @property
     def kind(self) -> str:
-        """The class of what went wrong."""
+        """The class of the error."""
         cause = self.error.__cause__
         return type(cause).__name__ if cause is not None else type(self.error).__name__
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         cause = self.error.__cause__
         return str(cause) if cause is not None else self.error.diagnostic.message
 
@@ -65,14 +65,14 @@ IMPLICIT = (
 
 
 class Keys:
-    """All keys of a graph that are declared, and the reducers of those that have one."""
+    """The declared keys of a graph, and the reducers of those that have one."""
 
     def __init__(self, declared: Mapping[str, Declared]) -> None:
         self.declared = declared
         self.reducers = {key.name: key.reducer for key in (*IMPLICIT, *declared.values()) if key.reducer is not None}
 
     def begin(self, initial: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:
-        """The state before the first round: a key with a reducer begins as its type's empty value."""
+        """The state before the first round: a key with a reducer begins with the empty value of its type."""
         state: dict[str, Value] = {}
         for key in self.declared.values():
             empty = TYPES.get(key.type)
@@ -86,32 +86,32 @@ class Keys:
         return state
 
     def after(self, state: State, round: Sequence[tuple[str, Mapping[str, Value]]]) -> dict[str, Value]:
-        """The state after a round: what each node wrote, in this order."""
+        """The state after a round: the writes of each node, in this order."""
         made, by = dict(state), dict[str, str]()
         for node, written in round:
             for name, value in written.items():
                 reducer = self.reducers.get(name)
                 if type(value) is SubgraphState:
-                    value = value.value if reducer is None else _news(state.get(name), value.value)
+                    value = value.value if reducer is None else _added_part(state.get(name), value.value)
                 if reducer is not None:
                     if value is None and reducer != "last_value":
                         continue  # nothing to add
                     made[name] = self.added(reducer, name, made[name], value) if name in made else value
                 elif name in by:
                     message = f"{by[name]!r} and {node!r} write {name!r} in the same round"
-                    hint = f"give it a reducer: {name}: {{type: list, reducer: add}}, or let one run after the other"
+                    hint = f"give it a reducer: {name}: {{type: list, reducer: add}}, or add an edge between the nodes"
                     raise StepError(Diagnostic("graph.write-conflict", message, self.place(name), hint))
                 else:
                     made[name], by[name] = value, node
         return made
 
     def added(self, reducer: str, name: str, before: Value, value: Value) -> Value:
-        """What is there and what is written, put together."""
+        """The old and the new value, combined."""
         try:
             return _reduced(reducer, before, value)
         except (TypeError, ValueError) as error:
-            hint = "a node writes only what is new: a list for a list, a number for a number"
-            message = f"what is written to {name!r} cannot be added to what is there: {error}"
+            hint = "write only the new part: a list for a list, a number for a number"
+            message = f"cannot add to {name!r}, which has a reducer: {error}"
             raise StepError(Diagnostic("graph.reducer", message, self.place(name), hint)) from error
 
     def place(self, name: str) -> Span | None:
@@ -119,7 +119,7 @@ class Keys:
 
 
 class Joining:
-    """What `Walk.join` is: the frame after a round."""
+    """`Walk.join`: the frame after a round."""
 
     def __init__(self, keys: Keys, writes: Mapping[str, Write]) -> None:
         self.keys, self.writes = keys, writes
@@ -127,8 +127,8 @@ class Joining:
     def written(self, name: str, state: State, value: Value) -> Mapping[str, Value]:
         try:
             return self.writes[name](state, value)
-        except (TypeError, ValueError) as error:  # an object whose text cannot be had
-            message = f"what {name!r} gave cannot be kept: {error}"
+        except (TypeError, ValueError) as error:  # an object without a text
+            message = f"cannot store the result of {name!r}: {error}"
             raise StepError(Diagnostic("graph.value-failed", message)) from error
 
     def __call__(self, frame: Frame, ends: Sequence[tuple[str, Outcome]]) -> Frame:
@@ -144,13 +144,13 @@ def _reduced(reducer: str, before: Value, value: Value) -> Value:
     if reducer == "last_value":
         return value
     if type(before) is list and type(value) is not list:
-        raise TypeError(f"a list and {type_name(value)}")
+        raise TypeError(f"it is a list, and the new value is {describe(value)}")
     added = combine("+", before, value)
     return sorted(added, key=_index) if reducer == "sorted_add" else added
 
 
-def _news(before: Value, value: Value) -> Value:
-    """What of a value is new, where it goes on with what was there."""
+def _added_part(before: Value, value: Value) -> Value:
+    """The new part of a value that continues the old one; else the whole value."""
     if isinstance(before, list | str) and type(value) is type(before) and value[: len(before)] == before:
         return value[len(before) :]
     numbers = type(before) in (int, float) and type(value) in (int, float)
@@ -159,25 +159,26 @@ def _news(before: Value, value: Value) -> Value:
 
 def _index(item: Value) -> float:
     index = item.get("_map_index") if isinstance(item, dict) else None
-    return float(index) if isinstance(index, int | float) else float("inf")
+    return float(index) if isinstance(index, int | float) else float("-inf")  # an earlier value stays first
 
 
 def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[FlowInput], Frame]:
-    """How a run begins."""
+    """The frame that a run begins with."""
 
     def start(given: FlowInput) -> Frame:
         found: Any = {} if given.input is None else given.input
         if type(found) is not dict or not all(type(name) is str for name in found):
-            what = type_name(found) if type(found) is not dict else "one whose names are not all texts"
-            message = f"a graph's input is a mapping of keys to values, not {what}"
-            raise StepError(Diagnostic("graph.input", message, hint="its keys become the state"))
+            what = type_name(found) if type(found) is not dict else "a mapping with names that are not texts"
+            message = f"the input of a graph must be a mapping of keys to values, got {what}"
+            hint = "--set name=value gives one key of the state"
+            raise StepError(Diagnostic("graph.input", message, hint=hint))
         return {"state": keys.begin(initial(), found)}
 
     return start
 
 
 def ends(keys: Keys) -> Callable[[Frame], FlowResult]:
-    """What a run gives: its last state, without what nobody declared and the run itself keeps."""
+    """The output of a run: its last state without the undeclared keys that the run itself writes."""
     own = {"current_step", "_route"} - keys.declared.keys()
 
     def end(frame: Frame) -> FlowResult:

@@ -1,69 +1,138 @@
 """``tools:`` of a graph: functions and commands that its nodes call by name.
 
-A name there is a registered tool first (decision Y9). Else a function of a Python file, imported only where the person
-has switched that on, or a command for the built-in shell (P8).
+A name there is a registered tool first (decision Y9). Otherwise it is a function of a Python file, which is imported
+only if the person allows it, or a command for the built-in shell tool (decision P8).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ...flow.declared import DerivedTool
 from ...flow.steps import Name
+from ...flow.values import Value
+from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
-from ...text.yamlnodes import Fields, shown
+from ...text.yamlnodes import Fields, Scalar, shown
+from .calls import Command, Values
+from .prompt import Slot, split_slots
 from .reading import Reader
 from .words import TOOL
 
 
-class Shell(NamedTuple):
+class ShellTool(NamedTuple):
     """A command of the graph."""
 
-    words: tuple[str, ...]
+    name: str
+    words: tuple[tuple[str | Slot, ...], ...]
     parse: str
     timeout: float | None
     span: Span
+    description: str = ""
+
+    def call(self, values: Values | None) -> Command:
+        return Command(self.words, values, self.span, self.timeout)
+
+    def read_output(self, result: Value) -> Value:
+        """The output of the command in the form that ``parse`` names."""
+        text = result["stdout"] if isinstance(result, dict) else result
+        if self.parse == "none":
+            return None
+        if self.parse == "json":
+            try:
+                return json.loads(text)
+            except (ValueError, RecursionError) as error:
+                message = f"the output of the command is not JSON: {error}"
+                raise StepError(Diagnostic("graph.command-json", message, self.span)) from error
+        return text
+
+    def derived(self) -> DerivedTool:
+        """The command as a tool for an agent: each slot is an argument."""
+        command = self.call(None)
+        return DerivedTool(
+            name=self.name,
+            base="shell",
+            description=self.description,
+            parameters=tuple(dict.fromkeys(slot.names[0] for slot in command.slots)),
+            arguments=lambda given: command.filled(given, given),
+            result=self.read_output,
+        )
 
 
-class Tools(NamedTuple):
-    """What a graph declares: functions, the files that some of them are in, commands."""
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools of a graph: functions, the files of some of them, commands."""
 
     functions: tuple[Name, ...] = ()
-    files: Mapping[str, Name] = {}
-    commands: Mapping[str, Shell] = {}
+    files: Mapping[str, Name] = field(default_factory=dict)
+    commands: Mapping[str, ShellTool] = field(default_factory=dict)
     declared: bool = False
+    spans: Mapping[str, Span] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    """The names that nodes use; the builders of nodes add to it."""
+
+
+class _Word(NamedTuple):
+    """A word of a command as a Text: an error in it is at its place in the command."""
+
+    text: str
+    command: Scalar
+
+    def locate(self, start: int, end: int) -> Span:
+        at = max(0, self.command.text.find(self.text[start:end]))
+        return self.command.locate(at, at + end - start)
 
 
 def read_tools(reader: Reader, node: Fields | None) -> Tools:
-    functions, files, commands = list[Name](), dict[str, Name](), dict[str, Shell]()
-    for name, value in node.fields.items() if node else ():
-        span = node.keys[name].span if node else None
+    if node is None:
+        return Tools()
+    functions, files, commands = list[Name](), dict[str, Name](), dict[str, ShellTool]()
+    for (name, span), value in reader.entries(node):
         assert span is not None, "a key has a place"
         if not isinstance(value, Fields):
             hint = f"{name}: {{type: python, path: tools.py, function: {name}}}"
-            reader.wrong("wrong-type", f"a tool is a mapping, not {shown(value)}", value.span, hint)
+            reader.error("graph.wrong-type", f"a tool must be a mapping, got {shown(value)}", value.span, hint)
             continue
         given = reader.fields(TOOL, value, span)
         if given.get("command") is not None:
-            place = value.fields["command"].span
-            parse = given.get("parse") or "text"
-            commands[name] = Shell(given["command"], parse, given.get("timeout"), place)
+            commands[name] = _read_command(name, given, value.fields["command"])
             if "path" in given or "module" in given or given.get("type") == "python":
-                hint = "a tool is a command, or a function of a file: keep one"
-                reader.wrong("tool-kind", f"{name!r} has a command and a function", span, hint)
+                hint = "a tool is a command or a function: keep one of them"
+                reader.error("graph.tool-kind", f"{name!r} has a command and a function", span, hint)
             continue
         if given.get("type") == "shell":
-            reader.wrong("missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"')
+            reader.error("graph.missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"')
         if "timeout" in given:
-            hint = "write it there, or in Python: @tool(timeout=…)"
-            reader.wrong("tool-kind", "the timeout of a function stands at the node that calls it", span, hint)
+            hint = "write the timeout in the node that calls it, or in Python: @tool(timeout=30)"
+            reader.error("graph.tool-kind", "a function has no 'timeout' here", span, hint)
         functions.append(Name(name, span))
-        if (file := _file(name, given, value)) is not None:
+        if (file := _file(name, given)) is not None:
             files[name] = file
-    return Tools(tuple(functions), files, commands, node is not None)
+    spans = {name: key.span for name, key in node.keys.items()}
+    return Tools(tuple(functions), files, commands, True, spans)
 
 
-def _file(name: str, given: Mapping[str, Any], node: Fields) -> Name | None:
+def _read_command(name: str, given: Mapping[str, Any], command: Any) -> ShellTool:
+    words = []
+    for word in given["command"]:
+        parts = split_slots(word, _Word(word, command))
+        # Doubled braces are how a command writes a brace.
+        words.append(tuple(p.replace("{{", "{").replace("}}", "}") if isinstance(p, str) else p for p in parts))
+    described: Name | None = given.get("description")
+    return ShellTool(
+        name=name,
+        words=tuple(words),
+        parse=given.get("parse") or "text",
+        timeout=given.get("timeout"),
+        span=command.span,
+        description=described.text if described else "",
+    )
+
+
+def _file(name: str, given: Mapping[str, Any]) -> Name | None:
     """``tools.py:add`` or ``package.module:add``"""
     where: Name | None = given.get("path") or given.get("module")
     if where is None:

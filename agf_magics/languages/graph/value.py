@@ -1,7 +1,6 @@
 """Value expressions: ``{state.score}``, ``{state.n + 1}``, ``Dear {state.name}``.
 
-Parsed once and compiled to closures over the state; the public functions keep what they parsed for the next call with
-the same text.
+Parsed once and compiled to closures over the state; the public functions cache the closure of each text.
 """
 
 from __future__ import annotations
@@ -13,33 +12,35 @@ from typing import Any
 from ...flow.frame import Frame, Ref
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.nodes import shorten
 from ...text.source import Span, Text
-from .lookup import ARITHMETIC, LARGE, MISSING, combine, find, reader, written
-from .tokens import LONGEST, Bare, Literal, Path, Refused, located
-from .value_grammar import Arithmetic, Atom, Hole, One, Operand, Pairs, Sentence, Template, parse_template
+from ..scan import MISSING, Refusal, parse_at
+from .lookup import ARITHMETIC, LARGE, combine, find, format_value, reader
+from .tokens import LONGEST, Bare, Literal, Path
+from .value_grammar import Arithmetic, Atom, One, Operand, Pairs, Sentence, Template, parse_template, template_paths
 
-Read = Callable[[Any], Value]
-"""Given the state. Raises TypeError, ValueError or ZeroDivisionError for what cannot be computed."""
+Getter = Callable[[Any], Value]
+"""Given the state. Raises TypeError, ValueError or ZeroDivisionError for a value that cannot be computed."""
 
 CANNOT = (TypeError, ValueError, KeyError, ZeroDivisionError)
-"""What an expression that was accepted may raise."""
+"""The exceptions that an accepted expression may raise."""
 
 
 def resolve_template(template: Value, state: Mapping[str, Value]) -> Value:
-    """The value of a template; anything but a text, and a text without ``{state.…}``, is what it is.
+    """The value of a template; anything but a text with ``{state.…}`` is its own value.
 
     >>> resolve_template("{state.n + 1}", {"n": 4}), resolve_template("n is {state.n}", {"n": 4})
     (5, 'n is 4')
 
-    Raises ValueError for what no expression can say. A missing path is None.
+    Raises ValueError for an invalid expression. A missing path is None.
     """
     if not isinstance(template, str) or "{" not in template:
         return template
-    return (_kept if len(template) <= LONGEST else _parsed)(template)(state)
+    return (_cached if len(template) <= LONGEST else _compile_text)(template)(state)
 
 
 def resolve_state_expression(expr: Value, state: Mapping[str, Value]) -> Value:
-    """What stands at the path in braces; anything else is what it is. Raises KeyError where there is nothing.
+    """The value at the path in braces; anything else is its own value. Raises KeyError for a missing path.
 
     >>> resolve_state_expression("{state.rows}", {"rows": [1, 2]}), resolve_state_expression("{rows}", {"rows": [3]})
     ([1, 2], [3])
@@ -49,13 +50,12 @@ def resolve_state_expression(expr: Value, state: Mapping[str, Value]) -> Value:
     path = expr[1:-1].strip().removeprefix("state.")
     found = find(state, tuple(path.split(".")))
     if found is MISSING:
-        there = ", ".join(map(str, state)) or "nothing"
-        raise KeyError(f"there is no {path!r} in the state; there is {there}")
+        raise KeyError(f"the state has no {path!r}; it has {', '.join(map(str, state)) or 'no keys'}")
     return found
 
 
 def resolve_node_variables(templates: Mapping[str, Value] | None, state: Mapping[str, Value]) -> dict[str, Value]:
-    """Each template's value; without templates the whole state but for names that begin with ``_`` and for None.
+    """The value of each template; without templates the whole state except names that begin with ``_`` and None.
 
     >>> resolve_node_variables({"t": "{state.topic}"}, {"topic": "tea"})
     {'t': 'tea'}
@@ -68,127 +68,123 @@ def resolve_node_variables(templates: Mapping[str, Value] | None, state: Mapping
 
 
 def parse_value(text: Text) -> Expression:
-    """The expression that a text is when it stands alone: its frame is the state."""
-    return expression(text, located(text, parse_template))
+    """The expression of a text that is used alone: its frame is the state."""
+    return Expression(text, parse_at(text, parse_template))
 
 
-def _parsed(template: str) -> Read:
+def refused(refusal: Refusal, text: str) -> ValueError:
+    """The exception of the public functions for an invalid expression."""
+    return ValueError(f"{refusal.message}: {text!r}{f' ({refusal.hint})' if refusal.hint else ''}")
+
+
+def _compile_text(template: str) -> Getter:
     try:
-        return compiled(parse_template(template))
-    except Refused as refused:
-        told = refused.wrong
-        raise ValueError(f"{told.message}: {template!r}{f' ({told.hint})' if told.hint else ''}") from None
+        return compile_template(parse_template(template))
+    except Refusal as refusal:
+        raise refused(refusal, template) from None
 
 
-_kept = lru_cache(maxsize=512)(_parsed)
+_cached = lru_cache(maxsize=512)(_compile_text)
 
 
-class Expression:
-    """A parsed text and its closure. An Expr."""
+class Computed:
+    """An Expr made of a function."""
 
     __slots__ = ("_reads", "evaluate", "span", "text")
 
     evaluate: Callable[[Frame], Value]
 
-    def __init__(self, text: Text, read: Read, reads: tuple[Ref, ...], root: tuple[str, ...]) -> None:
-        self.text, self.span, self._reads = text.text, text.locate(0, len(text.text)), reads
-
-        def of_state(state: Any) -> Value:
-            try:
-                return read(state)
-            except CANNOT as error:
-                raise failed(self.text, self.span, error) from error
-
-        def of_frame(frame: Frame) -> Value:
-            try:
-                return read(frame[key])
-            except CANNOT as error:
-                raise failed(self.text, self.span, error) from error
-
-        key = root[0] if root else ""
-        self.evaluate = of_frame if root else of_state  # what stands between the engine and `read` costs a call more
+    def __init__(
+        self, span: Span, evaluate: Callable[[Frame], Value], reads: tuple[Ref, ...] = (), text: str = ""
+    ) -> None:
+        self.span, self.evaluate, self._reads, self.text = span, evaluate, reads, text
 
     def reads(self) -> tuple[Ref, ...]:
         return self._reads
 
 
-def expression(text: Text, node: Template, root: tuple[str, ...] = ()) -> Expression:
-    """A template as the engine evaluates it. ``root``: where in a frame the state is."""
-    return Expression(text, compiled(node), tuple(ref(path, text, root) for path in paths(node)), root)
+class Evaluated(Computed):
+    """A parsed text and its closure over the state. ``root``: where in a frame the state is."""
+
+    __slots__ = ()
+
+    def __init__(self, text: Text, get: Getter, paths: tuple[Path, ...], root: tuple[str, ...]) -> None:
+        span = text.locate(0, len(text.text))
+        reads = tuple(Ref((*root, *path.names), text.locate(path.start, path.end), False) for path in paths)
+
+        def of_state(state: Any) -> Value:
+            try:
+                return get(state)
+            except CANNOT as error:
+                raise value_failed(self.text, span, error) from error
+
+        def of_frame(frame: Frame) -> Value:
+            try:
+                return get(frame[key])
+            except CANNOT as error:
+                raise value_failed(self.text, span, error) from error
+
+        key = root[0] if root else ""
+        # A call between the engine and `get` would cost as much as `get` itself.
+        super().__init__(span, of_frame if root else of_state, reads, text.text)
 
 
-def ref(path: Path, text: Text, root: tuple[str, ...]) -> Ref:
-    return Ref((*root, *path.names), text.locate(path.start, path.end), certain=False)
+class Expression(Evaluated):
+    """A template, with its parsed node."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, text: Text, node: Template, root: tuple[str, ...] = ()) -> None:
+        super().__init__(text, compile_template(node), template_paths(node), root)
+        self.node = node
 
 
-def failed(text: str, span: Span, error: Exception) -> StepError:
-    """A value that cannot be computed, as the step's error (decision Y2); the error itself is its cause."""
-    said = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    shown = text if len(text) <= 60 else text[:59] + "…"
-    return StepError(Diagnostic("graph.value-failed", f"{shown!r} cannot be computed: {said}", span))
+def value_failed(text: str, span: Span, error: Exception) -> StepError:
+    """The step error for a value that cannot be computed (decision Y2); its cause is the exception itself."""
+    reason = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    hint = (
+        "both sides must be numbers or both texts; to a list anything can be added"
+        if type(error) is TypeError
+        else None
+    )
+    return StepError(Diagnostic("graph.value-failed", f"{shorten(text)!r} failed: {reason}", span, hint))
 
 
-def paths(node: Template) -> tuple[Path, ...]:
-    """What a template reads, in the order of the text."""
-    if isinstance(node, Path):
-        return (node,)
-    if isinstance(node, Sentence):
-        return tuple(part.path for part in node.parts if isinstance(part, Hole))
-    right = node.right
-    atoms: tuple[Atom, ...]
-    match right:
-        case One():
-            atoms = (right.item,)
-        case Pairs():
-            atoms = tuple(value for _, value in right.pairs)
-        case _:
-            atoms = (right,)
-    return (node.left, *(atom for atom in atoms if isinstance(atom, Path)))
-
-
-def compiled(node: Template) -> Read:
+def compile_template(node: Template) -> Getter:
     """A template as a closure over the state."""
     if isinstance(node, Sentence):
         return _sentence(node)
     if isinstance(node, Arithmetic):
         return _arithmetic(node)
-    return _path(node)
-
-
-def _path(node: Path) -> Read:
     return reader(node.names)
 
 
-def _arithmetic(node: Arithmetic) -> Read:
-    left, sign, right = _path(node.left), node.operator, _operand(node.right)
-    if isinstance(node.right, Literal) and type(node.right.value) in (int, float):
+def _arithmetic(node: Arithmetic) -> Getter:
+    left, sign, right = reader(node.left.names), node.operator, _operand(node.right)
+    if isinstance(node.right, Literal) and type(node.right.value) in (int, float) and abs(node.right.value) < LARGE:
         return _with_number(left, sign, node.right.value)
 
-    def read(state: Any) -> Value:
+    def compute(state: Any) -> Value:
         value = left(state)
         return None if value is None else combine(sign, value, right(state))
 
-    return read
+    return compute
 
 
-def _with_number(left: Read, sign: str, number: int | float) -> Read:
-    """The commonest arithmetic: a number and a literal. What is no number, or a large one, goes the long way."""
+def _with_number(left: Getter, sign: str, number: int | float) -> Getter:
+    """The most common arithmetic, a number and a literal, without the checks of `combine`."""
     apply, bound = ARITHMETIC[sign], LARGE
 
-    def read(state: Any) -> Value:
+    def compute(state: Any) -> Value:
         value = left(state)
         if (type(value) is int and -bound < value < bound) or type(value) is float:
             return apply(value, number)
         return None if value is None else combine(sign, value, number)
 
-    return read if -bound < number < bound else lambda state: _combined(sign, left(state), number)
+    return compute
 
 
-def _combined(sign: str, value: Value, number: Value) -> Value:
-    return None if value is None else combine(sign, value, number)
-
-
-def _operand(node: Operand) -> Read:
+def _operand(node: Operand) -> Getter:
     match node:
         case One():
             item = _atom(node.item)
@@ -199,10 +195,10 @@ def _operand(node: Operand) -> Read:
     return _atom(node)
 
 
-def _atom(node: Atom) -> Read:
+def _atom(node: Atom) -> Getter:
     match node:
         case Path():
-            return _path(node)
+            return reader(node.names)
         case Literal():
             value = node.value
             return lambda state: value
@@ -211,45 +207,40 @@ def _atom(node: Atom) -> Read:
             return lambda state: text
 
 
-def _sentence(node: Sentence) -> Read:
-    parts: list[str | tuple[str, Read]] = [
-        part if isinstance(part, str) else (part.written, _path(part.path)) for part in node.parts
-    ]
-    holes = [part for part in parts if not isinstance(part, str)]
-    if not holes:
+def _sentence(node: Sentence) -> Getter:
+    parts = [part if isinstance(part, str) else (part.text, reader(part.path.names)) for part in node.parts]
+    slots = [part for part in parts if not isinstance(part, str)]
+    if not slots:
         whole = "".join(map(str, parts))
         return lambda state: whole
-    if len(holes) == 1:
-        at = parts.index(holes[0])
-        return _with_one_hole("".join(map(str, parts[:at])), *holes[0], "".join(map(str, parts[at + 1 :])))
-
-    def read(state: Any) -> Value:
-        return _bounded([part if isinstance(part, str) else _filled(*part, state) for part in parts])
-
-    return read
+    if len(slots) == 1:
+        at = parts.index(slots[0])
+        return _with_one_slot("".join(map(str, parts[:at])), *slots[0], "".join(map(str, parts[at + 1 :])))
+    return lambda state: join_text([part if isinstance(part, str) else _fill(*part, state) for part in parts])
 
 
-def _with_one_hole(before: str, hole: str, read: Read, after: str) -> Read:
-    """The commonest sentence."""
+def _with_one_slot(before: str, placeholder: str, get: Getter, after: str) -> Getter:
+    """The most common sentence."""
     room = LONGEST_TEXT - len(before) - len(after)
 
-    def read_sentence(state: Any) -> Value:
-        value = read(state)
+    def fill(state: Any) -> Value:
+        value = get(state)
         if type(value) is str and len(value) <= room:
             return f"{before}{value}{after}"
-        return _bounded([before, hole if value is None else written(value), after])
+        return join_text([before, placeholder if value is None else format_value(value), after])
 
-    return read_sentence
-
-
-def _filled(hole: str, read: Read, state: Any) -> str:
-    value = read(state)
-    return hole if value is None else written(value)
+    return fill
 
 
-def _bounded(parts: list[str]) -> str:
+def _fill(placeholder: str, get: Getter, state: Any) -> str:
+    value = get(state)
+    return placeholder if value is None else format_value(value)
+
+
+def join_text(parts: list[str]) -> str:
+    """The parts as one text, bounded in length."""
     if sum(map(len, parts)) > LONGEST_TEXT:
-        raise ValueError(f"a text of more than {LONGEST_TEXT:,} characters")
+        raise ValueError(f"the text has more than {LONGEST_TEXT:,} characters")
     return "".join(parts)
 
 

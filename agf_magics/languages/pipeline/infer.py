@@ -1,7 +1,7 @@
-"""What an expression of a pipeline gives, as far as its text and the shapes of what it reads tell.
+"""The shape of an expression's value, as far as its text and the shapes of its reads decide.
 
-It finds what can never work: `+` of a bool, a field that a schema does not have, a comparison with a text that no value
-equals. What it does not know is None, and nothing is said about it. The rules are those of r1/walk.
+It finds errors before a run: `+` of a bool, a field that a schema does not have, a comparison that is never equal. An
+unknown shape is None, and gives no finding. The rules are those of r1/walk.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from ...flow.frame import Args, Expr
 from ...flow.shapes import BOOL, NUMBER, TEXT, Fault, Look, Shape, descend, either, falsy, list_of, literal, truthy
 from ...flow.values import equal
 from ...text.diagnostics import Diagnostic, suggest
-from ...text.source import Span
 from .r1 import R1
-from .r1.nodes import And, Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Minus, Node, Not, Or, Path
+from .r1.nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Operation, Path
 from .template import Template
 from .values import Arguments, Command, Constant, Named
 
@@ -26,7 +25,7 @@ NEEDS = {"+": "two numbers, two texts or two lists", "<": "two numbers or two te
 
 
 def infer(read: Expr | Args, look: Look, found: list[Diagnostic]) -> Shape | None:
-    """The shape of what ``read`` gives; what can never work is added to ``found``."""
+    """The shape of the value of ``read``; certain errors are added to ``found``."""
     match read:
         case R1():
             return _Inference(read, look, found).shape(read.node, True)
@@ -49,7 +48,7 @@ def infer(read: Expr | Args, look: Look, found: list[Diagnostic]) -> Shape | Non
 
 
 class Split(NamedTuple):
-    """What of a value is true and what is false: `and` and `or` give one or the other."""
+    """The shapes of a value that is true and of one that is false: `and` and `or` select one."""
 
     yes: tuple[Shape | None, ...]
     no: tuple[Shape | None, ...]
@@ -61,26 +60,19 @@ class _Inference:
     def __init__(self, expr: R1, look: Look, found: list[Diagnostic]) -> None:
         self.expr, self.look, self.found = expr, look, found
         self.params: list[Shape | None] = []
-        """What the parameter of each lambda around is."""
+        """The shape of the parameter of each lambda around."""
 
     def shape(self, node: Node, certain: bool) -> Shape | None:
         """``certain``: whether ``node`` is evaluated whenever the expression is."""
         return SHAPES[type(node)](self, node, certain)
 
-    def tell(self, diagnostic: Diagnostic) -> None:
-        self.found.append(diagnostic)
-
-    def place(self, start: int, end: int) -> Span:
-        whole = self.expr.span
-        return whole.locate(start, end) if whole.text == self.expr.text else whole
-
-    def wrong(self, message: str, at: int, width: int, certain: bool, hint: str | None = None) -> None:
-        severity = "error" if certain else "warning"
-        self.tell(Diagnostic("r1.type", message, self.place(at, at + width), hint, severity))  # type: ignore[arg-type]
+    def error(self, message: str, at: int, width: int, certain: bool, hint: str | None = None) -> None:
+        place = self.expr.locate(at, at + width)
+        self.found.append(Diagnostic("r1.type", message, place, hint, "error" if certain else "warning"))
 
     def fault(self, fault: Fault | None, at: int, end: int, certain: bool) -> None:
         if fault is not None:
-            self.tell(fault.told(self.place(at, end), certain))
+            self.found.append(fault.told(self.expr.locate(at, end), certain))
 
     def literal(self, node: Lit, certain: bool) -> Shape | None:
         return literal(node.value)
@@ -108,19 +100,23 @@ class _Inference:
     def minus(self, node: Minus, certain: bool) -> Shape | None:
         shape = self.shape(node.operand, certain)
         if shape is not None and "number" not in shape.kinds:
-            self.wrong(f"'-' needs a number, not {shape}", node.at, 1, certain)
+            self.error(f"'-' needs a number, not {shape}", node.at, 1, certain)
         return NUMBER
 
-    def choice(self, node: And | Or, certain: bool) -> Shape | None:
+    def choice(self, node: Logic, certain: bool) -> Shape | None:
         split = self.split(node, certain)
         return either((*split.yes, *split.no))
 
     def split(self, node: Node, certain: bool) -> Split:
-        if isinstance(node, (And, Or)):
-            left, right = self.split(node.left, certain), self.split(node.right, False)
-            if isinstance(node, And):
-                return Split(right.yes, (*left.no, *right.no)) if left.yes else Split((), left.no)
-            return Split((*left.yes, *right.yes), right.no) if left.no else Split(left.yes, ())
+        if isinstance(node, Logic):
+            found = self.split(node.parts[0], certain)
+            for part in node.parts[1:]:
+                right = self.split(part, False)
+                if node.op == "and" and found.yes:
+                    found = Split(right.yes, (*found.no, *right.no))
+                elif node.op == "or" and found.no:
+                    found = Split((*found.yes, *right.yes), right.no)
+            return found
         shape = self.shape(node, certain)
         if shape is None:
             return Split((None,), (None,))
@@ -134,16 +130,22 @@ class _Inference:
         if node.op not in ("==", "!="):
             if not any(kind in left.kinds and kind in right.kinds for kind in ORDERED):
                 message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
-                self.wrong(message, node.at, len(node.op), certain)
+                self.error(message, node.at, len(node.op), certain)
         elif not _can_equal(left, right):
             words = [value for shape in (left, right) for value in shape.values or () if isinstance(value, str)]
             hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
             message = f"{_shown(left)} never equals {_shown(right)}"
-            self.tell(Diagnostic("r1.never-equal", message, self.place(node.at, node.at + 2), hint, "warning"))
+            place = self.expr.locate(node.at, node.at + 2)
+            self.found.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
         return BOOL
 
     def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
-        left, right = self.shape(node.left, certain), self.shape(node.right, certain)
+        left = self.shape(node.first, certain)
+        for operation in node.rest:
+            left = self.operation(operation, left, self.shape(operation.operand, certain), certain)
+        return left
+
+    def operation(self, node: Operation, left: Shape | None, right: Shape | None, certain: bool) -> Shape | None:
         works = [
             kind
             for kind in KINDS[node.op]
@@ -152,7 +154,7 @@ class _Inference:
         if not works:
             given = f"{left or 'something'} and {right or 'something'}"
             needs = NEEDS["+"] if node.op == "+" else "two numbers"
-            self.wrong(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
+            self.error(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
         if len(works) != 1 or (left is None and right is None and node.op == "+"):
             return None
         if works == ["list"]:
@@ -160,11 +162,11 @@ class _Inference:
         return NUMBER if works == ["number"] else TEXT
 
     def elements(self, shape: Shape | None, node: Each | Call, certain: bool) -> Shape | None:
-        """What the elements of a combinator's list are."""
+        """The shape of the elements of a combinator's list."""
         if shape is None:
             return None
         if "list" not in shape.kinds:
-            self.wrong(f"{node.name} needs a list, not {shape}", node.at, len(node.name), certain)
+            self.error(f"{node.name} needs a list, not {shape}", node.at, len(node.name), certain)
         return shape.of
 
     def each(self, node: Each, certain: bool) -> Shape | None:
@@ -185,12 +187,12 @@ class _Inference:
         if element is not None and wanted and wanted not in element.kinds:
             # An empty list is fine, so this is never certain.
             needs = {"sum": "numbers", "join": "texts"}[node.name]
-            self.wrong(f"{node.name} needs a list of {needs}, not of {element}", node.at, len(node.name), False)
+            self.error(f"{node.name} needs a list of {needs}, not of {element}", node.at, len(node.name), False)
         if node.name != "join":
             return NUMBER
         separator = self.shape(node.args[1], certain)
         if separator is not None and "text" not in separator.kinds:
-            self.wrong(f"the separator of join is a text, not {separator}", node.at, 4, certain)
+            self.error(f"the separator of join is a text, not {separator}", node.at, 4, certain)
         return TEXT
 
     def get(self, node: Get, certain: bool) -> Shape | None:
@@ -200,7 +202,7 @@ class _Inference:
             shape, fault = self.look((*map(str, node.base.read), *keys))
         else:
             shape, fault = descend(self.shape(node.base, certain), keys)
-        if fault is not None and fault.surely:  # what may be absent is what get is for
+        if fault is not None and fault.surely:  # get is for a field that may be absent
             self.fault(fault, *node.key_at, False)
         return either([shape, default])
 
@@ -229,8 +231,7 @@ SHAPES: Mapping[type, Callable[[_Inference, Any, bool], Shape | None]] = {
     Fields: _Inference.fields,
     Not: _Inference.inverted,
     Minus: _Inference.minus,
-    And: _Inference.choice,
-    Or: _Inference.choice,
+    Logic: _Inference.choice,
     Compare: _Inference.compare,
     Arithmetic: _Inference.arithmetic,
     Each: _Inference.each,

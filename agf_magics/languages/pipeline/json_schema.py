@@ -1,7 +1,7 @@
-"""The pipeline language as a JSON Schema (Draft 2020-12), for editors: made from the tables that the loader reads by.
+"""The pipeline language as a JSON Schema (Draft 2020-12), for editors, made from the tables of the loader.
 
-``python -m agf_magics.languages.pipeline.json_schema`` prints it. It describes one document of a definition; what an
-expression may say, and what !expr marks, is more than a JSON Schema can tell.
+``python -m agf_magics.languages.pipeline.json_schema`` prints it. It describes one document of a definition; it cannot
+describe expressions and !expr.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .schema_documents import FIELD_KEYS
-from .words import DOCUMENTS, FIELD_TYPES, STEPS, TAKES, TARGET, Key, Kind
+from .words import DOCUMENTS, FIELD_TYPES, STEPS, TARGET, Key, Kind
 
 Json = dict[str, Any]
 
@@ -40,7 +40,7 @@ SHAPES: Mapping[str, Json] = {
     "cases": {"type": "object", "additionalProperties": _TARGET, "minProperties": 1},
     "fields": {"$ref": "#/$defs/fields"},
 }
-"""What each kind of value looks like."""
+"""The shape of each kind of value."""
 
 FIELD_SHAPES: Mapping[str, Json] = {
     "minimum": {"type": "number"},
@@ -93,7 +93,7 @@ def _value(key: Key) -> Json:
     shape = SHAPES[key.takes]
     if key.null and not key.required:
         shape = {"anyOf": [shape, {"type": "null"}]}
-    return {"description": f"{key.doc} Takes {TAKES[key.takes]}.", **shape}
+    return {"description": f"{key.doc} Takes {key.says}.", **shape}
 
 
 def _field_type(name: str, needs: Mapping[str, str]) -> Json:

@@ -1,7 +1,7 @@
 """Text to flow: the documents of one pipeline definition.
 
-Everything that the text alone decides is an error here (decision A5), all of it told at once: a step that is wrong does
-not hide the next one. What the registry or the input decides is linking's business.
+Everything that the text alone decides is an error here (decision A5). All errors are reported: one in a step does not
+hide one in the next step. The linker checks what the registry or the input decides.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...flow.steps import Definition, Flow, Name, Sequence, Step
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, Fields, Items, Node, documents, shown
-from .body import Here
+from .body import ReadContext
 from .infer import infer
 from .schema_documents import read_schema
 from .scope import STORES, outermost
@@ -25,7 +25,7 @@ _BOUNDS = Bounds()
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
-    """The pipeline and the schemas that ``source`` defines; what is wrong goes to ``problems``."""
+    """The pipeline and the schemas in ``source``; errors and warnings go to ``problems``."""
     before = len(problems.errors)
     nodes = documents(source, problems, bounds)
     loading = _Loading(source, problems)
@@ -36,7 +36,8 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
     if len(problems.errors) > before:
         flow = None
     elif not nodes:
-        problems.error("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), "begin: pipeline: NAME")
+        hint = "begin with pipeline: NAME"
+        problems.error("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint)
     return Definition(flow, loading.schemas)
 
 
@@ -48,10 +49,10 @@ class _Loading:
         self.pipelines: list[Fields] = []
 
     def document(self, node: Node) -> None:
-        wrong = self.steps.reader.wrong
+        error = self.steps.reader.error
         if not isinstance(node, Fields):
             hint = "begin with pipeline: NAME or schema: NAME"
-            wrong("document-shape", f"a document is a mapping, not {shown(node)}", node.span, hint)
+            error("document-shape", f"a document is a mapping, not {shown(node)}", node.span, hint)
         elif "schema" in node.fields:
             schema = read_schema(node, self.problems, self.schemas)
             if schema is not None:
@@ -60,18 +61,19 @@ class _Loading:
             self.pipelines.append(node)
         else:
             first = next(iter(node.keys.values()), None)
-            hint = (first and suggest(first.text, DOCUMENTS)) or "it begins with pipeline: NAME or schema: NAME"
-            wrong("document-kind", "neither a pipeline nor a schema", first.span if first else node.span, hint)
+            hint = (first and suggest(first.text, DOCUMENTS)) or "begin with pipeline: NAME or schema: NAME"
+            message = "a document must have the key 'pipeline' or 'schema'"
+            error("document-kind", message, first.span if first else node.span, hint)
 
     def flow(self) -> Flow | None:
-        """The one pipeline; every other one is told."""
+        """The one pipeline; every other one is an error."""
         for other in self.pipelines[1:]:
             hint = "define the other one in a cell or file of its own; a call step runs it"
-            self.steps.reader.wrong("two-pipelines", "one pipeline: per cell", other.keys["pipeline"].span, hint)
+            self.steps.reader.error("two-pipelines", "one pipeline: per cell", other.keys["pipeline"].span, hint)
         if not self.pipelines:
             return None
         given = self.read(self.pipelines[0])
-        if self.steps.reader.faults:
+        if self.steps.reader.error_count:
             return None
         name: Name = given["pipeline"]
         description: Name | None = given.get("description")
@@ -94,10 +96,12 @@ class _Loading:
         """The keys of a pipeline document."""
         for name in PLANNED:  # P9
             if name in node.keys:
-                self.steps.reader.wrong("not-supported", f"{name!r} is not yet supported", node.keys[name].span)
+                hint = "delete it; an expression reads the input as ctx.NAME" if name == "input" else "delete it"
+                self.steps.reader.error("not-supported", f"{name!r} is not yet supported", node.keys[name].span, hint)
         fields = {name: value for name, value in node.fields.items() if name not in PLANNED}
         known = Fields(fields, {name: node.keys[name] for name in fields}, node.span)
         steps = fields.get("steps")
         stores = [written(step) for step in steps.items] if isinstance(steps, Items) else []
         scope = outermost(frozenset().union(*stores))
-        return self.steps.reader.fields(DOCUMENTS["pipeline"], known, Here("", known.keys["pipeline"].span, scope, {}))
+        context = ReadContext("", known.keys["pipeline"].span, scope, {})
+        return self.steps.reader.fields(DOCUMENTS["pipeline"], known, context)

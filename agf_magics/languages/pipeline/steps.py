@@ -1,6 +1,6 @@
-"""Step kinds to shapes: what each kind of the language becomes in the one representation.
+"""Step kinds to shapes: each kind of the language becomes one shape of the common representation.
 
-One builder per kind, by table; what stands in the text was read before, so a builder only puts together.
+There is one builder per kind, in a table. The keys were read before, so a builder only puts the parts together.
 """
 
 from __future__ import annotations
@@ -9,34 +9,46 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...flow.frame import Expr
-from ...flow.frame import Target as Keeps
+from ...flow.frame import Target as ResultTarget
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, Step, part
 from ...text.diagnostics import Diagnostics, suggest
+from ...text.nodes import shorten
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
-from .body import VALUES, Here, Policy, Read, Reader
-from .calls import CALLS, Target
+from .body import VALUES, Policy, Read, ReadContext, Reader
+from .calls import CALLS, SHELL, Target
 from .scope import Scope
-from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Constant, Named, Store, labels, shorten
+from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Constant, Named, Store, labels
 from .words import STEPS, Key
 
-SIDE_BY_SIDE = 8
-"""Items of a for_each that run at once when it does not say (decision P14)."""
+MAX_PARALLEL = 8
+"""Items of a for_each that run at the same time if it does not say (decision P14)."""
 
 Given = Mapping[str, Any]
-
 
 IN_COLLECT = "collect runs once, over all results: pipe is their list, for instance map(pipe, r -> r.name)"
 IN_BRANCH = "a branch does not see another one; collect sees them all"
 
+_ELSEWHERE = {
+    **dict.fromkeys(("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"),
+    **dict.fromkeys(("if", "switch"), "match runs a pipeline by a value; in an expression write: condition and a or b"),
+    **dict.fromkeys(("for", "loop", "while"), "write: for_each, or fold"),
+    **dict.fromkeys(("llm", "prompt"), "write: agent: {prompt: …}"),
+    **dict.fromkeys(("bash", "command"), "write: shell: {command: …}"),
+    **dict.fromkeys(("set", "value"), "write: transform: {value: …, output: …}"),
+    "reduce": "write: fold",
+    "pipeline": "write: call: {pipeline: …}",
+}
+"""Step kinds of other languages; what to write here."""
+
 
 class At(NamedTuple):
-    """A step being built: what all shapes have."""
+    """The fields that all shapes have."""
 
     id: str
     word: str
     span: Span
-    target: Keeps | None
+    target: ResultTarget | None
 
 
 class Steps:
@@ -46,87 +58,94 @@ class Steps:
         nested: Mapping[str, Read] = {"steps": self.listed, "step": self.nested, "branches": self.branches}
         self.reader = Reader(problems, {**VALUES, **CALLS, **nested})
 
-    def listed(self, reader: Reader, node: Node, key: Key, here: Here) -> tuple[Step, ...]:
+    def listed(self, reader: Reader, node: Node, key: Key, context: ReadContext) -> tuple[Step, ...]:
         if not isinstance(node, Items) or not node.items:
             reader.mistyped(node, key)
             return ()
-        steps = [self.step(item, f"steps[{index}]", here.scope) for index, item in enumerate(node.items)]
+        steps = [self.step(item, f"steps[{index}]", context.scope) for index, item in enumerate(node.items)]
         return tuple(step for step in steps if step is not None)
 
-    def nested(self, reader: Reader, node: Node, key: Key, here: Here) -> Step | None:
-        loops = "acc" in key.binds  # what a fold's step stores, its next iteration sees
-        branches = here.given.get("branches") or () if key.name == "collect" else ()
+    def nested(self, reader: Reader, node: Node, key: Key, context: ReadContext) -> Step | None:
+        loops = "acc" in key.binds  # the stores of a fold's step are visible in its next iteration
+        branches = context.given.get("branches") or () if key.name == "collect" else ()
         unseen = {"item": IN_COLLECT} if key.name == "collect" and not branches else {}
-        scope = here.scope.inside(key.binds, branches, written(node) if loops else frozenset(), unseen)
-        return self.step(node, f"{here.id}.{key.name}", scope)
+        scope = context.scope.inside(key.binds, branches, written(node) if loops else frozenset(), unseen)
+        return self.step(node, f"{context.id}.{key.name}", scope)
 
-    def branches(self, reader: Reader, node: Node, key: Key, here: Here) -> dict[str, Step] | None:
+    def branches(self, reader: Reader, node: Node, key: Key, context: ReadContext) -> dict[str, Step] | None:
         if not isinstance(node, Fields) or not node.fields:
             reader.mistyped(node, key)
             return None
-        steps, scope = {}, here.scope.inside((), unseen=dict.fromkeys(node.fields, IN_BRANCH))
+        steps, scope = {}, context.scope.inside((), unseen=dict.fromkeys(node.fields, IN_BRANCH))
         for name, value in node.fields.items():
             if not name.strip():
-                reader.wrong("blank-name", "a branch has a blank name", node.keys[name].span, "give it a name")
-            step = self.step(value, f"{here.id}.branches{part(name)}", scope)
+                reader.error("blank-name", "a branch has a blank name", node.keys[name].span, "give it a name")
+            step = self.step(value, f"{context.id}.branches{part(name)}", scope)
             if step is not None:
                 steps[name] = step
         return steps
 
     def step(self, node: Node, id: str, scope: Scope) -> Step | None:
-        """The step that ``node`` is; None, and told why, when it is none."""
+        """The step in ``node``; None if it has errors, which are reported."""
         found = self._kind(node)
         if found is None:
             return None
         key, body = found
-        reader, before = self.reader, self.reader.faults
-        here = Here(id, key.span, scope, {})
-        given = reader.fields(STEPS[key.text], body, here)
-        if key.text in _LISTS and "over" in body.fields and "items" in body.fields:
+        reader, before = self.reader, self.reader.error_count
+        given = reader.fields(STEPS[key.text], body, ReadContext(id, key.span, scope, {}))
+        if {"over", "items"} <= body.fields.keys() & STEPS[key.text].keys.keys():
             hint = "over takes an expression, items a literal list: keep one"
-            reader.wrong("over-and-items", "over and items cannot stand together", body.keys["items"].span, hint)
-        if reader.faults > before:
+            reader.error("over-and-items", "over and items exclude each other", body.keys["items"].span, hint)
+        if reader.error_count > before:
             return None
         return BUILD[key.text](At(id, key.text, key.span, _target(given, scope)), given, body)
 
     def _kind(self, node: Node) -> tuple[Scalar, Fields] | None:
-        wrong = self.reader.wrong
+        error = self.reader.error
         if not isinstance(node, Fields):
             hint = "a step is one kind with its keys: transform: {value: ...}"
-            wrong("step-shape", f"a step is a mapping with one key, its kind, not {shown(node)}", node.span, hint)
+            error("step-shape", f"a step is a mapping with one key, its kind, not {shown(node)}", node.span, hint)
             return None
         if len(node.fields) != 1:
             self._not_one(node)
             return None
         (key,) = node.keys.values()
         if key.text not in STEPS:
-            wrong("step-kind", f"no step kind {key.text!r}", key.span, suggest(key.text, STEPS, "step kinds"))
+            tool = f"a tool is called with tool: {{name: {key.text}, args: {{…}}}}"
+            near = suggest(key.text, STEPS)
+            hint = _ELSEWHERE.get(key.text) or f"{near or f'{tool};'} step kinds are {', '.join(STEPS)}"
+            error("step-kind", f"no step kind {key.text!r}", key.span, hint)
             return None
         body = node.fields[key.text]
         if not isinstance(body, Fields):
             span = body.span if not isinstance(body, Scalar) or body.text else key.span
-            hint = f"the keys of {key.text} are {', '.join(STEPS[key.text].keys)}"
-            wrong("wrong-type", f"{key.text} takes a mapping, not {shown(body)}", span, hint)
+            keys = STEPS[key.text].keys
+            hint = f"the keys of {key.text} are {', '.join(keys)}"
+            first = next(iter(keys.values()))
+            if first.required and isinstance(body, Scalar) and body.text:
+                text = f'"{body.text}"' if first.takes in ("expression", "template") else body.text
+                hint = f"write: {key.text}: {{{first.name}: {text}}}"
+            error("wrong-type", f"{key.text} takes a mapping, not {shown(body)}", span, hint)
             return None
         return key, body
 
     def _not_one(self, node: Fields) -> None:
         known = [key for key in node.keys.values() if key.text in STEPS]
-        wrong, kinds = self.reader.wrong, suggest(next(iter(node.fields), ""), STEPS, "step kinds")
+        error = self.reader.error
         if len(known) > 1:
-            hint = "one step per list entry: begin each with a dash"
-            wrong("step-shape", "several kinds in one step", known[1].span, hint)
+            error("step-shape", "several kinds in one step", known[1].span, "begin each step with a dash")
         elif known:
             (kind,) = known
             extra = next(key for key in node.keys.values() if key is not kind)
-            hint = f"indent its keys under it, or write {kind.text}: {{...}}"
-            wrong("step-shape", f"{extra.text!r} stands beside {kind.text!r}, not in it", extra.span, hint)
+            hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
+            error("step-shape", f"{extra.text!r} must be inside {kind.text!r}", extra.span, hint)
         else:
-            wrong("step-shape", "a step is a mapping with one key, its kind", node.span, kinds)
+            kinds = suggest(next(iter(node.fields), ""), STEPS, "step kinds")
+            error("step-shape", "a step is a mapping with one key, its kind", node.span, kinds)
 
 
 def written(node: Node) -> frozenset[str]:
-    """The store that a step's ``output`` names, seen before the step is read."""
+    """The store that a step's ``output`` names; the step is not read yet."""
     for body in node.fields.values() if isinstance(node, Fields) else ():
         output = body.fields.get("output") if isinstance(body, Fields) else None
         if isinstance(output, Scalar):
@@ -134,7 +153,7 @@ def written(node: Node) -> frozenset[str]:
     return frozenset()
 
 
-def _target(given: Given, scope: Scope) -> Keeps | None:
+def _target(given: Given, scope: Scope) -> ResultTarget | None:
     output: Name | None = given.get("output")
     if output is not None:
         return Store(output.text, output.span, scope.top)
@@ -142,7 +161,7 @@ def _target(given: Given, scope: Scope) -> Keeps | None:
 
 
 def _transform(at: At, given: Given, body: Fields) -> Step:
-    return Compute(**at._asdict(), label=_says(body, "value"), value=given["value"])
+    return Compute(**at._asdict(), label=_label(body, "value"), value=given["value"])
 
 
 def _tool(at: At, given: Given, body: Fields) -> Step:
@@ -154,17 +173,17 @@ def _tool(at: At, given: Given, body: Fields) -> Step:
 
 def _shell(at: At, given: Given, body: Fields) -> Step:
     command: Expr = given["command"]
-    label = shorten(" ".join(command.value)) if isinstance(command, Constant) else _says(body, "command")
+    label = shorten(" ".join(command.value)) if isinstance(command, Constant) else _label(body, "command")
     args = Arguments((("command", command.span, command),))
     gives = given.get("schema")
-    return Invoke(**at._asdict(), label=label, kind="tool", name=Name("shell", at.span), args=args, gives=gives)
+    return Invoke(**at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives)
 
 
 def _agent(at: At, given: Given, body: Fields) -> Step:
     prompt: Expr = given["prompt"]
     return Invoke(
         **at._asdict(),
-        label=_says(body, "prompt"),
+        label=_label(body, "prompt"),
         kind="agent",
         name=given.get("identity") or Name(""),
         args=Arguments((("prompt", prompt.span, prompt),)),
@@ -197,7 +216,7 @@ def _match(at: At, given: Given, body: Fields) -> Step:
     default: Target | None = given.get("default")
     return Choose(
         **at._asdict(),
-        label=_says(body, "on"),
+        label=_label(body, "on"),
         pick=given["on"],
         labels=labels,
         cases={label: case(f"cases{part(label)}", target) for label, target in cases.items()},
@@ -230,7 +249,7 @@ def _for_each(at: At, given: Given, body: Fields) -> Step:
         body=given["do"],
         join=COLLECTED,
         collect=given["collect"],
-        limit=given.get("max_parallel") or SIDE_BY_SIDE,
+        limit=given.get("max_parallel") or MAX_PARALLEL,
         on_error=policy.on_error,
         retries=policy.retries,
     )
@@ -251,22 +270,20 @@ def _parallel(at: At, given: Given, body: Fields) -> Step:
 
 
 def _source(at: At, given: Given, body: Fields) -> tuple[Expr, str]:
-    """Where a for_each or a fold takes its list from."""
+    """The source of the list of a for_each or a fold, and its label."""
     if "over" in given:
-        return given["over"], _says(body, "over")
+        return given["over"], _label(body, "over")
     if "items" in given:
         items: Constant = given["items"]
         return items, f"{len(items.value)} items"
     return Named(at.span, ("pipe",)), "pipe"
 
 
-def _says(body: Fields, key: str) -> str:
+def _label(body: Fields, key: str) -> str:
     node = body.fields[key]
     assert isinstance(node, Scalar)
-    return shorten(node.text)
+    return shorten(" ".join(node.text[:160].split()))
 
-
-_LISTS = ("fold", "for_each")
 
 BUILD: Mapping[str, Callable[[At, Given, Fields], Step]] = {
     "transform": _transform,

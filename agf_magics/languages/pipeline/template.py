@@ -1,16 +1,15 @@
-"""Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays what it is (decision P3).
+"""Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays text (decision P3).
 
-A brace is replaced if it holds a path whose first name is known. What the run's input will hold is not known when a
-template is loaded, so a name that is not known then is looked for among the stores when the prompt is made. It is
-warned about, because a misspelt name looks just the same.
+A brace is replaced if it holds a path whose first name is known. The loader does not know the input, so a name that it
+does not know is looked up among the stores when the prompt is made. It is warned about, because it may be misspelt.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 from ...flow.frame import Frame, Ref
@@ -22,37 +21,31 @@ from .r1 import R1, Names
 from .r1.nodes import COMBINATORS, KEYWORDS
 
 LONGEST_WRITTEN = 1_000_000
-"""Characters of a value that is written into a prompt as JSON."""
+"""The maximum length of the JSON of a value in a prompt, in characters."""
+
+UNKNOWN_NAME = "pipeline.template-name"
+"""The code of a warning about the name under its caret, which is void if the input has that name."""
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _B, _NAME = r"[ \t\r\n]*+", "[A-Za-z_][A-Za-z0-9_]*+"
 _PATH = re.compile(rf"{_B}(({_NAME})(?:{_B}\.{_B}{_NAME})*){_B}")
 
 
+@dataclass(slots=True, eq=False)
 class Template:
     """A prompt. An Expr that gives text."""
 
-    __slots__ = ("evaluate", "parts", "span", "warnings")
+    span: Span
+    parts: tuple[str | _Hole, ...]
+    warnings: tuple[Diagnostic, ...]
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, parts: tuple[str | _Hole, ...], warnings: tuple[Diagnostic, ...]) -> None:
-        self.span = span
-        self.parts = parts
-        self.warnings = warnings
-        self.evaluate = self._fill
+    def evaluate(self, frame: Frame) -> str:
+        return "".join([part if isinstance(part, str) else part.fill(frame) for part in self.parts])
 
     def reads(self) -> tuple[Ref, ...]:
-        """In the order of the text; a name that was not known is read if it is there."""
-        return tuple(
-            ref if part.known else ref._replace(certain=False)
-            for part in self.parts
-            if isinstance(part, _Hole)
-            for ref in part.path.reads()
-        )
-
-    def _fill(self, frame: Frame) -> str:
-        return "".join([part if isinstance(part, str) else part.fill(frame) for part in self.parts])
+        """In the order of the text; a name that the loader did not know is not certain."""
+        holes = (part for part in self.parts if isinstance(part, _Hole))
+        return tuple(ref if hole.known else ref._replace(certain=False) for hole in holes for ref in hole.path.reads())
 
 
 class _Hole(NamedTuple):
@@ -62,7 +55,7 @@ class _Hole(NamedTuple):
     written: str
     known: bool
     store: tuple[str, ...]
-    """Where its first name is, if it is a store."""
+    """The path of its first name, if that is a store."""
 
     def fill(self, frame: Frame) -> str:
         if not self.known and not _holds(frame, self.store):
@@ -70,14 +63,13 @@ class _Hole(NamedTuple):
         try:
             value = self.path.evaluate(frame)
         except StepError as error:
-            wrong = error.diagnostic
-            hint = f"{wrong.hint} (in a transform before: braces hold a path, no expression)"
-            raise StepError(replace(wrong, hint=hint)) from None
+            hint = f"{error.diagnostic.hint} (in a transform before: braces hold only a path)"
+            raise StepError(replace(error.diagnostic, hint=hint)) from None
         return value if type(value) is str else _shown(value, self.path)
 
 
 class _Inside(NamedTuple):
-    """The part of a text between two braces, as a Text of its own."""
+    """The part of a text between two braces, as a Text."""
 
     outer: Text
     start: int
@@ -88,7 +80,7 @@ class _Inside(NamedTuple):
 
 
 def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Template:
-    """The template that ``text`` is; ``known``: the stores written so far. Whatever it holds, it is a template."""
+    """The template of ``text``. ``known``: the stores that steps write. Every text is a template."""
     source, parts, warnings, end = text.text, list[str | _Hole](), list[Diagnostic](), 0
     choices: list[str] = []
     for found in _BRACES.finditer(source):
@@ -102,13 +94,16 @@ def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Tem
             hole = _Hole(r1.parse(inner, names), found[0], sure, (*(names.stores or ()), first))
             parts += [source[end : found.start()], hole]
             end = found.end()
-            if not hole.known:
+            if not sure:
                 choices = choices or [*sorted(names.roots), *sorted(names.hidden), *known]
-                warnings.append(_unknown(first, inner.locate(0, len(first)), choices))
+                near, given = suggest(first, choices), f"if the input has it, write {{ctx.{first}}}"
+                message = f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
+                place, hint = inner.locate(0, len(first)), f"{near} {given}" if near else given
+                warnings.append(Diagnostic(UNKNOWN_NAME, message, place, hint, "warning"))
         elif _is_known(first, names, known) or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())
-            hint = "compute it in a transform and name its output here"
-            message = f"{found[0]} stays as it is: braces hold a path, no expression"
+            hint = "compute it in a transform before, name its output, and write {NAME} here"
+            message = f"{found[0]} stays text: braces hold a path"
             warnings.append(Diagnostic("pipeline.template-expression", message, place, hint, "warning"))
     parts.append(source[end:])
     return Template(text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings))
@@ -116,13 +111,6 @@ def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Tem
 
 def _is_known(name: str, names: Names, stores: Collection[str]) -> bool:
     return name in names.roots or name in names.hidden or name in stores
-
-
-def _unknown(name: str, place: Span, known: Iterable[str]) -> Diagnostic:
-    near = suggest(name, known)
-    hint = f"{near or 'if the input has it,'} {'if the input has it, ' if near else ''}write {{ctx.{name}}}"
-    message = f"{{{name}}} is replaced only if there is a store {name!r} when the step runs"
-    return Diagnostic("pipeline.template-name", message, place, hint, "warning")
 
 
 def _holds(frame: Frame, path: tuple[str, ...]) -> bool:
@@ -142,7 +130,7 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_opa
 
 
 def _shown(value: Any, path: R1) -> str:
-    """Compact JSON, piece by piece: a small value whose parts are shared can be large when it is written out."""
+    """Compact JSON, piece by piece: a small value with shared parts can have a large JSON."""
     pieces, room = list[str](), LONGEST_WRITTEN
     try:
         for piece in _JSON.iterencode(value):
@@ -154,8 +142,8 @@ def _shown(value: Any, path: R1) -> str:
         else:
             return "".join(pieces)
     except TypeError as error:
-        problem = f"{path.text!r} holds {error}, which has no text form"
+        problem = f"{path.text!r} has {error} in it, which has no text form"
     except (ValueError, RecursionError):  # a number too long to write, or nested too deep
-        problem = f"{path.text!r} is too large to be written out"
+        problem = f"{path.text!r} is too large to be written as text"
     hint = "turn it into text in a tool first"
     raise StepError(Diagnostic("pipeline.template-value", problem, path.span, hint))

@@ -1,4 +1,4 @@
-"""Where a pipeline's values come from and where they go: what is no R1 expression, and the targets.
+"""The sources of a pipeline's values besides R1 expressions, and the targets of its results.
 
 The frame of a pipeline is ``{"ctx": stores, "pipe": value}``, with ``item`` and ``acc`` inside a fan-out or a fold.
 """
@@ -6,7 +6,6 @@ The frame of a pipeline is ``{"ctx": stores, "pipe": value}``, with ``item`` and
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,40 +16,33 @@ from ...text.source import Span
 from .scope import STORES
 
 
+@dataclass(slots=True, eq=False)
 class Constant:
-    """A value as the text has it. The engine copies it at the boundary to user code."""
+    """A literal. The engine copies it at the boundary to user code."""
 
-    __slots__ = ("evaluate", "span", "value")
+    span: Span
+    value: Value
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, value: Value) -> None:
-        self.span = span
-        self.value = value
-        self.evaluate = lambda frame: value
+    def evaluate(self, frame: Frame) -> Value:
+        return self.value
 
     def reads(self) -> tuple[Ref, ...]:
         return ()
 
 
+@dataclass(slots=True, eq=False)
 class Named:
     """A value by its place in the frame: the incoming pipe, or a name listed in ``pass``."""
 
-    __slots__ = ("evaluate", "path", "span")
+    span: Span
+    path: tuple[str, ...]
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, path: tuple[str, ...]) -> None:
-        self.span = span
-        self.path = path
-        self.evaluate = self._find
-
-    def _find(self, frame: Frame) -> Value:
+    def evaluate(self, frame: Frame) -> Value:
         value: Value = frame
         for name in self.path:
             if type(value) is not dict or name not in value:
                 stores = ", ".join(frame["ctx"]) or "none"
-                message = f"there is nothing named {self.path[-1]!r} to pass"
+                message = f"cannot pass {self.path[-1]!r}: no store has this name"
                 raise StepError(Diagnostic("pipeline.pass", message, self.span, f"the stores here are {stores}"))
             value = value[name]
         return value
@@ -59,19 +51,14 @@ class Named:
         return (Ref(self.path, self.span),)
 
 
+@dataclass(slots=True, eq=False)
 class Command:
-    """A shell step's expression: it must give what P8 allows."""
+    """A shell step's expression: its value must be what P8 allows."""
 
-    __slots__ = ("evaluate", "expr", "span")
+    span: Span
+    expr: Expr
 
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, expr: Expr) -> None:
-        self.expr = expr
-        self.span = expr.span
-        self.evaluate = self._words
-
-    def _words(self, frame: Frame) -> Value:
+    def evaluate(self, frame: Frame) -> Value:
         value = self.expr.evaluate(frame)
         if type(value) is list and value and all(type(word) is str for word in value):
             return value
@@ -86,7 +73,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a call is given: a mapping of names to values."""
+    """The arguments of a call: a mapping of names to values."""
 
     given: tuple[tuple[str, Span, Expr], ...]
     """Each with the place of its name."""
@@ -101,21 +88,17 @@ class Arguments:
     def reads(self) -> tuple[Ref, ...]:
         return tuple(ref for _, _, expr in self.given for ref in expr.reads())
 
-    def of(self, name: str) -> tuple[Ref, ...]:
-        """What the argument of that name is read from."""
-        return tuple(ref for given, _, expr in self.given if given == name for ref in expr.reads())
-
     def written_out(self, name: str) -> bool:
-        """Whether the argument of that name is read from nowhere, and is something."""
-        own = (getattr(expr, "value", name) for given, _, expr in self.given if given == name)
-        return not self.of(name) and any(value not in (None, "") for value in own)
+        """Whether the argument of that name reads nothing and is not empty."""
+        own = (expr for given, _, expr in self.given if given == name and not expr.reads())
+        return any(not isinstance(expr, Constant) or expr.value not in (None, "") for expr in own)
 
 
 _PIPE = (Ref(("pipe",)),)
 
 
 class Pipe:
-    """Hands a step's value to the next one."""
+    """Passes a step's value to the next step."""
 
     __slots__ = ()
 
@@ -128,22 +111,19 @@ class Pipe:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Keeps a value under a name in ``ctx``, and hands it on as the pipe where the next step takes it."""
+    """Stores a value under a name in ``ctx``, and passes it on as the pipe at the top level."""
 
     name: str
     span: Span | None
     pipe: bool
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        value = outcome.value
-        kept = {**frame, "ctx": {**frame["ctx"], self.name: value}}
-        if self.pipe:
-            kept["pipe"] = value
-        return kept
+        stores = {**frame["ctx"], self.name: outcome.value}
+        return {**frame, "ctx": stores, "pipe": outcome.value} if self.pipe else {**frame, "ctx": stores}
 
     def writes(self) -> tuple[Ref, ...]:
-        kept = Ref((*STORES, self.name), self.span)
-        return (kept, *_PIPE) if self.pipe else (kept,)
+        store = Ref((*STORES, self.name), self.span)
+        return (store, *_PIPE) if self.pipe else (store,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +140,7 @@ class Bind:
 
 
 class Collected:
-    """The frame of a ``collect``: outside of every item, the results as its pipe, dropped ones left out."""
+    """The frame of a ``collect``: no item, and the results as its pipe, without the dropped ones."""
 
     __slots__ = ()
 
@@ -180,7 +160,7 @@ PIPE, COLLECTED, ITEM, ACC = Pipe(), Collected(), Bind("item"), Bind("acc")
 
 
 def labels(value: Any) -> tuple[str, ...]:
-    """The labels a value may stand under (decision P5): its text as Python has it, then as JSON has it.
+    """The labels that select a value (decision P5): its text in Python, then in JSON.
 
     >>> labels("a"), labels(True), labels(None), labels(1.0), labels({"k": [1, "x"]})
     (('a',), ('True', 'true'), ('None', 'null'), ('1.0',), ("{'k': [1, 'x']}", '{"k":[1,"x"]}'))
@@ -189,7 +169,7 @@ def labels(value: Any) -> tuple[str, ...]:
     if kind is str:
         return (value,)
     if kind not in ATOMS and kind is not list and kind is not dict:
-        return (type_name(value),)  # what is opaque is not looked into
+        return (type_name(value),)  # opaque
     text = str(value)
     if not is_json(value):
         return (text,)
@@ -197,7 +177,7 @@ def labels(value: Any) -> tuple[str, ...]:
 
 
 def start(given: FlowInput) -> Frame:
-    """The frame of the first step: the input's names are its stores."""
+    """The frame of the first step: the names of the input are its stores."""
     stores = {} if given.input is None else given.input
     if type(stores) is not dict or not all(type(name) is str for name in stores):
         found = type_name(stores) if type(stores) is not dict else "one whose names are not all texts"
@@ -208,13 +188,3 @@ def start(given: FlowInput) -> Frame:
 
 def end(frame: Frame) -> FlowResult:
     return FlowResult(frame["pipe"], frame["ctx"])
-
-
-def shorten(text: str, most: int = 40) -> str:
-    """The beginning of a text, on one line.
-
-    >>> shorten("map(ctx.rows,\\n  r -> r.name)", 20)
-    'map(ctx.rows, r -> …'
-    """
-    line = " ".join(text[: 4 * most].split())
-    return line if len(line) <= most else line[: most - 1] + "…"

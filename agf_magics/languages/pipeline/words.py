@@ -1,7 +1,7 @@
-"""The pipeline language as data: the one table that loader, hints, completion and JSON Schema are made from.
+"""The pipeline language as data: the one table for the loader, the hints, completion and the JSON Schema.
 
-A key that is not here does not exist anywhere; what a key takes is a word of `TAKES`, for which the loader has a reader
-and the JSON Schema a shape.
+A key that is not here does not exist. What a key takes is a word of `TAKES`, for which the loader has a reader and the
+JSON Schema a shape.
 """
 
 from __future__ import annotations
@@ -9,47 +9,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-TAKES: Mapping[str, str] = {
-    "name": "a name",
-    "text": "a text",
-    "expression": "an expression",
-    "template": "a text",
-    "arguments": "a mapping of argument names to values",
-    "command": "a text, a list of texts, or an !expr that gives a list of texts",
-    "tools": "a mapping with the key tools",
-    "pass": "a list of names, or a mapping of names to expressions",
-    "literals": "a list of values",
-    "count": "a whole number, 1 or more",
-    "on_error": "abort, continue or retry(N)",
-    "step": "one step",
-    "steps": "a list of steps",
-    "branches": "a mapping of branch names to steps",
-    "target": "a mapping with the key pipeline",
-    "cases": "a mapping of labels to pipelines",
-    "fields": "a mapping of field names to types",
-}
-"""Every kind of value a key may take, as an error says it."""
+from .r1.hints import FORMS
 
-EXAMPLES: Mapping[str, str] = {
-    "name": "review",
-    "text": "what it is for",
-    "expression": '"ctx.n + 1"',
-    "template": '"Review {ctx.doc}"',
-    "arguments": "{path: notes.txt, content: !expr ctx.notes}",
-    "command": "ls -l",
-    "tools": "{tools: [file__read]}",
-    "pass": "[doc, notes]",
-    "literals": "[1, 2, 3]",
-    "count": "4",
-    "on_error": "abort",
-    "step": '{transform: {value: "pipe"}}',
-    "steps": '[{transform: {value: "1"}}]',
-    "branches": '{left: {transform: {value: "1"}}}',
-    "target": "{pipeline: report, pass: [doc]}",
-    "cases": '{"True": {pipeline: report}}',
-    "fields": "{passed: {type: bool}}",
+
+class Takes(NamedTuple):
+    """A kind of value: what an error calls it, and one as a hint shows it."""
+
+    says: str
+    example: str
+
+
+TAKES: Mapping[str, Takes] = {
+    "name": Takes("a name", "review"),
+    "text": Takes("a text", "what it is for"),
+    "expression": Takes("an expression", '"ctx.n + 1"'),
+    "template": Takes("a text", '"Review {ctx.doc}"'),
+    "arguments": Takes("a mapping of argument names to values", "{path: notes.txt, content: !expr ctx.notes}"),
+    "command": Takes("a text, a list of texts, or an !expr that gives a list of texts", "ls -l"),
+    "tools": Takes("a mapping with the key tools", "{tools: [file__read]}"),
+    "pass": Takes("a list of names, or a mapping of names to expressions", "[doc, notes]"),
+    "literals": Takes("a list of values", "[1, 2, 3]"),
+    "count": Takes("a whole number, 1 or more", "4"),
+    "on_error": Takes("abort, continue or retry(N)", "abort"),
+    "step": Takes("one step", '{transform: {value: "pipe"}}'),
+    "steps": Takes("a list of steps", '[{transform: {value: "1"}}]'),
+    "branches": Takes("a mapping of branch names to steps", '{left: {transform: {value: "1"}}}'),
+    "target": Takes("a mapping with the key pipeline", "{pipeline: report, pass: [doc]}"),
+    "cases": Takes("a mapping of labels to pipelines", '{"True": {pipeline: report}}'),
+    "fields": Takes("a mapping of field names to types", "{passed: {type: bool}}"),
 }
-"""One of each, as a hint shows it."""
+"""Every kind of value that a key may take."""
 
 
 class Key(NamedTuple):
@@ -60,9 +49,17 @@ class Key(NamedTuple):
     doc: str
     required: bool = False
     binds: tuple[str, ...] = ()
-    """For a nested step: the names it sees beside ``ctx`` and ``pipe``."""
+    """For a nested step: the names that it sees besides ``ctx`` and ``pipe``."""
     null: bool = False
-    """Whether null is as good as leaving the key out."""
+    """Whether null is the same as no key."""
+
+    @property
+    def says(self) -> str:
+        return TAKES[self.takes].says
+
+    @property
+    def example(self) -> str:
+        return f"{self.name}: {TAKES[self.takes].example}"
 
 
 class Kind(NamedTuple):
@@ -74,10 +71,8 @@ class Kind(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What a language says about itself: for hints, completion and its JSON Schema."""
+    """The tables of a language, for completion."""
 
-    takes: Mapping[str, str]
-    examples: Mapping[str, str]
     steps: Mapping[str, Kind]
     documents: Mapping[str, Kind]
     target: Kind
@@ -93,8 +88,10 @@ def _kind(name: str, doc: str, *keys: Key) -> Kind:
 
 _OUTPUT = Key("output", "name", "The store the result is written to.", null=True)
 _SCHEMA = Key("schema", "name", "The schema the result must conform to, else the step fails.", null=True)
-_OVER = Key("over", "expression", "Gives the list; without over and items it is the incoming pipe.")
-_ITEMS = Key("items", "literals", "The list itself, as written.")
+_OVER = Key("over", "expression", "Gives the list; without over and items it is the incoming pipe.", null=True)
+_ITEMS = Key("items", "literals", "The list itself, as written.", null=True)
+LIST_SOURCES = ("over", "items")
+"""Keys with null as the incoming pipe; with nothing as the value, the author most likely forgot it."""
 _PIPELINE = Key("pipeline", "name", "The pipeline to run: always a literal name.", required=True)
 _PASS = Key("pass", "pass", "What the called pipeline finds in its ctx; it sees nothing else.", null=True)
 
@@ -111,7 +108,7 @@ STEPS: Mapping[str, Kind] = {
             "tool",
             "Calls a registered tool.",
             Key("name", "name", "The tool.", required=True),
-            Key("args", "arguments", "Its arguments: literal, or an expression behind !expr.", null=True),
+            Key("args", "arguments", "Its arguments: literals, or expressions after !expr.", null=True),
             _SCHEMA,
             _OUTPUT,
         ),
@@ -142,7 +139,7 @@ STEPS: Mapping[str, Kind] = {
         ),
         _kind(
             "fold",
-            "Walks a list in order and carries an accumulator along.",
+            "Runs a step for one item after the other, with an accumulator.",
             _OVER,
             _ITEMS,
             Key("init", "expression", "What acc is before the first item.", required=True),
@@ -152,19 +149,19 @@ STEPS: Mapping[str, Kind] = {
         ),
         _kind(
             "for_each",
-            "Runs a step once per item, side by side.",
+            "Runs a step once per item, several items at a time.",
             _OVER,
             _ITEMS,
             Key("max_parallel", "count", "How many items run at once (8 when left out).", null=True),
-            Key("on_error", "on_error", "What a failing item does to the others.", required=True),
+            Key("on_error", "on_error", "What happens when an item fails.", required=True),
             Key("do", "step", "Runs once per item.", True, ("item",)),
             Key("collect", "step", "Runs once at the end: pipe is the list of results.", required=True),
             _OUTPUT,
         ),
         _kind(
             "parallel",
-            "Runs named steps side by side.",
-            Key("on_error", "on_error", "What a failing branch does to the others (abort when left out)."),
+            "Runs named steps at the same time.",
+            Key("on_error", "on_error", "What happens when a branch fails (abort when left out)."),
             Key("branches", "branches", "The steps by name; all run at once.", required=True),
             Key("collect", "step", "Runs once at the end: pipe maps each branch to its result.", required=True),
             _OUTPUT,
@@ -173,7 +170,7 @@ STEPS: Mapping[str, Kind] = {
 }
 
 TARGET = _kind("target", "A pipeline to run.", _PIPELINE, _PASS)
-"""What stands under a label of `match`."""
+"""The value of a label of `match`."""
 
 DOCUMENTS: Mapping[str, Kind] = {
     kind.name: kind
@@ -207,17 +204,7 @@ FIELD_TYPES: Mapping[str, str] = {
     "ref": "another schema, by schema: Name",
 }
 
-FUNCTIONS: Mapping[str, str] = {
-    "map": "map(list, x -> expr)",
-    "filter": "filter(list, x -> expr)",
-    "all": "all(list, x -> expr)",
-    "any": "any(list, x -> expr)",
-    "find": "find(list, x -> expr)",
-    "count": "count(list)",
-    "sum": "sum(list)",
-    "join": "join(list, separator)",
-    "get": "get(object, 'dotted.path', default)",
-}
+FUNCTIONS: Mapping[str, str] = FORMS
 """R1's closed set of combinators."""
 
-WORDS = Words(TAKES, EXAMPLES, STEPS, DOCUMENTS, TARGET, FIELD_TYPES, FUNCTIONS)
+WORDS = Words(STEPS, DOCUMENTS, TARGET, FIELD_TYPES, FUNCTIONS)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from ...flow.conforms import JSON_TYPES
 from ...flow.frame import Frame, Ref
-from ...flow.json_schema import JSON_TYPES, Violation, judge
+from ...flow.json_schema import Violation, judge
 from ...flow.values import Value, isolate
 from ...flow.violations import kinds, told
 from ...text.diagnostics import Diagnostic, StepError, meant

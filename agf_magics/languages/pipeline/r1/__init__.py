@@ -1,7 +1,7 @@
 """R1, the expressions of a pipeline: small, total, without side effects.
 
-`parse` gives an `R1`, which is an Expr of the flow layer. It is evaluated in two tiers: `walk` defines what R1 means;
-`codegen` makes a Python function of an expression that is evaluated often.
+`parse` gives an `R1`, which is an Expr of the flow layer. It has two tiers: `walk` defines the semantics; `codegen`
+makes a Python function of an expression that is evaluated often (decision D6).
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from . import nodes
 from .codegen import compile_expression
 from .nodes import NO_NAMES, Names, Node, show
 from .parse import parse as parse_nodes
-from .walk import ALLOWANCE, Wrong
+from .walk import ALLOWANCE, Failure
 from .walk import walk as walk_tree
 
 __all__ = ["R1", "Names", "parse", "show"]
 
 _NAME = re.compile("[A-Za-z0-9_]+")
 
-
 COMPILED_AFTER = 100
-"""Evaluations by the walk before an expression is compiled: together they cost about what compiling costs."""
+"""Evaluations by the walk before an expression is compiled: together they cost about as much as compiling."""
 WORK = 1_000
-"""The same in what its loops cost, as `walk` counts it: for a long list it is compiled at the first evaluation."""
+"""The same bound in the cost of loops, as `walk` counts it: a long list compiles at the first evaluation."""
 _EVALUATION = WORK // COMPILED_AFTER
 
 
@@ -50,7 +49,7 @@ class R1:
         self.evaluate = self._walk_or_compile
 
     def _walk_or_compile(self, frame: Frame) -> Value:
-        """The value by the walk while that has cost little, and by the compiled function from then on."""
+        """The value by the walk until it has cost much, and from then on by the compiled function."""
         allowance = self._allowance
         allowance[0] -= _EVALUATION
         if allowance[0] >= 0:
@@ -58,7 +57,7 @@ class R1:
                 return self.walk(frame)
             try:
                 return walk_tree(self.node, {**frame, ALLOWANCE: allowance} if self._loops else frame)
-            except (Wrong, RecursionError) as error:
+            except (Failure, RecursionError) as error:
                 failure = self._failure(error)
             if allowance[0] >= 0:
                 raise failure
@@ -72,40 +71,42 @@ class R1:
     def walk(self, frame: Frame) -> Value:
         """The value by the walk."""
         try:
-            return walk_tree(self.node, frame if type(frame) is dict else {})  # what is not an object has no names
-        except (Wrong, RecursionError) as error:
+            return walk_tree(self.node, frame if type(frame) is dict else {})  # only an object has names
+        except (Failure, RecursionError) as error:
             failure = self._failure(error)
         raise failure
 
-    def _failure(self, error: Wrong | RecursionError) -> StepError:
-        if isinstance(error, Wrong):
+    def _failure(self, error: Failure | RecursionError) -> StepError:
+        if isinstance(error, Failure):
             return StepError(Diagnostic(error.code, error.message, self._locate(error), error.hint))
-        return StepError(Diagnostic("r1.too-deep", "there is no room left on the stack to evaluate this", self.span))
+        return StepError(Diagnostic("r1.too-deep", "the stack is too full to evaluate this", self.span))
 
     def reads(self) -> tuple[Ref, ...]:
-        """What it reads from its frame, in the order of the text, by the resolved path."""
+        """The resolved paths that it reads from its frame, in the order of the text."""
         if self._reads is None:
-            locate = self._text.locate
-            self._reads = tuple(
-                Ref(read.path, locate(read.at, read.end), read.certain) for read in nodes.reads(self.node)
-            )
+            found = nodes.reads(self.node)
+            self._reads = tuple(Ref(path, self.locate(at, end), certain) for path, at, end, certain in found)
         return self._reads
+
+    def locate(self, start: int, end: int) -> Span:
+        """The place of the characters from ``start`` to ``end``."""
+        return self._text.locate(start, end)
 
     def __repr__(self) -> str:
         return f"R1({self.text!r})"
 
-    def _locate(self, wrong: Wrong) -> Span:
-        start, width = wrong.at, wrong.width
-        if wrong.part >= 0:
-            name = list(_NAME.finditer(self.text, start, start + width))[wrong.part]
+    def _locate(self, failure: Failure) -> Span:
+        start, width = failure.at, failure.width
+        if failure.part >= 0:
+            name = list(_NAME.finditer(self.text, start, start + width))[failure.part]
             start, width = name.start(), len(name[0])
-        return self._text.locate(start, start + width)
+        return self.locate(start, start + width)
 
 
 def parse(text: Text, names: Names | None = None) -> R1:
-    """The expression that ``text`` is, its names read as ``names`` says (None: from the frame itself).
+    """The expression in ``text``, with the meaning of its names (None: they are those of the frame itself).
 
-    A DefinitionError with one Diagnostic, at the very token, if it is none.
+    Raises a DefinitionError with one Diagnostic, at its token, if it is malformed.
 
     >>> from agf_magics.text.source import Source
     >>> parse(Source("example", "ctx.n + 1").span()).evaluate({"ctx": {"n": 41}})

@@ -1,12 +1,12 @@
-"""Nodes -> one Python function that means what `walk` means, at the speed of Python.
+"""Nodes to one Python function with the semantics of `walk`, at the speed of Python.
 
-The function is made of `ast` nodes, never of text. What an author wrote gets into it as constants alone: literals, and
-keys of objects.
+The function is made of `ast` nodes, never of text. The author's own text gets into it as constants only: literals, and
+keys of objects (decision D6).
 
-It handles what is usual: it checks the type of an operand before it uses it, and bounds the sizes that the walk bounds.
-For anything else it raises, and the walk evaluates the expression again from its start, for the value or the error.
-That is sound because evaluating changes nothing. So the function may raise too often, but it must never give a value
-that the walk would not give. For the same reason operands may be evaluated in any order.
+It handles the usual case: it checks the type of an operand before it uses it, and bounds the sizes that the walk
+bounds. For anything else it raises, and the walk evaluates the expression again from its start, for the value or the
+error. That is sound because an evaluation changes nothing. So the function may raise too often, but it must never give
+a value that the walk would not give. For the same reason operands may be evaluated in any order.
 """
 
 from __future__ import annotations
@@ -14,45 +14,29 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from functools import reduce
+from itertools import groupby
 from typing import Any
 
 from ....flow.values import Value
+from . import nodes
 from . import python_ast as py
 from .emitter import FRAME, HELPERS, RUN, WALK, Emitter, Kind, Operand, are
-from .nodes import (
-    NOT_CONSTANT,
-    And,
-    Arithmetic,
-    Call,
-    Compare,
-    Each,
-    Fields,
-    Get,
-    Items,
-    Minus,
-    Node,
-    Not,
-    Or,
-    Path,
-    addends,
-    always_read,
-    always_true,
-    conjuncts,
-    constant,
-)  # fmt: skip
+from .nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Logic, Minus, Node, Not, Operation, Path
 from .walk import LARGEST
 
 Evaluate = Callable[[Any], Value]
 
 _KINDS = {str: Kind.TEXT, int: Kind.NUMBER, float: Kind.NUMBER, bool: Kind.BOOL, type(None): Kind.NULL}
 _ATOMS = frozenset(_KINDS.values())
+_FLAT = 20
+"""The longest chain of ``+`` that becomes nested operations; Python's compiler refuses what nests too deep."""
 
 
 def compile_expression(node: Node, stores: tuple[str, ...] | None, walk: Evaluate) -> Evaluate:
     """The function that evaluates ``node`` over a frame.
 
-    ``stores``: where a frame has an object for certain, if anywhere. ``walk``: evaluates the same expression, exactly;
-    it is returned where Python refuses the function, as it does with twenty loops inside each other.
+    ``stores``: the path at which each frame has an object, if there is one. ``walk``: evaluates the same expression; it
+    is returned if Python refuses the function, for example with twenty loops inside each other.
     """
     names = {"__builtins__": {}, **HELPERS, WALK: walk}
     try:
@@ -67,8 +51,8 @@ def generate(node: Node, stores: tuple[str, ...] | None) -> ast.Module:
     """The tree that `compile_expression` compiles."""
     generator = _Generator(stores)
     value = generator.value(node).code
-    body = [*generator.body, py.give(value)]
-    return py.module(RUN, FRAME, body, "Exception", [py.give(py.call(WALK, py.name(FRAME)))])
+    body = [*generator.body, ast.Return(value)]
+    return py.module(RUN, FRAME, body, "Exception", [ast.Return(py.call(WALK, py.name(FRAME)))])
 
 
 class _Generator(Emitter):
@@ -78,8 +62,8 @@ class _Generator(Emitter):
         self.kinds[FRAME] = Kind.OBJECT if stores else None
 
     def value(self, node: Node) -> Operand:
-        value = constant(node)
-        if value is not NOT_CONSTANT:
+        value = nodes.constant(node)
+        if value is not nodes.NOT_CONSTANT:
             return Operand(py.constant(value), _KINDS[type(value)])
         return _GENERATE[type(node)](self, node)
 
@@ -116,44 +100,53 @@ class _Generator(Emitter):
 
     def condition(self, node: Node) -> ast.expr:
         """A test of the truth of a node's value."""
-        if not isinstance(node, And | Or):
+        if not isinstance(node, Logic):
             return self.truth(self.value(node))
-        left = self.condition(node.left)
-        with self.block() as body:
-            right = self.condition(node.right)
-        if not body:
-            return py.all_of(left, right) if isinstance(node, And) else py.any_of(left, right)
-        result = self.assign(left)
-        body.append(py.assign(result, right))
-        self.emit(py.when(_further(node, py.name(result)), body))
-        return py.name(result)
+        join = py.all_of if node.op == "and" else py.any_of
+        tests = [self.condition(node.parts[0])]
+        for part in node.parts[1:]:
+            with self.block() as body:
+                test = self.condition(part)
+            if not body:
+                tests.append(test)
+                continue
+            result = self.assign(join(*tests))
+            body.append(py.assign(result, test))
+            self.emit(py.when(_further(node, py.name(result)), body))
+            tests = [py.name(result)]
+        return join(*tests)
 
     def negation(self, node: Not) -> Operand:
         return Operand(py.negated(self.condition(node.operand)), Kind.BOOL)
 
-    def logic(self, node: And | Or) -> Operand:
-        if isinstance(node, Or) and isinstance(node.left, And) and always_true(node.left.right):
-            return self.choice(node.left.left, node.left.right, node.right)
-        left = self.operand(node.left)
-        result = self.assign(left.code)
-        test = self.truth(left)
-        with self.block() as body:
-            right = self.value(node.right)
-            self.emit(py.assign(result, right.code))
-        self.emit(py.when(_further(node, test), body))
-        return Operand(py.name(result), _common(self.kind(left), right.kind))
+    def logic(self, node: Logic) -> Operand:
+        first, *rest = node.parts
+        if node.op == "or" and isinstance(first, Logic) and nodes.always_true(first.parts[-1]):
+            condition = first._replace(parts=first.parts[:-1])
+            return self.choice(condition, first.parts[-1], node._replace(parts=node.parts[1:]))
+        left = self.operand(first)
+        result, kind = self.assign(left.code), self.kind(left)
+        for part in rest:
+            test = self.truth(left)
+            with self.block() as body:
+                right = self.value(part)
+                self.emit(py.assign(result, right.code))
+            self.emit(py.when(_further(node, test), body))
+            kind = kind if kind == right.kind else None
+            left = Operand(py.name(result), kind)
+        return Operand(py.name(result), kind)
 
-    def choice(self, condition: Node, yes: Node, no: Node) -> Operand:
+    def choice(self, condition: Logic, yes: Node, no: Logic) -> Operand:
         """``condition and 'yes' or 'no'``."""
         test, result = self.condition(condition), self.variable()
         with self.block() as body:
             first = self.value(yes)
             self.emit(py.assign(result, first.code))
         with self.block() as otherwise:
-            second = self.value(no)
+            second = self.value(no.parts[0]) if len(no.parts) == 1 else self.logic(no)
             self.emit(py.assign(result, second.code))
         self.emit(py.when(test, body, otherwise))
-        return Operand(py.name(result), _common(first.kind, second.kind))
+        return Operand(py.name(result), first.kind if first.kind == second.kind else None)
 
     def compare(self, node: Compare) -> Operand:
         left, right = self.operand(node.left), self.operand(node.right)
@@ -181,12 +174,19 @@ class _Generator(Emitter):
     def minus(self, node: Minus) -> Operand:
         operand = self.operand(node.operand)
         self.require(Kind.NUMBER, operand)
-        return Operand(py.minus(operand.code), Kind.NUMBER)
+        return Operand(ast.UnaryOp(ast.USub(), operand.code), Kind.NUMBER)
 
     def arithmetic(self, node: Arithmetic) -> Operand:
-        if node.op == "+":
-            return self.sum_of([self.operand(part) for part in addends(node)])
-        left, right = self.operand(node.left), self.operand(node.right)
+        total = self.operand(node.first)
+        for is_sum, group in groupby(node.rest, lambda operation: operation.op == "+"):
+            if is_sum:
+                total = self.sum_of([total, *(self.operand(one.operand) for one in group)])
+                continue
+            for one in group:
+                total = self.operation(one, self.named(total), self.operand(one.operand))
+        return total
+
+    def operation(self, node: Operation, left: Operand, right: Operand) -> Operand:
         self.require(Kind.NUMBER, left, right)
         result = py.binary(left.code, node.op, right.code)
         if node.op == "/":
@@ -205,7 +205,7 @@ class _Generator(Emitter):
         return py.either(py.any_of(left.has_type("float"), right.has_type("float")), result, whole)
 
     def sum_of(self, parts: list[Operand]) -> Operand:
-        """A chain of ``+``, from the left."""
+        """A chain of ``+``."""
         total, *rest = parts
         for index, part in enumerate(rest):
             total = self.named(total)
@@ -234,14 +234,14 @@ class _Generator(Emitter):
         return Operand(result)
 
     def sentence(self, parts: list[Operand]) -> Operand:
-        """Texts joined by ``+``. Outside of lambdas the walk does not bound what literals are added to."""
+        """Texts joined by ``+``. Outside of lambdas the walk does not bound a text with literals added to it."""
         self.require(Kind.TEXT, *parts)
         first, second, *rest = parts
-        text = reduce(lambda before, part: py.binary(before, "+", part.code), parts[1:], first.code)
         if self.lambdas or not ((first.literal or second.literal) and all(part.literal for part in rest)):
-            size = reduce(lambda before, part: py.binary(before, "+", part.length()), parts[1:], first.length())
-            self.charge(size, len(parts) - 1)
-        return Operand(text, Kind.TEXT)
+            lengths = [part.length() for part in parts]
+            self.charge(_added(lengths, "sum", py.list_of(lengths)), len(parts) - 1)
+        codes = [part.code for part in parts]
+        return Operand(_added(codes, "join", py.constant(""), py.list_of(codes)), Kind.TEXT)
 
     def call(self, node: Call) -> Operand:
         if node.name == "count":
@@ -295,7 +295,7 @@ class _Generator(Emitter):
                 if made is not None:
                     value = self.named(value)
                     self.require(made, value)
-                self.emit(py.do(py.call(add, value.code)))
+                self.emit(ast.Expr(py.call(add, value.code)))
             else:
                 self.search(node, element, result, add)
         self.lambdas -= 1
@@ -305,21 +305,24 @@ class _Generator(Emitter):
     def hoist(self, node: Each) -> None:
         """Read before a loop what each of its elements reads of the frame and of the lambdas around.
 
-        Where that is not there the walk decides, for the list may be empty.
+        If that is missing, the walk decides, because the list may be empty.
         """
-        for path in always_read(node.body):
+        for path in nodes.always_read(node.body):
             if isinstance(path.read[0], str) or path.read[0] < node.level:
                 self.path(path)
 
     def search(self, node: Each, element: str, result: str, add: str) -> None:
         """The body of a loop whose lambda is a condition."""
         every = node.name == "all"
-        ended = [py.assign(result, py.constant(not every) if node.name != "find" else py.name(element)), py.stop()]
-        for condition in conjuncts(node.body):
+        ended = [py.assign(result, py.constant(not every) if node.name != "find" else py.name(element)), ast.Break()]
+        conditions = node.body.parts if isinstance(node.body, Logic) and node.body.op == "and" else (node.body,)
+        for condition in conditions:
             test = py.negated(self.condition(condition))
-            self.emit(py.when(test, [py.assign(result, py.constant(False)), py.stop()] if every else [py.skip()]))
+            self.emit(
+                py.when(test, [py.assign(result, py.constant(False)), ast.Break()] if every else [ast.Continue()])
+            )
         if node.name == "filter":
-            self.emit(py.do(py.call(add, py.name(element))))
+            self.emit(ast.Expr(py.call(add, py.name(element))))
         elif not every:
             self.body += ended
 
@@ -328,20 +331,23 @@ _RESULTS: dict[str, tuple[py.Scalar, Kind | None]] = {
     "map": (None, Kind.LIST), "filter": (None, Kind.LIST), "all": (True, Kind.BOOL), "any": (False, Kind.BOOL),
     "find": (None, None),
 }  # fmt: skip
-"""What a loop gives where no element ends it, and what is known of its value."""
+"""The value of a loop that no element ends, and its kind if it is known."""
 
 
-def _further(node: And | Or, test: ast.expr) -> ast.expr:
-    """Whether the right side of ``node`` is evaluated, ``test`` being the truth of the left one."""
-    return test if isinstance(node, And) else py.negated(test)
+def _added(parts: list[ast.expr], function: str, *args: ast.expr) -> ast.expr:
+    """The parts with ``+`` between them; the call of ``function`` does the same for many parts."""
+    if len(parts) > _FLAT:
+        return py.call(function, *args)
+    return reduce(lambda left, right: py.binary(left, "+", right), parts)
 
 
-def _common(one: Kind | None, other: Kind | None) -> Kind | None:
-    return one if one == other else None
+def _further(node: Logic, test: ast.expr) -> ast.expr:
+    """A test of whether the next part of ``node`` is evaluated; ``test`` is the truth of the value so far."""
+    return test if node.op == "and" else py.negated(test)
 
 
 _GENERATE: dict[type, Callable[[_Generator, Any], Operand]] = {
     Path: _Generator.path, Items: _Generator.items, Fields: _Generator.fields, Not: _Generator.negation,
-    Minus: _Generator.minus, And: _Generator.logic, Or: _Generator.logic, Compare: _Generator.compare,
+    Minus: _Generator.minus, Logic: _Generator.logic, Compare: _Generator.compare,
     Arithmetic: _Generator.arithmetic, Each: _Generator.each, Call: _Generator.call, Get: _Generator.get,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The function that `codegen` writes: its statements, its variables, and what is known of their values."""
+"""The function that `codegen` writes: its statements, its variables, and the known kinds of their values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .walk import LONGEST, MOST_WORK, NUMBERS, SHORT, same
 
 
 class Kind(Enum):
-    """What can be known of a value, and the type that has it; a number is an int or a float."""
+    """A kind of value, with the name of its type; a number is an int or a float."""
 
     NUMBER = "number"
     TEXT = "str"
@@ -25,7 +25,7 @@ class Kind(Enum):
 
 
 class Unusual(Exception):
-    """What only the walk handles: an error, or something rare."""
+    """Only the walk handles this: an error, or a rare case."""
 
 
 def equal(left: Value, right: Value) -> bool:
@@ -45,11 +45,11 @@ HELPERS: dict[str, Any] = {
 }  # fmt: skip
 """All that the function can name, besides its variables ``v1``, ``v2``, … and the names below."""
 RUN, FRAME, WALK, LEFT = "run", "frame", "walk", "left"
-"""The function, its parameter, the walk over the same expression, and what the outermost loop may still spend."""
+"""The function, its parameter, the walk over the same expression, and the rest of the outermost loop's account."""
 
 
 class Operand(NamedTuple):
-    """Code that gives a value, and what is known of the value."""
+    """Code for a value, and the kind of the value if it is known. Methods that begin with has or is give a test."""
 
     code: ast.expr
     kind: Kind | None = None
@@ -67,22 +67,19 @@ class Operand(NamedTuple):
         return py.call("len", self.code)
 
     def has_type(self, name: str) -> ast.expr:
-        """A test."""
         return py.compare(self.type(), "is", py.name(name))
 
     def is_a(self, kind: Kind) -> ast.expr:
-        """A test."""
         if kind is Kind.NUMBER:
             return py.any_of(self.has_type("int"), self.has_type("float"))
         return self.has_type(kind.value)
 
     def is_atom(self) -> ast.expr:
-        """A test."""
         return py.compare(self.type(), "in", py.name("ATOMS"))
 
 
 def are(kind: Kind, left: Operand, right: Operand) -> ast.expr:
-    """A test."""
+    """A test of two operands."""
     return py.all_of(left.is_a(kind), right.is_a(kind))
 
 
@@ -92,11 +89,11 @@ class Emitter:
     def __init__(self) -> None:
         self.body: list[ast.stmt] = []
         self.lambdas = 0
-        """How many are around."""
+        """The number of lambdas around."""
         self.read: dict[tuple[str | int, ...], str] = {(): FRAME}
-        """The variable that holds what is at a path."""
+        """The variables that have the values of paths."""
         self.kinds: dict[str, Kind | None] = {}
-        """What is known of a variable."""
+        """The known kinds of variables."""
         self._variables = 0
 
     def emit(self, statement: ast.stmt) -> None:
@@ -114,12 +111,12 @@ class Emitter:
         return variable
 
     def refuse(self, test: ast.expr) -> None:
-        """Leave it to the walk where ``test`` is true."""
-        self.emit(py.when(test, [py.throw("Unusual")]))
+        """Leave it to the walk if ``test`` is true."""
+        self.emit(py.when(test, [ast.Raise(py.name("Unusual"))]))
 
     @contextmanager
     def block(self) -> Iterator[list[ast.stmt]]:
-        """Statements that may not be run: what is read and learnt in them is not known after them."""
+        """Statements that may not run: values that they read, and kinds that they check, are unknown after them."""
         outer = self.body, self.read, self.kinds
         self.body, self.read, self.kinds = [], self.read.copy(), self.kinds.copy()
         yield self.body
@@ -132,11 +129,11 @@ class Emitter:
         return Operand(py.name(self.assign(*operand)), operand.kind)
 
     def kind(self, operand: Operand) -> Kind | None:
-        """What is known of it by now."""
+        """Its kind, if it is known by now."""
         return operand.kind or (self.kinds.get(operand.code.id) if isinstance(operand.code, ast.Name) else None)
 
     def require(self, kind: Kind, *operands: Operand) -> None:
-        """Check that operands that are `named` are of a kind, unless that is known."""
+        """Check the kind of operands that are `named`, unless it is known."""
         for operand in operands:
             if self.kind(operand) is not kind:
                 self.refuse(py.negated(operand.is_a(kind)))
@@ -153,7 +150,7 @@ class Emitter:
         self.emit(py.when(py.compare(charged, ">", py.constant(SHORT)), body))
 
     def spend(self, work: ast.expr) -> None:
-        """Charge work to the account of the outermost loop, which is opened by the first to spend."""
+        """Charge work to the account of the outermost loop; the first charge opens it."""
         before = py.name(LEFT) if self.lambdas else py.constant(MOST_WORK)
         self.emit(py.assign(LEFT, py.binary(before, "-", work)))
         self.refuse(py.compare(py.name(LEFT), "<", py.constant(0)))

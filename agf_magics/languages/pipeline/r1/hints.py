@@ -1,14 +1,16 @@
 """What to write instead: the habits of other languages, and what R1 has for each.
 
-Only an author who got it wrong comes here, so it may be slow; it must be exact.
+Only an expression with an error comes here, so this may be slow; but it must be exact, and use the author's own words.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ....text.diagnostics import suggest
-from .nodes import COMBINATORS, EACH
+from .nodes import COMBINATORS, EACH, literal
 
 Token = tuple[int, str, int]
 """Its kind, its text, its offset."""
@@ -24,9 +26,11 @@ FORMS = {
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
-_CHOICE = "a choice is written: condition and 'yes' or 'no'"
-_NO_INDEX = "write: find(list, x -> condition), or compute it in a tool"
+_GET = "write: get(base, 'a.b', default)"
 _QUOTES = "texts are quoted with ' or \""
+_NAME = "a name is written as it is: ctx.name"
+_LAMBDA = "a lambda is written: x -> expression"
+_TOOL = "compute it in a tool"
 _OPERATORS = {
     "&&": "write: and",
     "||": "write: or",
@@ -36,127 +40,218 @@ _OPERATORS = {
     "=": "to compare write: ==",
     "===": "write: ==",
     "!==": "write: !=",
-    "=>": "a lambda is written: x -> expression",
-    "?": _CHOICE,
-    "??": "write: get(base, 'a.b', default)",
-    "?.": "write: get(base, 'a.b', default)",
-    "%": "there is no remainder; compute it in a tool",
-    "^": "there are no powers; compute it in a tool",
+    "=>": _LAMBDA,
+    "??": _GET,
+    "?.": _GET,
+    "%": f"there is no remainder; {_TOOL}",
+    "^": f"there are no powers; {_TOOL}",
+    "//": f"a / b divides; to round down, {_TOOL}",
     ";": "an expression is one value; use one step for each",
     "#": "there are no comments; write them in the YAML around",
-    "$": "a name is written as it is: ctx.name",
-    "@": "a name is written as it is: ctx.name",
-    "‘": _QUOTES,
-    "’": _QUOTES,
-    "“": _QUOTES,
-    "”": _QUOTES,
+    "$": _NAME,
+    "@": _NAME,
     "`": _QUOTES,
-}
-"""Operators and marks of other languages."""
-
-_WORDS = {
+    **dict.fromkeys("‘’“”", _QUOTES),
     "is": "to compare write: ==",
-    "in": "write: any(list, x -> x == value)",
-    "if": _CHOICE,
-    "then": _CHOICE,
-    "else": _CHOICE,
-    "for": "write: map(list, x -> expression) or filter(list, x -> condition)",
-    "lambda": "a lambda is written: map(list, x -> expression)",
-    "mod": "there is no remainder; compute it in a tool",
+    "lambda": f"a lambda is written: {FORMS['map']}",
+    "mod": f"there is no remainder; {_TOOL}",
     "div": "write: /",
     "xor": "write: a != b",
-    "import": "expressions import nothing; compute it in a tool",
+    "import": f"expressions import nothing; {_TOOL}",
 }
+"""Operators, marks and words of other languages."""
+
+_CHOICES = {
+    "?": "there is no '?'",
+    "if": "there is no 'if'",
+    "then": "there is no 'then'",
+    "else": "there is no 'else'",
+}
+_WORDS = {*filter(str.isalpha, _OPERATORS), "if", "then", "else", "for", "in"}
 
 _FUNCTIONS = {
-    "len": "count(list)",
-    "length": "count(list)",
-    "size": "count(list)",
-    "reduce": "sum(list), join(list, separator), or a fold step",
-    "some": "any(list, x -> condition)",
-    "every": "all(list, x -> condition)",
-    "concat": "a + b",
-    "default": "get(base, 'a.b', default)",
-    "if": "condition and 'yes' or 'no'",
-    "not": "not x",
+    "len": "write: count(list)",
+    "length": "write: count(list)",
+    "size": "write: count(list)",
+    "reduce": "write: sum(list), join(list, separator), or a fold step",
+    "some": "write: any(list, x -> condition)",
+    "every": "write: all(list, x -> condition)",
+    "concat": "write: a + b",
+    "default": "write: get(base, 'a.b', default)",
+    "if": "write: condition and 'yes' or 'no'",
+    "not": "write: not x",
+    "print": "write the expression alone: its value is the step's result, and the run shows it",
+    "str": "an expression does not turn a number into text: a tool can, and {ctx.n} in an agent's prompt",
 }
-"""Functions of other languages; what they are here."""
+"""Functions of other languages; what to write here."""
+
+_ELEMENT = ("count", "sum", "length", "size", "len")
+_HOLE = re.compile(r"\{\{?([^{}]*)\}\}?")
 
 
-def unknown_function(name: str) -> tuple[str, str | None]:
+class Finding(NamedTuple):
+    """An error in an expression, with offsets for its place."""
+
+    code: str
+    message: str
+    hint: str | None
+    at: int
+    end: int
+
+
+def unknown_function(name: str) -> tuple[str, str]:
     """The message and the hint for ``name(``."""
-    base, dot, method = name.rpartition(".")
+    base, dot, method = (part.strip() for part in name.rpartition("."))
+    known = f"functions are {', '.join(COMBINATORS)}"
     if dot:
-        known = method.strip() if method.strip() in COMBINATORS else None
-        form = f"write: {FORMS[known].replace('list', base).replace('base', base)}" if known else None
-        return f"{name!r} is no function: values have no methods", form or f"functions are {', '.join(COMBINATORS)}"
+        return f"values have no methods: there is no {name!r}", method_hint(base, method) or known
+    message = f"there is no function {name!r}"
     if name in _FUNCTIONS:
-        return f"there is no function {name!r}", f"write: {_FUNCTIONS[name]}"
-    return f"there is no function {name!r}", suggest(name, COMBINATORS, "functions")
+        return message, _FUNCTIONS[name]
+    near = suggest(name, COMBINATORS)
+    return message, f"{near or ''} {known}; a tool is a step of its own: tool: {{name: {name}, args: {{…}}}}".strip()
+
+
+def method_hint(base: str, method: str) -> str | None:
+    """The hint for a function that is written as a method or a field."""
+    name = "count" if method in _ELEMENT and method != "sum" else method
+    return f"write: {FORMS[name].replace('list', base).replace('base', base)}" if name in FORMS else None
 
 
 def lambda_expected(name: str, found: str) -> tuple[str, str]:
-    """The message and the hint where the second argument of ``name`` is no lambda."""
+    """The message and the hint where the second argument of ``name`` must be a lambda."""
     what = f", not {found!r}" if found else ""
     return f"the second argument of {name}() is a lambda with one parameter{what}", f"write: {FORMS[name]}"
 
 
-def blamed(tokens: Sequence[Token], index: int) -> int:
-    """The token to point at where ``tokens[index]`` cannot stand: ``import os`` goes wrong at ``os``, NOT x at x."""
-    before = tokens[index - 1][1] if index else ""
-    return index - 1 if before in _WORDS or _shouted(before) else index
+def concatenation(text: str) -> str:
+    """An expression for a text with holes.
+
+    >>> concatenation("Hello {ctx.name}!")
+    "'Hello ' + ctx.name + '!'"
+    """
+    parts = _HOLE.split(text)
+    return " + ".join(part.strip() if index % 2 else literal(part) for index, part in enumerate(parts) if part)
 
 
-def _shouted(word: str) -> bool:
+def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> Finding:
+    """The error for the token ``tokens[index]``, where ``wanted`` belongs."""
+    before = tokens[index - 1] if index else (0, "", 0)
+    if before[1] in _WORDS or _is_keyword_in_capitals(before[1]):  # ``import os`` fails at ``os``, NOT x at x
+        index -= 1
+    _, text, at = tokens[index]
+    before = tokens[index - 1] if index else (0, "", 0)
+    glued = before[1] + text if before[2] + len(before[1]) == at else ""
+    if glued in ("**", "//"):
+        return Finding("r1.operator", f"there is no {glued!r}", _power(tokens, index, glued), before[2], at + 1)
+    if before[1] in ("f", "F", "r", "b") and len(glued) > 2 and text[0] in "'\"":
+        return Finding("r1.syntax", "there are no f-strings", f"write: {concatenation(text[1:-1])}", before[2],
+                       at + len(text))  # fmt: skip
+    code, message, hint = _unexpected(tokens, index, source) or (
+        "r1.syntax", f"expected {wanted}, found {text!r}", _shape(text, before[1])
+    )  # fmt: skip
+    return Finding(code, message, hint, at, at + len(text))
+
+
+def _is_keyword_in_capitals(word: str) -> bool:
     return word.lower() in ("and", "or", "not") and word != word.lower()
 
 
-def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> tuple[str, str, str | None]:
-    """The code, the message and the hint for a token that cannot stand where it does; ``wanted`` could."""
+def _unexpected(tokens: Sequence[Token], index: int, source: str) -> tuple[str, str, str | None] | None:
     _, text, at = tokens[index]
     before = tokens[index - 1][1] if index else ""
-    found = f"expected {wanted}, found {text!r}"
+    absent = f"there is no {text!r}"
     if text in ("'", '"'):
-        hint = (
-            "a backslash must be followed by a character"
-            if "\\\n" in source[at:]
-            else f"add {text} where the text ends"
-        )
+        escape = "\\\n" in source[at:]
+        hint = "a backslash must be followed by a character" if escape else f"add {text} where the text ends"
         return "r1.unclosed", f"the text that begins with {text} is never closed", hint
+    if text in _CHOICES:
+        return "r1.operator", absent, _choice(source)
+    if text == "for":
+        return "r1.operator", absent, _comprehension(tokens, index, source)
+    if text == "in":
+        item, found = before, tokens[index + 1][1]
+        return "r1.operator", absent, f"write: any({found or 'list'}, x -> x == {item or 'value'})"
     if text in _OPERATORS:
-        return "r1.operator", f"there is no {text!r}", _OPERATORS[text]
-    if text == "[" and before in FORMS:
-        return "r1.syntax", found, f"write: {FORMS[before]}"
+        return "r1.operator", absent, _OPERATORS[text]
+    if text == "[" and before not in FORMS:
+        return "r1.index", *_index(before, tokens[index + 1][1] if index + 2 < len(tokens) else "")
     if text == "[":
-        return "r1.index", "a list cannot be indexed", _NO_INDEX
+        return "r1.syntax", f"{before!r} is a function", f"write: {FORMS[before]}"
     if text == "->":
         form = "fields are read with a dot: ctx.name" if before == "ctx" else f"write: {FORMS['map']}"
         return "r1.lambda", f"a lambda can only be the second argument of {', '.join(EACH)}", form
     if text == ".":
-        return _dot(before, source[at + 1 : at + 2], found)
-    if text in _WORDS:
-        return "r1.operator", f"there is no {text!r}", _WORDS[text]
-    if _shouted(text):
-        return "r1.operator", f"there is no {text!r}", f"write: {text.lower()}"
-    return "r1.syntax", found, _shape(text, before)
+        return _dot(before, source[at + 1 : at + 2])
+    if _is_keyword_in_capitals(text):
+        return "r1.operator", absent, f"write: {text.lower()}"
+    return None
 
 
-def _dot(before: str, after: str, found: str) -> tuple[str, str, str | None]:
+def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
+    if operator in _OPERATORS:
+        return _OPERATORS[operator]
+    base, exponent = tokens[index - 2][1], tokens[index + 1][1]
+    return f"write: {base} * {base}" if exponent == "2" and base[-1].isalnum() else f"there are no powers; {_TOOL}"
+
+
+def _choice(source: str) -> str:
+    """For ``a if c else b``, ``if c then a else b`` and ``c ? a : b``."""
+    text = source.strip()
+    for first, second, order in (("if ", " then ", (1, 2, 3)), (" if ", " else ", (2, 1, 3)), ("?", ":", (1, 2, 3))):
+        if first == "if " and text.startswith(first):
+            condition, found, rest = text[3:].partition(second)
+            value, _, other = rest.partition(" else ")
+        else:
+            one, found, rest = text.partition(first)
+            two, _, other = rest.partition(second)
+            condition, value = (two, one) if order[0] == 2 else (one, two)
+        if found and condition.strip() and value.strip() and other.strip():
+            return f"write: {condition.strip()} and {value.strip()} or {other.strip()}"
+    return "a choice is written: condition and 'yes' or 'no'"
+
+
+def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
+    """For ``[a for x in list if c]``."""
+    opened = max((at for _, text, at in tokens[:index] if text in ("[", "(")), default=-1)
+    value, _, rest = source[opened + 1 :].rstrip(" )]").partition(" for ")
+    name, _, rest = rest.partition(" in ")
+    base, _, condition = rest.partition(" if ")
+    if not (name.strip().isidentifier() and base.strip()):
+        return f"write: {FORMS['map']} or filter(list, x -> condition)"
+    items = f"filter({base.strip()}, {name.strip()} -> {condition.strip()})" if condition else base.strip()
+    mapped = condition and value.strip() == name.strip()
+    return f"write: {items if mapped else f'map({items}, {name.strip()} -> {value.strip()})'}"
+
+
+def _index(base: str, key: str) -> tuple[str, str]:
+    name = key[1:-1] if key[:1] in "'\"" else key
+    if base == "steps":
+        return "steps cannot be indexed", "name the step's result with output: NAME, and write NAME"
+    if base == "ctx" or key[:1] in ("'", '"'):
+        plain = name.isascii() and name.isidentifier()
+        return "fields are not read with brackets", f"write: {base}.{name}" if plain else f"write: get({base}, {key})"
+    first = f"the first element is find({base}, x -> true); " if key == "0" and base[-1:].isalnum() else ""
+    return "a list cannot be indexed", f"{first}write: find(list, x -> condition), or {_TOOL}"
+
+
+def _dot(before: str, after: str) -> tuple[str, str, str]:
     if before.replace(".", "").isdigit() or (after.isdigit() and not before):
         return "r1.syntax", "a number has digits on both sides of its point", "write: 1.0 or 0.5"
     if after.isdigit():
-        return "r1.index", "a list cannot be indexed", _NO_INDEX
+        return "r1.index", *_index(before, after)
     if before[-1:] in (")", "]", "}", "'", '"'):
-        return "r1.syntax", "only a path has fields", "write: get(base, 'a.b', default)"
-    return "r1.syntax", found, "a name follows the point; other keys are read by: get(base, 'a key', default)"
+        return "r1.syntax", "only a path has fields", _GET
+    message = "a name must follow the point"
+    return "r1.syntax", message, "other keys are read by: get(base, 'a key', default)"
 
 
 def _shape(text: str, before: str) -> str | None:
-    """What a token that stands wrong looks like."""
+    """What the token looks like."""
     if before[:1] in ("'", '"') and text[0].isalpha():
         return "a text with ' in it is quoted with \", or write \\'"
     if text in ("and", "or", "+", "*", "/"):
-        return f"{text!r} stands between two values"
+        return f"write a value on each side of {text!r}"
     if text in (")", "]", "}"):
         return "no comma after the last one" if before == "," else None
     if before.isdigit() and text[0] in "_eExX":

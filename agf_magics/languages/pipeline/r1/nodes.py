@@ -1,8 +1,8 @@
-"""What an R1 expression is once parsed, what its names mean, and how it is written again.
+"""The nodes of a parsed R1 expression, the meaning of its names, and how an expression is written again.
 
-A node knows the offset of the token an error would point at: an operator, a function's name, a path. A path keeps its
-words as written (`parts`, for messages) and where it reads (`read`): whether ``review`` is a lambda's parameter, a root
-or a store is decided once, when it is parsed, so that a bare store name costs nothing when it is evaluated.
+A node has the offset of the token that an error points at: an operator, the name of a function, a path. The parser
+decides once whether ``review`` is a parameter of a lambda, a root or a store, so a bare store name costs nothing in an
+evaluation. Operators that bind equally tightly form one node: a long chain is not a deep tree.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from ....flow.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the first name of a path means where an expression stands (decision P1).
+    """The meaning of the first name of a path at the place of an expression (decision P1).
 
-    A lambda's parameter comes first, then ``roots`` (a name and the path in the frame it reads); any other name is a
-    store and reads ``(*stores, name)``, or the frame itself where ``stores`` is None.
+    A parameter of a lambda comes first, then ``roots`` (each name with the path in the frame that it reads). Any other
+    name is a store and reads ``(*stores, name)``, or the frame itself if ``stores`` is None.
     """
 
     roots: Mapping[str, tuple[str, ...]]
     stores: tuple[str, ...] | None = ("ctx",)
     hidden: Mapping[str, str] = field(default_factory=dict)
-    """Names that are not visible here (``item`` in a nested ``do``, decision P19), each with how to hand it on."""
+    """Names that are not visible here (``item`` in a nested ``do``, decision P19), each with the hint that says how to
+    pass it.
+    """
 
     def read(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         root = self.roots.get(parts[0])
@@ -44,10 +46,13 @@ class Path(NamedTuple):
     at: int
     end: int
     parts: tuple[str, ...]
+    """As written, for messages."""
     read: tuple[str | int, ...]
-    """A lambda's parameter is the number of lambdas around its own, so that no name of a frame can collide with it."""
+    """The path in the frame. The parameter of a lambda is the number of lambdas around its own: no name of a frame is
+    equal to it.
+    """
     hidden: str | None = None
-    """How to hand on what is not visible here."""
+    """For a name that is not visible here: how to pass it."""
 
 
 class Items(NamedTuple):
@@ -70,16 +75,12 @@ class Minus(NamedTuple):
     operand: Node
 
 
-class And(NamedTuple):
-    at: int
-    left: Node
-    right: Node
+class Logic(NamedTuple):
+    """``a and b and c``, or the same with ``or``."""
 
-
-class Or(NamedTuple):
     at: int
-    left: Node
-    right: Node
+    op: str
+    parts: tuple[Node, ...]
 
 
 class Compare(NamedTuple):
@@ -89,15 +90,24 @@ class Compare(NamedTuple):
     right: Node
 
 
-class Arithmetic(NamedTuple):
+class Operation(NamedTuple):
+    """An operator and its right operand."""
+
     at: int
     op: str
-    left: Node
-    right: Node
+    operand: Node
+
+
+class Arithmetic(NamedTuple):
+    """``a + b - c`` or ``a * b / c``, from the left."""
+
+    at: int
+    first: Node
+    rest: tuple[Operation, ...]
 
 
 class Each(NamedTuple):
-    """``map``, ``filter``, ``all``, ``any`` or ``find``: a body evaluated for every element."""
+    """``map``, ``filter``, ``all``, ``any`` or ``find``: the body is evaluated for every element."""
 
     at: int
     name: str
@@ -105,9 +115,9 @@ class Each(NamedTuple):
     param: str
     body: Node
     level: int
-    """How many lambdas are around this one: what its parameter is called in `Path.read`."""
+    """The number of lambdas around this one: the name of its parameter in `Path.read`."""
     weight: int
-    """What one evaluation of the body costs: its tokens."""
+    """The cost of one evaluation of the body: its number of tokens."""
 
 
 class Call(NamedTuple):
@@ -126,22 +136,17 @@ class Get(NamedTuple):
     default: Node | None
 
 
-Node = Lit | Path | Items | Fields | Not | Minus | And | Or | Compare | Arithmetic | Each | Call | Get
+Node = Lit | Path | Items | Fields | Not | Minus | Logic | Compare | Arithmetic | Each | Call | Get
 
 EACH = ("map", "filter", "all", "any", "find")
 COMBINATORS = (*EACH, "count", "sum", "join", "get")
 KEYWORDS = {"true", "false", "null", "and", "or", "not"}
 
 POWER = {"or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6}
-"""How tightly an infix operator binds; ``not`` stands between ``and`` and the comparisons, a sign above all."""
+"""How tightly an infix operator binds; ``not`` binds between ``and`` and the comparisons, a sign most tightly."""
 NOT, COMPARING, SIGN = 3, 4, 7
 
-
-class _NotConstant:
-    """No value of any literal."""
-
-
-NOT_CONSTANT = _NotConstant()
+NOT_CONSTANT = object()
 
 
 def constant(node: Node) -> Value:
@@ -158,28 +163,27 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Lit() | Path():
             return ()
-        case Items(items=parts) | Call(args=parts):
+        case Items(items=parts) | Call(args=parts) | Logic(parts=parts):
             return parts
         case Fields(fields=fields):
             return tuple(value for _, value in fields)
         case Not(operand=operand) | Minus(operand=operand):
             return (operand,)
-        case And() | Or() | Compare() | Arithmetic():
+        case Compare():
             return (node.left, node.right)
+        case Arithmetic():
+            return (node.first, *(operation.operand for operation in node.rest))
         case Each():
             return (node.base, node.body)
         case Get():
             return (node.base,) if node.default is None else (node.base, node.default)
 
 
-def addends(node: Node) -> list[Node]:
-    """The operands of a chain of ``+``."""
-    return [*addends(node.left), node.right] if isinstance(node, Arithmetic) and node.op == "+" else [node]
-
-
-def conjuncts(node: Node) -> list[Node]:
-    """The operands of a chain of ``and``."""
-    return [*conjuncts(node.left), *conjuncts(node.right)] if isinstance(node, And) else [node]
+def nested(node: Node) -> Iterator[Node]:
+    """``node`` and all below it, in the order of the text."""
+    yield node
+    for child in children(node):
+        yield from nested(child)
 
 
 def always_true(node: Node) -> bool:
@@ -189,12 +193,12 @@ def always_true(node: Node) -> bool:
 
 
 def always_read(node: Node) -> Iterator[Path]:
-    """The paths that every evaluation reads; of loops inside, only what they read once."""
+    """The paths that every evaluation reads; of inner loops only what they read once."""
     match node:
         case Path():
             yield node
-        case And() | Or():
-            yield from always_read(node.left)
+        case Logic():
+            yield from always_read(node.parts[0])
         case Each():
             yield from always_read(node.base)
         case _:
@@ -203,7 +207,7 @@ def always_read(node: Node) -> Iterator[Path]:
 
 
 class Read(NamedTuple):
-    """A path an expression reads from its frame, where it is written, and whether it is read in every evaluation."""
+    """A path that an expression reads from its frame, its place, and whether every evaluation reads it."""
 
     path: tuple[str, ...]
     at: int
@@ -211,52 +215,45 @@ class Read(NamedTuple):
     certain: bool
 
 
-def reads(node: Node) -> list[Read]:
-    """In the order of the text. What begins with a lambda's parameter is no read."""
-    found: list[Read] = []
-    _reads(node, True, found)
-    return found
-
-
-def _reads(node: Node, certain: bool, found: list[Read]) -> None:
+def reads(node: Node, certain: bool = True) -> Iterator[Read]:
+    """In the order of the text, without the parameters of lambdas."""
     match node:
         case Path():
             if (path := _in_frame(node)) is not None:
-                found.append(Read(path, node.at, node.end, certain))
-        case Lit():
-            pass
-        case And() | Or():
-            _reads(node.left, certain, found)
-            _reads(node.right, False, found)
+                yield Read(path, node.at, node.end, certain)
+        case Logic():
+            yield from reads(node.parts[0], certain)
+            for part in node.parts[1:]:
+                yield from reads(part, False)
         case Each():
-            _reads(node.base, certain, found)
-            _reads(node.body, False, found)
+            yield from reads(node.base, certain)
+            yield from reads(node.body, False)
         case Get():
             base = _in_frame(node.base) if isinstance(node.base, Path) else None
-            if base is None or len(base) > 1:  # get(ctx, 'a') reads ctx.a, not every store there is
-                _reads(node.base, certain, found)
+            if base is None or len(base) > 1:  # get(ctx, 'a') reads ctx.a, not every store
+                yield from reads(node.base, certain)
             if base is not None:
-                found.append(Read((*base, *node.key.split(".")), *node.key_at, False))
+                yield Read((*base, *node.key.split(".")), *node.key_at, False)
             if node.default is not None:
-                _reads(node.default, certain, found)
+                yield from reads(node.default, certain)
         case _:
             for child in children(node):
-                _reads(child, certain, found)
+                yield from reads(child, certain)
 
 
 def _in_frame(path: Path) -> tuple[str, ...] | None:
-    # Only its first name can be a lambda's parameter.
+    # Only its first name can be the parameter of a lambda.
     return None if isinstance(path.read[0], int) else path.read  # type: ignore[return-value]
 
 
 def show(node: Node, power: int = 0) -> str:
     """The expression written again, with no more parentheses than it needs.
 
-    A literal is what R1 can write: a negative number is a `Minus`.
+    A literal is one that R1 can write: a negative number is a `Minus`.
     """
     match node:
         case Lit(value=value):
-            return _literal(value)
+            return literal(value)
         case Path(parts=parts):
             return ".".join(parts)
         case Items(items=items):
@@ -267,25 +264,30 @@ def show(node: Node, power: int = 0) -> str:
             return _closed(f"not {show(operand, NOT)}", power > NOT)
         case Minus(operand=operand):
             return f"-{show(operand, SIGN)}"
-        case And() | Or() | Compare() | Arithmetic():
-            op = "and" if isinstance(node, And) else "or" if isinstance(node, Or) else node.op
-            binds = POWER[op]  # to the left as tightly as it binds, to the right more; comparisons do not chain at all
-            left = show(node.left, binds + (binds == COMPARING))
-            return _closed(f"{left} {op} {show(node.right, binds + 1)}", power > binds)
+        case Logic(op=op, parts=parts):
+            return _closed(f" {op} ".join(show(part, POWER[op] + 1) for part in parts), power > POWER[op])
+        case Compare(op=op):
+            text = f"{show(node.left, COMPARING + 1)} {op} {show(node.right, COMPARING + 1)}"
+            return _closed(text, power > COMPARING)
+        case Arithmetic(first=first, rest=rest):
+            binds = POWER[rest[0].op]
+            right = "".join(f" {one.op} {show(one.operand, binds + 1)}" for one in rest)
+            return _closed(show(first, binds + 1) + right, power > binds)
         case Each():
             return f"{node.name}({show(node.base)}, {node.param} -> {show(node.body)})"
         case Call(name=name, args=args):
             return f"{name}({', '.join(map(show, args))})"
         case Get():
             default = "" if node.default is None else f", {show(node.default)}"
-            return f"get({show(node.base)}, {_literal(node.key)}{default})"
+            return f"get({show(node.base)}, {literal(node.key)}{default})"
 
 
 def _closed(text: str, needed: bool) -> str:
     return f"({text})" if needed else text
 
 
-def _literal(value: Value) -> str:
+def literal(value: Value) -> str:
+    """A text, a number, a bool or null as R1 writes it."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t")
         return f"'{escaped}'"
@@ -296,4 +298,4 @@ def _literal(value: Value) -> str:
 
 
 def _key(key: str) -> str:
-    return key if key.isascii() and key.isidentifier() else _literal(key)
+    return key if key.isascii() and key.isidentifier() else literal(key)

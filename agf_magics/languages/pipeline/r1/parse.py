@@ -1,7 +1,7 @@
-"""Text -> nodes, by precedence climbing over a list of tokens; one error, at the very token, that says what to write.
+"""Text to nodes, by precedence climbing over a list of tokens. An error is one, at its token, and says what to write.
 
-A dotted path is one token, because most tokens are paths. What R1 does not know (``&&``, a ternary) is a token too,
-so that errors are told in the order of the text and each with its own hint.
+A dotted path is one token, because most tokens are paths. Text that R1 does not know (``&&``, a ternary) is a token
+too, so that the first error in the text is the one that is reported.
 """
 
 from __future__ import annotations
@@ -12,41 +12,16 @@ from typing import NoReturn, TypeVar
 
 from ....text.diagnostics import DefinitionError, Diagnostic
 from ....text.source import Text
-from . import hints
+from . import hints, nodes
 from .hints import Token
-from .nodes import (
-    COMBINATORS,
-    COMPARING,
-    EACH,
-    KEYWORDS,
-    NO_NAMES,
-    NOT,
-    POWER,
-    SIGN,
-    And,
-    Arithmetic,
-    Call,
-    Compare,
-    Each,
-    Fields,
-    Get,
-    Items,
-    Lit,
-    Minus,
-    Names,
-    Node,
-    Not,
-    Or,
-    Path,
-    children,
-)  # fmt: skip
+from .nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Path
 
 LONGEST_SOURCE = 10_000
-"""Characters of an expression."""
+"""The maximum length of an expression, in characters."""
 DEEPEST = 100
-"""Levels of brackets, and of operations inside each other: what recursion is safe with."""
+"""The maximum depth of brackets and of operations inside each other; recursion is safe up to it."""
 MOST_DIGITS = 1_000
-"""Digits of a number."""
+"""The maximum number of digits of a number."""
 
 T = TypeVar("T")
 END, NAME, SYMBOL, NUMBER, STRING, FOREIGN = range(6)
@@ -58,7 +33,7 @@ _TOKEN = re.compile(
     | ([0-9]+(?:\.[0-9]+)?)
     | ('[^'\\]*(?:\\[^\n][^'\\]*)*'|"[^"\\]*(?:\\[^\n][^"\\]*)*")
     | (===|!==|&&|\|\||=>|\?\?|\?\.|[^\ \t\r\n])
-    | \Z  # else the blanks at the end would be searched through once for each of them
+    | \Z  # else the blanks at the end would be searched once for each of them
     )""",
     re.DOTALL | re.VERBOSE,
 )
@@ -67,12 +42,12 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _LITERALS = {"true": True, "false": False, "null": None}
 
 
-def parse(text: Text, names: Names = NO_NAMES) -> Node:
-    """The expression that ``text`` is; a DefinitionError with one Diagnostic if it is none."""
+def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> Node:
+    """The expression in ``text``. Raises a DefinitionError with one Diagnostic if there is none."""
     source = text.text
     if len(source) <= LONGEST_SOURCE and (alone := _ALONE.fullmatch(source)):  # most expressions are one path
         parts = _parts(alone[1])
-        if parts[0] not in KEYWORDS:
+        if parts[0] not in nodes.KEYWORDS:
             return _path(alone[1], alone.start(1), parts, names)
     return _Parser(text, names).whole()
 
@@ -81,7 +56,7 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple("".join(path.split()).split(".")) if "." in path else (path,)
 
 
-def _path(text: str, at: int, parts: tuple[str, ...], names: Names) -> Path:
+def _path(text: str, at: int, parts: tuple[str, ...], names: nodes.Names) -> Path:
     return Path(at, at + len(text), parts, names.read(parts), names.hidden.get(parts[0]))
 
 
@@ -98,7 +73,7 @@ def _tokens(source: str) -> list[Token]:
 
 
 def unquoted(token: str) -> str:
-    """What a text literal means: ``\\n`` and ``\\t`` are a newline and a tab, any other ``\\x`` is ``x``."""
+    """The value of a text literal: ``\\n`` and ``\\t`` are a newline and a tab, any other ``\\x`` is ``x``."""
     inner = token[1:-1]
     if "\\" not in inner:
         return inner
@@ -106,7 +81,7 @@ def unquoted(token: str) -> str:
 
 
 class _Parser:
-    def __init__(self, text: Text, names: Names) -> None:
+    def __init__(self, text: Text, names: nodes.Names) -> None:
         self.text, self.source, self.names = text, text.text, names
         length = len(self.source)
         if length > LONGEST_SOURCE:
@@ -121,7 +96,7 @@ class _Parser:
 
     def whole(self) -> Node:
         if self.token[0] == END:
-            self.fail("r1.empty", "the expression is empty", 0, len(self.source), "a text is quoted: ''")
+            self.fail("r1.empty", "the expression is empty", 0, len(self.source), "the empty text is ''")
         node = self.expression(0)
         if self.token[0] != END:
             self.unexpected("the end of the expression")
@@ -133,23 +108,32 @@ class _Parser:
         self.depth += 1
         if self.depth > DEEPEST:
             self.too_deep(self.token[2], len(self.token[1]))
-        left = self.operand(power)
-        while True:
-            kind, op, at = self.token
-            binds = POWER.get(op, 0) if kind <= SYMBOL else 0
-            if binds <= power:
-                self.depth -= 1
-                return left
+        node = self.operand(power)
+        while (binds := self.binding()) > power:
+            node = self.chain(node, binds)
+        self.depth -= 1
+        return node
+
+    def binding(self) -> int:
+        """How tightly the current token binds as an infix operator; 0 if it is none."""
+        kind, op, _ = self.token
+        return nodes.POWER.get(op, 0) if kind <= SYMBOL else 0
+
+    def chain(self, first: Node, binds: int) -> Node:
+        """Operators that bind equally tightly, with ``first`` as the left operand of the first one."""
+        rest: list[nodes.Operation] = []
+        while self.binding() == binds:
+            _, op, at = self.token
+            if rest and binds == nodes.COMPARING:
+                self.fail_here("r1.chain", "comparisons do not chain", "write: a < b and b < c")
             self.next()
-            right = self.expression(binds)
-            if binds > COMPARING:
-                left = Arithmetic(at, op, left, right)
-            elif binds < COMPARING:
-                left = And(at, left, right) if op == "and" else Or(at, left, right)
-            else:
-                left = Compare(at, op, left, right)
-                if self.token[0] == SYMBOL and POWER.get(self.token[1]) == COMPARING:
-                    self.fail_here("r1.chain", "comparisons do not chain", "write: a < b and b < c")
+            rest.append(nodes.Operation(at, op, self.expression(binds)))
+        at, op, second = rest[0]
+        if binds > nodes.COMPARING:
+            return Arithmetic(at, first, tuple(rest))
+        if binds == nodes.COMPARING:
+            return Compare(at, op, first, second)
+        return Logic(at, op, (first, *(operation.operand for operation in rest)))
 
     def operand(self, power: int) -> Node:
         kind, text, at = self.token
@@ -161,67 +145,64 @@ class _Parser:
         if kind == NUMBER:
             self.next()
             return Lit(at, self.number(text, at))
-        if text == "(" and kind == SYMBOL:
+        if self.sees("("):
             self.open()
             node = self.expression(0)
             self.close(")")
             return node
-        if text == "-" and kind == SYMBOL:
+        if self.sees("-"):
             self.next()
-            return Minus(at, self.expression(SIGN))
-        if text == "[" and kind == SYMBOL:
+            return Minus(at, self.expression(nodes.SIGN))
+        if self.sees("["):
             self.open()
             return Items(at, tuple(self.listed("]", lambda: self.expression(0))))
-        if text == "{" and kind == SYMBOL:
+        if self.sees("{"):
             self.open()
             return Fields(at, tuple(self.listed("}", self.field)))
         self.unexpected("a value")
 
     def named(self, power: int) -> Node:
         _, text, at = self.token
-        if text in KEYWORDS:
+        if text in nodes.KEYWORDS:
             if text in _LITERALS:
                 self.next()
                 return Lit(at, _LITERALS[text])
             if text != "not":
                 self.unexpected("a value")
-            if power > NOT:
+            if power > nodes.NOT:
                 self.fail_here("r1.syntax", "'not' cannot follow an operator", "put it in parentheses: (not …)")
             self.next()
-            return Not(at, self.expression(NOT))
+            return Not(at, self.expression(nodes.NOT))
         self.next()
-        if self.token[1] == "(" and self.token[0] == SYMBOL:
+        if self.sees("("):
             return self.call(text, at)
         parts = _parts(text)
-        if parts[0] in KEYWORDS:
-            self.fail("r1.syntax", f"{parts[0]!r} is a word of the language and has no fields", at, at + len(parts[0]))
+        if parts[0] in nodes.KEYWORDS:
+            message = f"{parts[0]!r} is a word of the language and has no fields"
+            self.fail("r1.syntax", message, at, at + len(parts[0]))
         level = self.params.get(parts[0])
         if level is not None:
             return Path(at, at + len(text), parts, (level, *parts[1:]))
         return _path(text, at, parts, self.names)
 
     def call(self, name: str, at: int) -> Node:
-        if name not in COMBINATORS:
+        if name not in nodes.COMBINATORS:
             message, hint = hints.unknown_function(name)
             self.fail("r1.unknown-function", message, at, at + len(name), hint)
-        self.opened.append(self.token)
-        self.next()
-        if self.token[1] == ")" and self.token[0] == SYMBOL:
+        self.open()
+        if self.sees(")"):
             self.arguments(name)
         first = self.expression(0)
         node: Node
-        if name in EACH:
-            self.comma(name)
-            node = self.each(name, at, first)
-        elif name == "get":
-            self.comma(name)
-            node = self.get(at, first)
-        elif name == "join":
-            self.comma(name)
-            node = Call(at, name, (first, self.expression(0)))
-        else:
+        if name in ("count", "sum"):
             node = Call(at, name, (first,))
-        if self.token[1] == "," and self.token[0] == SYMBOL:
+        else:
+            self.comma(name)
+            if name in nodes.EACH:
+                node = self.each(name, at, first)
+            else:
+                node = self.get(at, first) if name == "get" else Call(at, name, (first, self.expression(0)))
+        if self.sees(","):
             self.arguments(name)
         self.close(")")
         return node
@@ -231,30 +212,27 @@ class _Parser:
         if kind == NAME and self.tokens[self.index + 1][0] == FOREIGN:  # x => x
             self.next()
             self.unexpected("'->'")
-        if kind != NAME or self.tokens[self.index + 1][1] != "->" or "." in param or param in KEYWORDS:
+        if kind != NAME or self.tokens[self.index + 1][1] != "->" or "." in param or param in nodes.KEYWORDS:
             self.fail_here("r1.lambda", *hints.lambda_expected(name, param))
         self.next()
         self.next()
-        outer, level, start = self.params, self.depth_of_lambdas(), self.index
+        outer, start = self.params, self.index
+        level = max(outer.values(), default=-1) + 1
         self.params = {**outer, param: level}
         body = self.expression(0)
         self.params = outer
         return Each(at, name, base, param, body, level, self.index - start)
 
-    def depth_of_lambdas(self) -> int:
-        return max(self.params.values(), default=-1) + 1
-
     def get(self, at: int, base: Node) -> Get:
         kind, text, start = self.token
-        if kind != STRING:
+        if kind == STRING:
+            self.next()
+        if kind != STRING or not (self.sees(",") or self.sees(")")):
             self.fail_here("r1.arguments", "the path of get() is a text literal", "write: get(base, 'a.b', default)")
-        self.next()
         default = None
-        if self.token[1] == "," and self.token[0] == SYMBOL:
+        if self.sees(","):
             self.next()
             default = self.expression(0)
-        elif self.token[1] != ")":
-            self.fail_here("r1.arguments", "the path of get() is a text literal", "write: get(base, 'a.b', default)")
         return Get(at, base, unquoted(text), (start, start + len(text)), default)
 
     def field(self) -> tuple[str, Node]:
@@ -262,16 +240,16 @@ class _Parser:
         if kind not in (NAME, STRING) or (kind == NAME and "." in key):
             self.unexpected("a key: a name or a text")
         self.next()
-        if self.token[1] != ":":
+        if not self.sees(":"):
             self.unexpected("':' after the key")
         self.next()
         return unquoted(key) if kind == STRING else key, self.expression(0)
 
     def listed(self, closing: str, part: Callable[[], T]) -> list[T]:
         parts: list[T] = []
-        if self.token[1] != closing or self.token[0] != SYMBOL:
+        if not self.sees(closing):
             parts.append(part())
-            while self.token[1] == "," and self.token[0] == SYMBOL:
+            while self.sees(","):
                 self.next()
                 parts.append(part())
         self.close(closing)
@@ -285,6 +263,10 @@ class _Parser:
             self.fail("r1.too-large", "the number is larger than a float can be", at, at + len(text))
         return value
 
+    def sees(self, symbol: str) -> bool:
+        """Whether the current token is this symbol, and not a text with the same letters."""
+        return self.token[1] == symbol and self.token[0] == SYMBOL
+
     def next(self) -> None:
         self.index += 1
         self.token = self.tokens[self.index]
@@ -294,52 +276,45 @@ class _Parser:
         self.next()
 
     def close(self, closing: str) -> None:
-        if self.token[1] != closing or self.token[0] != SYMBOL:
+        if not self.sees(closing):
             self.unexpected(f"',' or {closing!r}" if closing in "]}" else repr(closing))
         self.opened.pop()
         self.next()
 
     def comma(self, name: str) -> None:
-        if self.token[1] == ")" and self.token[0] == SYMBOL:
-            self.arguments(name)
-        if self.token[1] != "," or self.token[0] != SYMBOL:
+        if self.sees(","):
+            self.next()
+        elif not self.sees(")"):
             self.unexpected("','")
-        self.next()
-        if self.token[1] == ")" and self.token[0] == SYMBOL:
+        if self.sees(")"):
             self.arguments(name)
 
     def arguments(self, name: str) -> NoReturn:
-        self.fail_here(
-            "r1.arguments", f"{name}() is given too many or too few arguments", f"write: {hints.FORMS[name]}"
-        )
+        message = f"{name}() has too many or too few arguments"
+        self.fail_here("r1.arguments", message, f"write: {hints.FORMS[name]}")
 
     def unexpected(self, wanted: str) -> NoReturn:
-        """Whatever is wrong where the current token stands: what it looks like decides what is said."""
-        kind, text, at = self.token
-        if kind == END and self.opened:
+        """Fail at the current token, where ``wanted`` belongs."""
+        if self.token[0] == END and self.opened:
             _, bracket, start = self.opened[-1]
-            self.fail(
-                "r1.unclosed", f"{bracket!r} is never closed", start, start + 1, f"add {hints.CLOSING[bracket]!r}"
-            )
-        if kind == END:  # an operator without its right side: there is nothing else to point at
+            hint = f"add {hints.CLOSING[bracket]!r}"
+            self.fail("r1.unclosed", f"{bracket!r} is never closed", start, start + 1, hint)
+        if self.token[0] == END:  # an operator without its right side: there is nothing else to point at
             _, text, at = self.tokens[self.index - 1]
-            self.fail(
-                "r1.syntax", f"expected {wanted} after {text!r}, found the end of the expression", at, at + len(text)
-            )
-        blamed = hints.blamed(self.tokens, self.index)
-        _, text, at = self.tokens[blamed]
-        code, message, hint = hints.unexpected(self.tokens, blamed, self.source, wanted)
-        self.fail(code, message, at, at + len(text), hint)
+            message = f"expected {wanted} after {text!r}, found the end of the expression"
+            self.fail("r1.syntax", message, at, at + len(text))
+        finding = hints.unexpected(self.tokens, self.index, self.source, wanted)
+        self.fail(finding.code, finding.message, finding.at, finding.end, finding.hint)
 
     def too_deep(self, at: int, width: int) -> NoReturn:
-        self.fail("r1.too-deep", f"more than {DEEPEST} levels inside each other", at, at + width,
-                  "join([...], '') joins many texts; otherwise compute it in several steps")  # fmt: skip
+        hint = "compute it in several steps, or in a tool"
+        self.fail("r1.too-deep", f"more than {DEEPEST} levels inside each other", at, at + width, hint)
 
     def refuse_tall(self, node: Node) -> None:
-        """A chain of operators is a tree as deep as it is long, though no bracket is opened."""
+        """Operators of different strength make a tree that is deeper than its brackets."""
         level: tuple[Node, ...] = (node,)
         for _ in range(DEEPEST):
-            level = tuple(child for one in level for child in children(one))
+            level = tuple(child for one in level for child in nodes.children(one))
         if level:
             self.too_deep(level[0].at, 1)
 

@@ -1,7 +1,7 @@
-"""What R1 means, exactly: a walk over the nodes that finds the value or says what is wrong at which token.
+"""The semantics of R1: a walk over the nodes that finds the value, or the error and its token.
 
-`codegen` is the same, faster; it comes here when anything is unusual. No evaluation can hang or blow up: a result
-has a bound, and what is done inside lambdas is charged to one account per outermost combinator.
+`codegen` is the same, faster; it leaves everything unusual to the walk. No evaluation can hang or exhaust the memory: a
+result has a bound, and the work inside lambdas is charged to one account per outermost combinator.
 """
 
 from __future__ import annotations
@@ -12,39 +12,24 @@ from typing import Any, NoReturn
 
 from ....flow.values import ATOMS, Value, is_true, type_name
 from ....text.diagnostics import hints, suggest
-from .nodes import (
-    NOT_CONSTANT,
-    And,
-    Arithmetic,
-    Call,
-    Compare,
-    Each,
-    Fields,
-    Get,
-    Items,
-    Lit,
-    Minus,
-    Node,
-    Not,
-    Or,
-    Path,
-    constant,
-)
+from . import nodes
+from .hints import method_hint
+from .nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Operation, Path
 
 LONGEST = 10_000_000
-"""Characters of a text, elements of a list that ``+`` or ``join`` makes, parts that ``==`` compares."""
+"""The maximum length of a text or a list that ``+`` or ``join`` makes, and of parts that ``==`` compares."""
 LARGEST = 10**1_000
-"""No product of two computed numbers goes beyond this; whatever else is done to a number makes it little longer."""
+"""The maximum product of two computed numbers; every other operation makes a number only a little longer."""
 MOST_WORK = 10_000_000
-"""What one outermost combinator may cost: tokens evaluated, and parts of long results inside lambdas."""
+"""The maximum cost of one outermost combinator: evaluated tokens, and parts of long results inside lambdas."""
 SHORT = 256
 """Inside lambdas a text, a list or a comparison up to this size costs nothing extra."""
 
 Env = dict[Any, Value]
-"""A frame; inside lambdas also parameters, by level, and the account, by ACCOUNT."""
+"""A frame; inside lambdas also the parameters, by level, and the account, by ACCOUNT."""
 ACCOUNT = -1
 ALLOWANCE = -2
-"""Where a frame may hold an account for all outermost combinators together, which is less than MOST_WORK."""
+"""The key of a smaller account for all outermost combinators together, if the frame has one."""
 
 NUMBERS = frozenset({int, float})
 ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
@@ -53,10 +38,10 @@ ORDER: Mapping[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-class Wrong(Exception):
-    """Why there is no value: a finding whose place is still an offset and a width in the expression.
+class Failure(Exception):
+    """Why there is no value. The place is an offset and a width in the expression.
 
-    ``part``: of the path that stands there, which name; only the text knows where it is.
+    ``part``: which name of the path at this place; only the text knows where it is.
     """
 
     def __init__(self, code: str, message: str, at: int, width: int, hint: str | None = None, part: int = -1) -> None:
@@ -64,12 +49,8 @@ class Wrong(Exception):
 
 
 def walk(node: Node, env: Env) -> Value:
-    """The value of ``node``; raises Wrong."""
+    """The value of ``node``; raises Failure."""
     return _WALK[type(node)](node, env)
-
-
-def _lit(node: Lit, env: Env) -> Value:
-    return node.value
 
 
 def _path(node: Path, env: Env) -> Value:
@@ -81,33 +62,20 @@ def _path(node: Path, env: Env) -> Value:
     return value
 
 
-def _items(node: Items, env: Env) -> Value:
-    return [walk(item, env) for item in node.items]
-
-
-def _fields(node: Fields, env: Env) -> Value:
-    return {key: walk(value, env) for key, value in node.fields}
-
-
-def _not(node: Not, env: Env) -> Value:
-    return not is_true(walk(node.operand, env))
-
-
 def _minus(node: Minus, env: Env) -> Value:
     value = walk(node.operand, env)
     if type(value) not in NUMBERS:
-        raise Wrong("r1.type", f"'-' needs a number, not {type_name(value)}", node.at, 1)
+        raise Failure("r1.type", f"'-' needs a number, not {type_name(value)}", node.at, 1)
     return -value
 
 
-def _and(node: And, env: Env) -> Value:
-    left = walk(node.left, env)
-    return walk(node.right, env) if is_true(left) else left
-
-
-def _or(node: Or, env: Env) -> Value:
-    left = walk(node.left, env)
-    return left if is_true(left) else walk(node.right, env)
+def _logic(node: Logic, env: Env) -> Value:
+    value: Value = None
+    for part in node.parts:
+        value = walk(part, env)
+        if is_true(value) is (node.op == "or"):
+            break
+    return value
 
 
 def _compare(node: Compare, env: Env) -> Value:
@@ -115,42 +83,52 @@ def _compare(node: Compare, env: Env) -> Value:
     if op == "==" or op == "!=":
         return _same(left, right, node, env) is (op == "==")
     if not ((type(left) in NUMBERS and type(right) in NUMBERS) or type(left) is type(right) is str):
-        raise Wrong("r1.type", f"{op!r} needs two numbers or two texts, not {_both(left, right)}", node.at, len(op),
+        raise Failure("r1.type", f"{op!r} needs two numbers or two texts, not {_both(left, right)}", node.at, len(op),
                     _about(left, right))  # fmt: skip
     return ORDER[op](left, right)
 
 
 def _arithmetic(node: Arithmetic, env: Env) -> Value:
-    _, op, first, second = node
-    left, right = _WALK[type(first)](first, env), _WALK[type(second)](second, env)
-    if type(left) in NUMBERS and type(right) in NUMBERS:
-        return _number(node, op, left, right)
-    if op == "+" and type(left) is type(right) and type(left) in (str, list):
-        if ACCOUNT in env or not _linear(node):
-            _charge(len(left) + len(right), node.at, 1, env)
-        return left + right
-    needs = "two numbers, two texts or two lists" if op == "+" else "two numbers"
-    raise Wrong("r1.type", f"{op!r} needs {needs}, not {_both(left, right)}", node.at, 1, _about(left, right))
-
-
-def _number(node: Arithmetic, op: str, left: Any, right: Any) -> Value:
-    if op == "/":
-        if right == 0:
-            raise Wrong("r1.division-by-zero", "division by zero", node.at, 1, "check it first: n != 0 and x / n or 0")
-        if type(left) is type(right) is int and left % right == 0:  # 6 / 3 is the whole number 2; large ones are exact
-            return left // right
-    try:
-        value = ARITHMETIC[op](left, right)
-    except OverflowError:
-        raise Wrong("r1.too-large", "the numbers are larger than a float can be", node.at, 1) from None
-    if op == "*" and type(value) is int and not -LARGEST < value < LARGEST and not _linear(node):
-        raise Wrong("r1.too-large", "the result has more than 1,000 digits", node.at, 1)
+    _, first, rest = node
+    value = _WALK[type(first)](first, env)
+    before: Node | None = first
+    for one in rest:
+        value = _operation(one, before, value, _WALK[type(one.operand)](one.operand, env), env)
+        before = None
     return value
 
 
-def _linear(node: Arithmetic) -> bool:
-    """Whether one side is a literal, so that what comes out is not much larger than what goes in."""
-    return constant(node.left) is not NOT_CONSTANT or constant(node.right) is not NOT_CONSTANT
+def _operation(node: Operation, before: Node | None, left: Value, right: Value, env: Env) -> Value:
+    """``before``: the left operand, if it is the first of its chain."""
+    at, op, operand = node
+    if type(left) in NUMBERS and type(right) in NUMBERS:
+        value = _number(at, op, left, right)
+        if op == "*" and type(value) is int and not (-LARGEST < value < LARGEST or _has_literal(before, operand)):
+            raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
+        return value
+    if op == "+" and type(left) is type(right) and type(left) in (str, list):
+        if ACCOUNT in env or not _has_literal(before, operand):
+            _charge(len(left) + len(right), at, 1, env)
+        return left + right
+    needs = "two numbers, two texts or two lists" if op == "+" else "two numbers"
+    raise Failure("r1.type", f"{op!r} needs {needs}, not {_both(left, right)}", at, 1, _about(left, right))
+
+
+def _has_literal(*operands: Node | None) -> bool:
+    """Whether one side is a literal: then the result is not much larger than the other side."""
+    return any(one is not None and nodes.constant(one) is not nodes.NOT_CONSTANT for one in operands)
+
+
+def _number(at: int, op: str, left: Any, right: Any) -> Value:
+    if op == "/":
+        if right == 0:
+            raise Failure("r1.division-by-zero", "division by zero", at, 1, "check it first: n != 0 and x / n or 0")
+        if type(left) is type(right) is int and left % right == 0:  # 6 / 3 is the whole number 2; large ones are exact
+            return left // right
+    try:
+        return ARITHMETIC[op](left, right)
+    except OverflowError:
+        raise Failure("r1.too-large", "the numbers are larger than a float can be", at, 1) from None
 
 
 def _each(node: Each, env: Env) -> Value:
@@ -189,19 +167,19 @@ def _sum(node: Call, base: list[Value], env: Env) -> Value:
     _charge(len(base), node.at, 3, env)
     for index, value in enumerate(base):
         if type(value) not in NUMBERS:
-            raise Wrong("r1.type", f"sum needs a list of numbers; element {index} is {type_name(value)}", node.at, 3)
+            raise Failure("r1.type", f"sum needs a list of numbers; element {index} is {type_name(value)}", node.at, 3)
     try:
         return sum(base)
     except OverflowError:
-        raise Wrong("r1.too-large", "the numbers are larger than a float can be", node.at, 3) from None
+        raise Failure("r1.too-large", "the numbers are larger than a float can be", node.at, 3) from None
 
 
 def _join(node: Call, base: list[Value], separator: Value, env: Env) -> Value:
     if type(separator) is not str:
-        raise Wrong("r1.type", f"the separator of join is a text, not {type_name(separator)}", node.at, 4)
+        raise Failure("r1.type", f"the separator of join is a text, not {type_name(separator)}", node.at, 4)
     for index, value in enumerate(base):
         if type(value) is not str:
-            raise Wrong("r1.type", f"join needs a list of texts; element {index} is {type_name(value)}", node.at, 4)
+            raise Failure("r1.type", f"join needs a list of texts; element {index} is {type_name(value)}", node.at, 4)
     _charge(sum(map(len, base)) + len(separator) * len(base), node.at, 4, env)
     return separator.join(base)
 
@@ -217,9 +195,19 @@ def _get(node: Get, env: Env) -> Value:
 
 
 _WALK: dict[type, Callable[[Any, Env], Value]] = {
-    Lit: _lit, Path: _path, Items: _items, Fields: _fields, Not: _not, Minus: _minus, And: _and, Or: _or,
-    Compare: _compare, Arithmetic: _arithmetic, Each: _each, Call: _call, Get: _get,
-}  # fmt: skip
+    Lit: lambda node, env: node.value,
+    Path: _path,
+    Items: lambda node, env: [walk(item, env) for item in node.items],
+    Fields: lambda node, env: {key: walk(value, env) for key, value in node.fields},
+    Not: lambda node, env: not is_true(walk(node.operand, env)),
+    Minus: _minus,
+    Logic: _logic,
+    Compare: _compare,
+    Arithmetic: _arithmetic,
+    Each: _each,
+    Call: _call,
+    Get: _get,
+}
 
 
 def same(a: Value, b: Value, room: int) -> bool | None:
@@ -262,9 +250,9 @@ def _same(left: Value, right: Value, node: Compare, env: Env) -> bool:
 
 
 def _charge(size: int, at: int, width: int, env: Env) -> None:
-    """Refuse a result that is too large; inside lambdas charge what is long."""
+    """Refuse a result that is too large; inside lambdas charge a long one."""
     if size > LONGEST:
-        raise Wrong("r1.too-large", f"the result would have {size:,} parts; {LONGEST:,} are allowed", at, width)
+        raise Failure("r1.too-large", f"the result would have {size:,} parts; {LONGEST:,} are allowed", at, width)
     if size > SHORT and ACCOUNT in env:
         _spend(size, at, width, env)
 
@@ -276,15 +264,17 @@ def _spend(work: int, at: int, width: int, env: Env) -> None:
         raise too_much(at, width)
 
 
-def too_much(at: int, width: int) -> Wrong:
-    """What is said when the account is empty."""
-    message = f"more work than one expression may do: {MOST_WORK:,} evaluations"
-    return Wrong("r1.too-large", message, at, width, "filter the lists first, or compute it in a tool")
+def too_much(at: int, width: int) -> Failure:
+    """The error for an empty account."""
+    message = f"an expression may do {MOST_WORK:,} evaluations, and this one needs more"
+    return Failure("r1.too-large", message, at, width, "filter the lists first, or compute it in a tool")
 
 
 def _list(value: Value, node: Each | Call) -> list[Value]:
     if type(value) is not list:
-        raise Wrong("r1.type", f"{node.name} needs a list, not {type_name(value)}", node.at, len(node.name))
+        message = f"{node.name} needs a list, not {type_name(value)}"
+        hint = None if type(value) in ATOMS or type(value) is dict else "let the tool return a list: return list(…)"
+        raise Failure("r1.type", message, node.at, len(node.name), hint)
     return value
 
 
@@ -295,55 +285,47 @@ def _both(left: Value, right: Value) -> str:
 def _about(left: Value, right: Value) -> str | None:
     kinds = {type(left), type(right)}
     if kinds == {str, int} or kinds == {str, float}:
-        return "numbers and texts are not turned into each other; a prompt template does: '{ctx.n}'"
+        return "an expression does not turn a number into text: a tool can, and {ctx.n} in an agent's prompt"
     if type(None) in kinds:
-        return "get(base, 'a.b', default) reads what may be missing; x or default replaces null"
+        return "get(base, 'a.b', default) gives a default for a missing field; x or default replaces null"
     if bool in kinds:
-        return "true and false are no numbers; write: condition and 1 or 0"
+        return "true and false are not numbers; write: condition and 1 or 0"
     return None
-
-
-def _segment(node: Path, index: int) -> int:
-    """Which part of the path as written stands for ``node.read[index]``."""
-    return max(0, index - (len(node.read) - len(node.parts)))
 
 
 def _unreadable(node: Path, env: Env) -> NoReturn:
     value, index = env, 0
     while type(value) is dict and node.read[index] in value:
         value, index = value[node.read[index]], index + 1
-    if type(value) is dict:
-        _missing(node, index, value, env)
-    _not_an_object(node, index, value)
+    part = max(0, index - (len(node.read) - len(node.parts)))  # of the path as written
+    code, message, hint = (_missing if type(value) is dict else _not_an_object)(node.parts, part, value, env)
+    raise Failure(code, message, node.at, node.end - node.at, node.hidden if part == 0 and node.hidden else hint, part)
 
 
-def _missing(node: Path, index: int, value: dict[Any, Value], env: Env) -> NoReturn:
-    part = _segment(node, index)
-    name, keys = node.parts[part], [key for key in value if isinstance(key, str) and key]
+def _missing(parts: tuple[str, ...], part: int, value: Any, env: Env) -> tuple[str, str, str | None]:
+    name, keys = parts[part], [key for key in value if isinstance(key, str) and key]
     if part == 0:
         keys = list(dict.fromkeys([*keys, *(key for key in env if isinstance(key, str))]))
-        message, hint = f"there is no {name!r} here", node.hidden or _spelling(name) or suggest(name, keys, "names")
-    else:
-        base, rest = ".".join(node.parts[:part]), ".".join(node.parts[part:])
-        near = suggest(name, keys, "its fields")
-        message = f"{base!r} has no {name!r}"
-        hint = hints(near, f"get({base}, {rest!r}, default) reads what may be missing")
-    raise Wrong("r1.missing-path", message, node.at, node.end - node.at, hint, part)
+        return "r1.missing-path", f"there is no {name!r} here", spelling(name) or suggest(name, keys, "names")
+    base, rest = ".".join(parts[:part]), ".".join(parts[part:])
+    near = suggest(name, keys, "its fields")
+    default = f"get({base}, {rest!r}, default) gives a default for a missing field"
+    return "r1.missing-path", f"{base!r} has no {name!r}", hints(near, default)
 
 
-def _spelling(name: str) -> str | None:
+def spelling(name: str) -> str | None:
+    """The hint for a literal of another language or in the wrong case."""
     plain = {"true": "true", "false": "false", "null": "null", "none": "null", "nil": "null", "undefined": "null"}
     return f"write: {plain[name.lower()]}" if name.lower() in plain else None
 
 
-def _not_an_object(node: Path, index: int, value: Value) -> NoReturn:
-    part = _segment(node, index)
-    base, kind = ".".join(node.parts[:part]) or node.parts[0], type_name(value)
+def _not_an_object(parts: tuple[str, ...], part: int, value: Any, env: Env) -> tuple[str, str, str | None]:
+    base, rest, name = ".".join(parts[:part]) or parts[0], ".".join(parts[part:]), parts[part]
     if type(value) is list:
-        hint = f"a list has no fields; map({base}, x -> x.{node.parts[part]}) reads it of every element"
+        each = f"a list has no fields; map({base}, x -> x.{name}) reads it of every element"
+        hint = method_hint(base, name) or each
     elif type(value) in ATOMS:
-        hint = f"get({base}, {'.'.join(node.parts[part:])!r}, default) reads what may be missing"
+        hint = f"get({base}, {rest!r}, default) gives a default for a missing field"
     else:
-        hint = "expressions hand an opaque value on but do not look inside; a tool can"
-    message = f"{base!r} is {kind}, not an object: it has no {node.parts[part]!r}"
-    raise Wrong("r1.not-an-object", message, node.at, node.end - node.at, hint, part)
+        hint = "expressions pass an opaque value on but do not look inside; a tool can"
+    return "r1.not-an-object", f"{base!r} is {type_name(value)}, not an object: it has no {name!r}", hint

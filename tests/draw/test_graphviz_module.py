@@ -1,0 +1,93 @@
+"""The stored machine code of graphviz: private, signed, and never needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agf_magics.pictures.graphviz_module import LayoutFailed, LayoutTooLarge, positions
+
+posix = pytest.mark.skipif(os.name != "posix", reason="file modes")
+
+LAYOUT = """
+import wasmtime
+made = []
+compiled, read = wasmtime.Module.__init__, wasmtime.Module.deserialize.__func__
+def compiling(self, *args):
+    made.append("compiled")
+    compiled(self, *args)
+def reading(cls, *args):
+    made.append("read")
+    return read(cls, *args)
+wasmtime.Module.__init__ = compiling
+wasmtime.Module.deserialize = classmethod(reading)
+from agf_magics.pictures.graphviz_module import positions
+print(len(positions("digraph {a -> b}")) > 300, *made)
+"""
+
+
+def layout(home: Path) -> str:
+    """Lay out a graph in a process of its own: whether it worked, and where the code came from."""
+    folders = {"XDG_CACHE_HOME": home / "cache", "XDG_DATA_HOME": home / "data", "HOME": home, "LOCALAPPDATA": home}
+    env = {**os.environ, **{name: str(folder) for name, folder in folders.items()}}
+    done = subprocess.run([sys.executable, "-c", LAYOUT], capture_output=True, text=True, check=True, env=env)
+    return done.stdout.strip()
+
+
+def stored(home: Path) -> Path:
+    (file,) = home.rglob("graphviz-*.cwasm")
+    return file
+
+
+def test_the_code_is_compiled_once_and_stored_for_this_user_alone(tmp_path: Path) -> None:
+    assert layout(tmp_path) == "True compiled"
+    assert layout(tmp_path) == "True read"
+    if os.name == "posix":
+        assert stat.S_IMODE(stored(tmp_path).stat().st_mode) == 0o600
+        assert stat.S_IMODE(stored(tmp_path).parent.stat().st_mode) == 0o700
+    assert [one.name for one in stored(tmp_path).parent.iterdir()] == [stored(tmp_path).name], "no temporary file"
+
+
+def test_code_that_was_changed_or_is_not_signed_by_this_user_is_never_loaded(tmp_path: Path) -> None:
+    assert layout(tmp_path) == "True compiled"
+    whole = stored(tmp_path).read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 1
+    for content in (bytes(changed), whole[:100]):
+        stored(tmp_path).write_bytes(content)
+        assert layout(tmp_path) == "True compiled"
+        assert stored(tmp_path).read_bytes()[32:] == whole[32:], "it is stored again"
+    (tmp_path / "data" / "agf-magics" / "signing.key").write_bytes(bytes(32))
+    assert layout(tmp_path) == "True compiled"
+
+
+@posix
+def test_a_picture_needs_neither_a_key_nor_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    assert layout(tmp_path) == "True compiled"
+    (tmp_path / "data").mkdir(exist_ok=True)
+    for file in sorted((tmp_path / "data").rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    (tmp_path / "data").rmdir()
+    (tmp_path / "data").write_text("a file")
+    assert layout(tmp_path) == "True compiled"
+
+
+def test_a_layout_has_a_limit_of_work_that_does_not_depend_on_the_machine() -> None:
+    edges = ";".join(f"n{i} -> n{i + 1}; n{(i * i) % 397} -> n{(i * 7919) % 389}" for i in range(400))
+    with pytest.raises(LayoutTooLarge, match="too much work"):
+        positions(f"digraph {{{edges}}}")
+    assert json.loads(positions("digraph {a -> b}"))["objects"], "the next layout has an instance of its own"
+
+
+@pytest.mark.parametrize("text", ["digraph {", "digraph {a -> }", "x", "digraph {a -> b\0}"])
+def test_a_text_that_is_not_a_graph_is_refused_in_a_line(text: str) -> None:
+    with pytest.raises(LayoutFailed) as caught:
+        positions(text)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,104 @@
+"""Elements that fail and are dropped: listed with their values, counted completely, and a warning when none is left."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.pictures.run_page import run_text
+from agf_magics.progress.progress import FAILURES_KEPT
+from tests.engine import kept
+
+EACH = "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, on_error: continue, do: {tool: {name: odd, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}\n"  # noqa: E501
+NESTED = "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, on_error: continue, do: {for_each: {items: [2, 4], on_error: continue, do: {tool: {name: odd, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}}, collect: {transform: {value: pipe}}}\n"  # noqa: E501
+BRANCHES = "pipeline: p\nsteps:\n- parallel: {on_error: continue, branches: {a: {tool: {name: odd, args: {x: 2}}}, b: {tool: {name: odd, args: {x: 4}}}}, collect: {transform: {value: pipe}}}\n"  # noqa: E501
+
+
+def ran(text: str, xs: Any = (), **more: Any) -> agf.Run:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, where="loop", **more)
+    def odd(x: Any) -> Any:
+        if not isinstance(x, int) or x % 2 == 0:
+            raise ValueError("it is even")
+        return x
+
+    return agf.run(text, {"xs": list(xs)}, registry=registry, raises=False)
+
+
+def all_dropped(run: agf.Run) -> list[str]:
+    return [found.message for found in run.warnings if found.code == "run.all-dropped"]
+
+
+def test_each_failure_has_the_value_of_its_element() -> None:
+    run = ran(EACH, [1, 2, {"a": [4]}, 3])
+    found = run.progress.failures
+    assert [(one.at[-1], one.element) for one in found] == [(1, 2), (2, {"a": [4]})]
+    assert all(one.error.code == "step.tool-failed" for one in found)
+    assert 'steps[0].do#2 ({"a": [4]})' in run_text(run)
+    assert (run.output, all_dropped(run)) == ([1, 3], [])
+
+
+def test_the_value_of_an_element_is_a_bounded_preview() -> None:
+    (failure,) = ran(EACH, ["x" * 100_000]).progress.failures
+    assert len(str(failure.element)) < 3_000
+    (failure,) = ran(EACH, [object()]).progress.failures
+    assert failure.element == "⟨object⟩"
+
+
+def test_a_secret_element_is_masked() -> None:
+    failures = ran(EACH, ["open sesame"], secret=("x",)).progress.failures
+    assert "sesame" not in repr(failures)
+
+
+def test_failures_are_complete_or_state_their_total() -> None:
+    run = ran(EACH, range(2, 2 + 2 * 3 * FAILURES_KEPT, 2))
+    failures = run.progress.failures
+    assert (len(failures), failures.total, run.progress.failed) == (FAILURES_KEPT, 3 * FAILURES_KEPT, 3 * FAILURES_KEPT)
+    assert repr(failures).startswith(f"<{FAILURES_KEPT} of {3 * FAILURES_KEPT} failures: [Failure(")
+
+
+@pytest.mark.parametrize(
+    ("text", "xs", "says"),
+    [
+        (EACH, [2, 4, 6], ["for_each: all elements failed and were dropped (3)"]),
+        (EACH, [2], ["for_each: all elements failed and were dropped (1)"]),
+        (EACH, [2, 3], []),
+        (EACH, [], []),
+        (NESTED, [1, 2, 3], ["for_each: all elements failed and were dropped (2)"]),
+        (BRANCHES, [], ["parallel: all branches failed and were dropped (2)"]),
+    ],
+)
+def test_a_run_that_dropped_all_elements_of_a_step_warns_once(text: str, xs: list[int], says: list[str]) -> None:
+    run = ran(text, xs)
+    assert (run.status, all_dropped(run)) == ("ok", says)
+    assert [found.message for found in run.progress.losses] == says
+
+
+def test_the_counters_of_a_fan_out_compare_with_its_width_and_not_with_what_has_started() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, where="loop")
+    async def work(x: int) -> int:
+        await asyncio.sleep(0)
+        return x
+
+    text = EACH.replace("odd", "work")
+    started = agf.start(text, {"xs": list(range(40))}, registry=registry)
+    started.wait()
+    rows = started.progress.rows
+    assert rows[("steps[0].do",)].total == 40
+    assert rows[("steps[0]",)].total is None
+
+
+def test_a_past_run_lists_its_dropped_elements(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path):
+        run = ran(EACH, [1, 2, 4])
+        past = agf.runs(run.run_id)
+        failures = past.progress.failures
+        assert [one.at for one in failures] == [one.at for one in run.progress.failures]
+        assert failures.total == 2

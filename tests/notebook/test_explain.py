@@ -1,0 +1,47 @@
+"""``%explain``: the pages of the errors in the notebook."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agf_magics.notebook.explain import entries
+from tests.doc_codes import codes
+from tests.notebook.conftest import Shell, code
+
+
+def test_every_code_has_an_explanation_without_links_and_labels() -> None:
+    assert sorted(entries()) == sorted(codes())
+    for found, text in entries().items():
+        assert text.startswith(f"### {found}\n\n**")
+        prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.M | re.S)
+        assert not re.search(r"\]\(|^\(.*\)=$", prose, re.M), found
+
+
+def test_a_code_is_explained_in_markdown(shell: Shell) -> None:
+    (page,) = shell.good("%explain pipeline.step-kind").outputs
+    assert page["text/markdown"] == page["text/plain"] == entries()["pipeline.step-kind"]
+
+
+def test_brackets_around_a_code_are_copied_along(shell: Shell) -> None:
+    (page,) = shell.good("%explain [pipeline.step-kind]").outputs
+    assert page["text/markdown"] == entries()["pipeline.step-kind"]
+
+
+def test_without_a_code_the_last_error_is_explained(shell: Shell) -> None:
+    shell.run("%%pipeline\npipeline: p\nsteps:\n- transfrom: {value: '1'}\n- {}\n")
+    shown = [page["text/markdown"].split("\n")[0] for page in shell.good("%explain").outputs]
+    assert shown == ["### pipeline.step-kind", "### pipeline.step-shape"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("%explain nothing.here", "magic.unknown-code"), ("%explain a b", "magic.extra-word")]
+)
+def test_a_line_that_names_no_error_is_refused(shell: Shell, line: str, expected: str) -> None:
+    assert code(shell.run(line)) == expected
+
+
+def test_without_an_error_there_is_nothing_to_explain(shell: Shell) -> None:
+    shell.run("1 / 0")
+    assert code(shell.run("%explain")) == "magic.missing"
