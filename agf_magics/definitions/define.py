@@ -227,6 +227,10 @@ def _flow_of(flow: Flow | None, name: str, source: Source) -> Flow:
     raise DefinitionError(Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint))
 
 
+_READS_MESSAGES = frozenset({"reference"})
+"""The expression languages whose context may be a list of messages."""
+
+
 def evaluate(language: str, expression: str, context: Value) -> Value:
     """Return the value of one expression.
 
@@ -252,7 +256,7 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
         frame = settle(context)
     except TooDeep as error:
         raise DefinitionError(Diagnostic("run.input", f"the context cannot be used: {error}")) from None
-    if not isinstance(frame, dict):
+    if not isinstance(frame, dict) and language not in _READS_MESSAGES:  # which checks its context itself
         message = f"the context of an expression must be a mapping, not {type_name(frame)}"
         raise DefinitionError(Diagnostic("run.input", message))
     return parsed.evaluate(frame)

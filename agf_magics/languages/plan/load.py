@@ -21,11 +21,10 @@ from .agenda import Plan, PlanScheduler, TurnOutcome, cycle_error
 from .calls import ASKED, Answer, Arguments, Call
 from .document import Document, DocumentReader
 from .lints import lint
-from .log import Log
+from .log import Log, remove_secrets
 from .needs import Dependencies, Turn
 from .reading import Stores
 from .reference import sign_of
-from .secrets import remove_secrets
 
 _BOUNDS = Bounds()
 

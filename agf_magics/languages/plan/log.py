@@ -8,13 +8,13 @@ writes at each path; reading takes the newest write that covers the path and the
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from .lines import lost_in
-from .messages import SOUGHT, Content, Entry, Writing, said
+from .messages import SOUGHT, Content, Entry, Writing, inline, kind_of, said
 from .paths import Paths
 from .reference import EVERY, MISSING, Reference, as_written, is_index
 from .replay import Conflict, replay, walk
@@ -198,8 +198,40 @@ class Log(Sequence[Mapping[str, Value]]):
         return (shared + own if own else shared), covered
 
 
+def remove_secrets(
+    log: Sequence[Mapping[str, Value]], paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]
+) -> Log:
+    """The log without the values at ``paths`` (a kind, or a kind and a name in it) and without messages that hold a
+    secret; the same log if there are none. They are removed, not masked: a later run must not continue with a mask."""
+    remaining = [left for message in log if not holds(left := _without(message, paths))]
+    if len(remaining) == len(log) and all(one is message for one, message in zip(remaining, log, strict=True)):
+        return log if isinstance(log, Log) else Log(log)
+    return Log(remaining)
+
+
 def _may_list(writing: Writing, path: tuple[str, ...]) -> bool:
     """Whether a write at ``path`` or above may create a list there."""
     if writing.method in ("push", "concat", *SOUGHT):
         return True
     return type(walk(writing.value, path[len(writing.path) :])) is list
+
+
+def _without(message: Mapping[str, Value], paths: Collection[tuple[str, ...]]) -> Mapping[str, Value]:
+    inner = message.get("content")
+    if type(inner) is dict and "type" in inner:
+        left = _without(inner, paths)
+        return message if left is inner else {**message, "content": left}
+    kind = kind_of(message)
+    whole, names = (kind,) in paths, {path[1] for path in paths if len(path) > 1 and path[0] == kind}
+    if kind is None or not (whole or names):
+        return message
+    key = "data" if message["type"] == "data" else kind
+    if key not in message:
+        gone = {name for name in inline(message) if whole or name in names}
+        return {name: value for name, value in message.items() if name not in gone} if gone else message
+    data = message[key]
+    if whole:
+        return {**message, key: {}}
+    if type(data) is not dict or names.isdisjoint(data):
+        return message
+    return {**message, key: {name: value for name, value in data.items() if name not in names}}
