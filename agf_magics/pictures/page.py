@@ -14,7 +14,7 @@ from itertools import groupby
 from json import dumps
 from typing import NamedTuple
 
-from ..progress.events import Question, format_path
+from ..progress.events import format_path
 from ..progress.progress import Progress
 from ..text.diagnostics import AgfError, Diagnostic
 from . import theme as look
@@ -95,13 +95,13 @@ def questions_html(progress: Progress) -> str:
     """The questions that wait for an answer."""
     asked = "".join(
         f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code></li>"
-        for question in _open_questions(progress)
+        for question in list(progress.asked.values())
     )
     return f'<p style="margin:4px 0 0">? waits for an answer:</p><ul style="margin:2px 0">{asked}</ul>' if asked else ""
 
 
 def questions_text(progress: Progress) -> list[str]:
-    asked = _open_questions(progress)
+    asked = list(progress.asked.values())
     return [f"? waits for an answer: {line(one.text, 300)}  {line(one.where, 100)}".rstrip() for one in asked]
 
 
@@ -286,11 +286,6 @@ def _counts(progress: Progress, now: float) -> list[str]:
     seconds = None if progress.when is None else (progress.ended or now) - progress.when
     took = [duration(seconds)] if seconds is not None else []
     return [f"{done:,} of {counted(len(top), 'step')}", *took, *tokens(progress)]
-
-
-def _open_questions(progress: Progress) -> list[Question]:
-    """The unanswered questions; none once the run has ended for another reason."""
-    return list(progress.asked.values()) if progress.status in ("running", "waiting") else []
 
 
 def _failures_title(progress: Progress) -> str:

@@ -219,7 +219,7 @@ def test_the_nodes_of_a_graph_are_the_rows_of_its_run_and_a_visit_keeps_the_last
     text = progress_text(progress, now=3.0)
     assert re.search(r"critique +3 ok", text)
     assert "3 of 5 steps" in text
-    assert "nodes.draft</code></td><td" in progress_html(progress, now=3.0)
+    assert "nodes.draft</code></td></tr>" in progress_html(progress, now=3.0)
 
 
 def test_the_steps_of_a_loop_stand_under_it_and_have_no_row_together() -> None:

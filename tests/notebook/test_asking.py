@@ -151,7 +151,7 @@ def test_a_terminal_without_input_denies_an_approval(guarded: Shell, monkeypatch
     monkeypatch.setattr("builtins.input", answers())
     shown = guarded.run("%run_pipeline guarded --set topic=pears")
     assert code(shown) == "step.denied"
-    assert "nobody is there to approve it" in str(shown.error)
+    assert "there is no user to approve it" in str(shown.error)
 
 
 def test_unloading_leaves_nobody_to_ask(shell: Shell) -> None:
@@ -178,7 +178,7 @@ def test_a_notebook_that_nobody_looks_at_denies_and_says_so(headless: Kernel) ->
     line = "%run_pipeline guarded --set topic=pears --quiet"
     reply = Cell(headless, headless.client.execute(line, allow_stdin=False)).end().reply
     assert reply["status"] == "error"
-    assert "nobody is there to approve it" in reply["evalue"]
+    assert "there is no user to approve it" in reply["evalue"]
 
 
 # --- beside a run ---
@@ -279,4 +279,4 @@ def test_the_command_line_asks_on_stderr_and_takes_the_answer_from_its_input(tmp
 def test_the_command_line_without_an_answer_denies(tmp_path: Path) -> None:
     done = command_line(tmp_path, "")
     assert done.returncode == 1
-    assert "nobody is there to approve it" in done.stderr
+    assert "there is no user to approve it" in done.stderr
