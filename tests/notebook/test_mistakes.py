@@ -38,7 +38,8 @@ def writer(prompt: str) -> str:
 
 
 FINDING = re.compile(
-    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|[Ww]arning|[Nn]ote|agf-magics: error): .*(?:\n +.*)*", re.MULTILINE
+    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting|Arguments)|[Ww]arning|[Nn]ote|agf-magics: error): .*(?:\n +.*)*",
+    re.MULTILINE,
 )
 """A line that begins with an error or a warning, and the indented lines below it."""
 
