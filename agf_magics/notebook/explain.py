@@ -13,7 +13,7 @@ from pathlib import Path
 
 from IPython.core.magic import line_magic, magics_class
 
-from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
+from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, nearest
 from . import commands
 from .base import NotebookMagics, takes
 from .options import ParsedLine
@@ -47,7 +47,8 @@ class ExplainMagics(NotebookMagics):
         for code in [word.text.strip("[]")] if word is not None else _last_codes():
             text = entries().get(code)
             if text is None:
-                hint = suggest(code, entries()) or "the code of an error is in brackets after its message"
+                near = nearest(code, list(entries()), 0.6)  # the words of a message are less like a code than a typo
+                hint = f"did you mean {near}?" if near else "the code of an error is in brackets after its message"
                 span = word.span if word is not None else None
                 raise DefinitionError(Diagnostic("magic.unknown-code", f"no error has the code {code!r}", span, hint))
             show({"text/markdown": text, "text/plain": text})

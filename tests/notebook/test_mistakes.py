@@ -40,7 +40,8 @@ def writer(prompt: str) -> str:
 
 
 FINDING = re.compile(
-    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting)|Unanswered|[Ww]arning|[Nn]ote|agf-magics(?: \w+)?: error): .*(?:\n +.*)*",
+    r"^(?:[A-Z]\w*(?:Error|Cancelled|Setting|Arguments)|Unanswered|[Ww]arning|[Nn]ote|agf-magics(?: \w+)?: error): .*"
+    r"(?:\n +.*)*",
     re.MULTILINE,
 )
 """A line that begins with an error or a warning, and the indented lines below it."""
