@@ -88,6 +88,10 @@ class Arguments:
     def reads(self) -> tuple[Ref, ...]:
         return tuple(ref for _, _, expr in self.given for ref in expr.reads())
 
+    def of(self, name: str) -> tuple[Ref, ...]:
+        """The references of the argument of that name. `lifecycle.secret_flow` follows secrets by them."""
+        return tuple(ref for given, _, expr in self.given if given == name for ref in expr.reads())
+
     def written_out(self, name: str) -> bool:
         """Whether the argument of that name reads nothing and is not empty."""
         own = (expr for given, _, expr in self.given if given == name and not expr.reads())
