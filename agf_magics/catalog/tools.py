@@ -9,8 +9,8 @@ from typing import Any, overload
 
 from ..flow.declared import DerivedTool
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic, suggest
-from .arguments import Arguments, InvalidArguments, invalid_names
+from ..text.diagnostics import Diagnostic, StepError, suggest
+from .arguments import Arguments, invalid_names
 from .callables import (
     F,
     Names,
@@ -81,7 +81,7 @@ class Tool:
         except Exception as error:  # pydantic's, or whatever a validator of somebody's class raises
             wrong = error
         # Raised out here: the cause would carry the values, and a secret is one of them.
-        found = InvalidArguments(self.arguments.explain("tool.arguments", f"tool {self.name!r}", wrong, given))
+        found = StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", wrong, given))
         found.arguments = invalid_names(wrong)
         raise found
 

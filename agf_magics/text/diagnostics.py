@@ -226,6 +226,8 @@ class StepError(AgfError):
     path: tuple[str | int, ...] | None = None
     """The moment it failed, and the same as text (``steps[1].do#3``); the engine fills them in."""
     where: str | None = None
+    arguments: frozenset[str] = frozenset()
+    """The arguments of the call that do not fit, if the error is about arguments."""
     partial: Any = None
     """What had been kept by then: the outputs of the parts that did come to their end."""
 
