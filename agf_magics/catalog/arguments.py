@@ -10,19 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..flow.patterns import unusable
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic, StepError, suggest
+from ..text.diagnostics import Diagnostic, suggest
 from .callables import names_around, signature_of
 from .faults import faults, takes
 
 if TYPE_CHECKING:
     from .annotations import ArgumentsModel
-
-
-class InvalidArguments(StepError):
-    """The arguments of a call do not fit the signature of what is called."""
-
-    arguments: frozenset[str] = frozenset()
-    """The names of those that do not fit or are missing."""
 
 
 def invalid_names(error: Exception) -> frozenset[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..flow.declared import DerivedTool
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic, suggest
-from .arguments import Arguments, InvalidArguments, invalid_names
+from ..text.diagnostics import Diagnostic, StepError, suggest
+from .arguments import Arguments, invalid_names
 from .callables import Where, callable_by_name, checked_limits, description_of, is_async
 
 MASK = "•••"
@@ -70,7 +70,7 @@ class Tool:
         except Exception as error:  # pydantic's, or any other of a validator in a user's class
             failure = error
         # Not in the except: its cause would have the values, secrets included.
-        found = InvalidArguments(self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, given))
+        found = StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, given))
         found.arguments = invalid_names(failure)
         raise found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..catalog.arguments import InvalidArguments
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep
 from ..host.calls import TimedOut
@@ -50,8 +49,7 @@ def with_place(error: StepError, step: Invoke) -> StepError:
     found = error.diagnostic
     if found.span is not None:
         return error
-    invalid = error.arguments if isinstance(error, InvalidArguments) else ()
-    span = next((span for name, span in step.args.names or () if span is not None and name in invalid), None)
+    span = next((span for name, span in step.args.names or () if span is not None and name in error.arguments), None)
     placed = _copy(error)
     placed.diagnostics = (Diagnostic(found.code, found.message, span or step.name.span or step.span, found.hint),)
     return placed

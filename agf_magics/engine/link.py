@@ -50,7 +50,15 @@ class _Linker:
         self.size: dict[str, tuple[int, int]] = {}
         """The number of steps of each flow with all its calls, and the depth of its calls."""
 
-    def flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
+    def flow(self, flow: Flow, around: tuple[str, ...], registry: Registry | None = None) -> Linked:
+        """``flow`` with its callees. ``registry``: to look them up in, if another one than that of the outer flow."""
+        outer, self.registry = self.registry, registry or self.registry
+        try:
+            return self._flow(flow, around)
+        finally:
+            self.registry = outer
+
+    def _flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
         callees, own = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
         self.found.extend(flow.refuses)
@@ -106,9 +114,8 @@ class _Linker:
         outer, tools = self.linking[-1], agent.tools
         allowed = None if tools is None else tuple(name for name in tools if not self.launches(name))
         flow = session_flow(replace(agent, tools=allowed), step, outer, {**self.registry.schemas, **outer.schemas})
-        registry, self.registry = self.registry, self.registry.with_tools(self.own.get(id(step), {}).values())
-        linked, self.registry = self.flow(flow, around), registry
-        return replace(linked, agent=agent)
+        registry = self.registry.with_tools(self.own.get(id(step), {}).values())
+        return replace(self.flow(flow, around, registry), agent=agent)
 
     def launches(self, name: str) -> bool:
         """Whether a name is that of a launch, which is only for agents outside of runs (decision A13)."""
@@ -293,9 +300,7 @@ class _Linker:
             self.found.error("flow.too-large", message, step.name.span, "call it from an outer flow")
             return None
         if name not in self.done:
-            registry, self.registry = self.registry, self.base  # the tools of a session are not those of its callees
-            self.done[name] = self.flow(flow, around)
-            self.registry = registry
+            self.done[name] = self.flow(flow, around, self.base)  # a session does not give its tools to its callees
         self.passed(step, flow)
         return self.done[name]
 
@@ -305,17 +310,12 @@ class _Linker:
             return
         given = [name for name, _ in step.args.names]
         for ref in flow.inputs if step.pick is None else ():  # the chooser also gives the arguments
-            if ref.certain and ref.path[-1] not in given:
-                near = suggest(ref.path[-1], given)
-                self.found.add(
-                    Diagnostic(
-                        "flow.not-passed",
-                        f"{flow.name!r} reads {ref.path[-1]!r}, which this step does not pass",
-                        step.name.span,
-                        near or f"pass: [{', '.join([*given, ref.path[-1]])}]",
-                        related=(("read here", ref.span),) if ref.span else (),
-                    )
-                )
+            name = ref.path[-1]
+            if ref.certain and name not in given:
+                hint = suggest(name, given) or f"pass: [{', '.join([*given, name])}]"
+                message = f"{flow.name!r} reads {name!r}, which this step does not pass"
+                related = (("read here", ref.span),) if ref.span else ()
+                self.found.add(Diagnostic("flow.not-passed", message, step.name.span, hint, related=related))
 
     def schema(self, name: Name, schemas: Mapping[str, Schema]) -> None:
         if name.text not in schemas:

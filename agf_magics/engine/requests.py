@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -100,7 +101,7 @@ async def ask_model(
     model: Model, request: Request, seconds: float | None, warn: Callable[[ModelFault, float], None]
 ) -> Reply:
     """The model's reply; ``seconds``: the limit of one request. Raises ModelFault."""
-    for attempt in range(RETRIES + 1):
+    for attempt in itertools.count():
         try:
             async with asyncio.timeout(seconds):
                 return await model.ask(request)

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..catalog import MASK, Reply, Tool
-from ..catalog.arguments import InvalidArguments
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic
+from ..text.diagnostics import Diagnostic, StepError
 from .masking import Secrets
 
 
@@ -42,7 +41,7 @@ def substitute_secrets(tool: Tool, given: dict[str, Value], values: Mapping[str,
             found[name] = values[value]
         elif isinstance(value, str) and value.startswith(f"{MASK} #"):
             message = f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are not stored"
-            error = InvalidArguments(Diagnostic("tool.arguments", message))
+            error = StepError(Diagnostic("tool.arguments", message))
             error.arguments = frozenset({name})
             raise error
     return {**given, **found} if found else given

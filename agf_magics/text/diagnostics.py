@@ -241,6 +241,8 @@ class StepError(AgfError):
     """The step, element and iteration that failed; the engine sets it."""
     where: str | None = None
     """The same as text: ``steps[1].do#3``."""
+    arguments: frozenset[str] = frozenset()
+    """The arguments of the call that do not fit, if the error is about arguments."""
     partial: Any = None
     """The outputs of the parts that had finished."""
 

@@ -670,3 +670,14 @@ def rows(path: Path) -> list[str]:
     kept.flush(path)
     with closing(sqlite3.connect(path)) as connection:
         return [str(row) for row in connection.execute("SELECT given, value, shown, error FROM records")]
+
+
+def test_a_reply_that_does_not_conform_to_the_agent_is_refused_at_its_name(registry: agf.Registry) -> None:
+    gives = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    agf.model_agent("clerk", model=Script(text('{"n": "no number"}')).model(), gives=gives, registry=registry)
+    document = "pipeline: p\nsteps:\n- agent: {prompt: how many?, identity: clerk}\n"
+    found = agf.run(document, registry=registry, raises=False).error
+    assert found is not None
+    span = found.diagnostic.span
+    assert span is not None
+    assert (found.code, span.source.text[span.start : span.end]) == ("agent.reply-schema", "clerk")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,10 +12,13 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.link import link
+from agf_magics.engine.run import run as run_linked
 from agf_magics.flow.declared import Caps
-from agf_magics.flow.frame import Frame, Node, Outcome, Ready, Skip
+from agf_magics.flow.frame import FlowInput, Frame, Node, Outcome, Ready, Skip
 from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Each, Edge, Repeat, Step, Walk
 from agf_magics.flow.steps import Sequence as InOrder
+from agf_magics.host.host import Host
 from agf_magics.progress import events as ev
 from agf_magics.text.diagnostics import Diagnostic
 from tests.engine.small_flows import SPAN, Put, Says, Tools, call, flow
@@ -375,3 +379,10 @@ def test_the_results_of_a_run_that_fails_are_those_of_its_outermost_steps() -> N
     run = tools.run(call("a", "one", lambda frame: {}, target=Put("outer")), both)
     assert run.error is not None
     assert dict(run.error.partial) == {"outer": 1}
+
+
+def test_the_engine_calls_tools_unless_it_is_told_to_run_dry() -> None:
+    tools = Tools(one=lambda: 1)
+    linked, _ = link(flow(call("s", "one", lambda frame: {}, target=Put("out"))), tools.registry)
+    done = asyncio.run(run_linked(linked, FlowInput({}), host=Host(), emit=lambda event: None, limits=agf.Limits()))
+    assert (done.ended.output, len(tools.calls)) == (1, 1)

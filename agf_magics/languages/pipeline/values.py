@@ -89,7 +89,7 @@ class Arguments:
         return tuple(ref for _, _, expr in self.given for ref in expr.reads())
 
     def of(self, name: str) -> tuple[Ref, ...]:
-        """The places that the argument of that name reads: secrets are followed back through them (secret_flow)."""
+        """The references of the argument of that name. `lifecycle.secret_flow` follows secrets by them."""
         return tuple(ref for given, _, expr in self.given if given == name for ref in expr.reads())
 
     def written_out(self, name: str) -> bool:
