@@ -25,6 +25,9 @@ class InvalidArguments(StepError):
     """The names of those that do not fit or are missing."""
 
 
+InvalidArguments.__name__ = StepError.__name__  # the class is not public: an error is shown as a StepError
+
+
 def invalid_names(error: Exception) -> frozenset[str]:
     """The arguments that ``error`` is about, which `Arguments.validate` raised."""
     found = error.errors(include_url=False) if hasattr(error, "errors") else []
