@@ -133,7 +133,7 @@ def grade(name: str) -> str:
             kernel.drain()
         kernel.close()
         kernel = Kernel(tmp_path, {})
-        assert "1 run did not come to an end: grading-" in kernel.good("%load_ext agf_magics").printed
+        assert "1 run did not finish: grading-" in kernel.good("%load_ext agf_magics").printed
         kernel.good(tools)  # and not the definition
         kernel.good("%resume --out run")
         assert kernel.good("print(run.status, run.output)").printed == "ok ['pears', 'plums', 'figs']\n"
