@@ -35,8 +35,8 @@ _FLAT = 20
 def compile_expression(node: Node, stores: tuple[str, ...] | None, walk: Evaluate) -> Evaluate:
     """The function that evaluates ``node`` over a frame.
 
-    ``stores``: the path at which each frame has an object, if there is one. ``walk``: evaluates the same expression; it
-    is returned if Python refuses the function, for example with twenty loops inside each other.
+    ``stores``: the path of an object that each frame has. ``walk``: evaluates the same expression; returned if Python
+    refuses the function, for example with twenty loops inside each other.
     """
     names = {"__builtins__": {}, **HELPERS, WALK: walk}
     try:
@@ -303,36 +303,25 @@ class _Generator(Emitter):
         return Operand(py.name(result), kind)
 
     def hoist(self, node: Each) -> None:
-        """Read before a loop what each of its elements reads of the frame and of the lambdas around.
-
-        If that is missing, the walk decides, because the list may be empty.
-        """
+        """Read before a loop what each element needs of the frame. If it is missing, the walk decides: no error if the
+        list is empty."""
         for path in nodes.always_read(node.body):
             if isinstance(path.read[0], str) or path.read[0] < node.level:
                 self.path(path)
 
     def search(self, node: Each, element: str, result: str, add: str) -> None:
         """The body of a loop whose lambda is a condition."""
-        every = node.name == "all"
-        ended = [
-            py.assign(result, py.constant(not every) if node.name != "find" else py.name(element)),
-            ast.Break(**py.PLACE),
-        ]
+        every, end = node.name == "all", ast.Break(**py.PLACE)
+        found = py.name(element) if node.name == "find" else py.constant(not every)
+        failed: list[ast.stmt] = [ast.Continue(**py.PLACE)]
+        failed = [py.assign(result, py.constant(False)), end] if every else failed
         conditions = node.body.parts if isinstance(node.body, Logic) and node.body.op == "and" else (node.body,)
         for condition in conditions:
-            test = py.negated(self.condition(condition))
-            self.emit(
-                py.when(
-                    test,
-                    [py.assign(result, py.constant(False)), ast.Break(**py.PLACE)]
-                    if every
-                    else [ast.Continue(**py.PLACE)],
-                )
-            )
+            self.emit(py.when(py.negated(self.condition(condition)), failed))
         if node.name == "filter":
             self.emit(ast.Expr(py.call(add, py.name(element)), **py.PLACE))
         elif not every:
-            self.body += ended
+            self.body += [py.assign(result, found), end]
 
 
 _RESULTS: dict[str, tuple[py.Scalar, Kind | None]] = {
