@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -38,9 +37,7 @@ def write_errors() -> None:
 
 def write_notebooks(paths: Sequence[str] = ()) -> None:
     chosen = paths or [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
-    with tempfile.TemporaryDirectory() as folder:  # outside this project, whose settings turn the journal off
-        command = [sys.executable, "notebooks/execute.py", "--save", "--into", f"{folder}/notebooks", *chosen]
-        subprocess.run(command, cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "notebooks/execute.py", "--save", *chosen], cwd=ROOT, check=True)
 
 
 PARTS: Mapping[str, Callable[[], None]] = {

@@ -57,6 +57,7 @@ def main() -> int:
     leave_out = shutil.ignore_patterns(Path(__file__).name, ".*", "__pycache__")
     for folder in {notebook.parent for notebook in options.notebooks}:
         shutil.copytree(folder, options.into, ignore=leave_out, dirs_exist_ok=True)
+    (options.into / "pyproject.toml").touch()  # a project of its own: no settings and no journal of another one
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         succeeded = list(threads.map(execute, [options.into / notebook.name for notebook in options.notebooks]))
     if options.save and all(succeeded):

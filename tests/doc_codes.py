@@ -33,7 +33,10 @@ SAID_BY = {
     "languages/plan/calling.py": "plan",
     "languages/plan/document.py": "plan",
     "languages/plan/load.py": "plan",
+    "notebook/background.py": "magic",
     "notebook/config.py": "magic",
+    "notebook/contexts.py": "magic",
+    "notebook/history.py": "magic",
     "notebook/magics.py": "magic",
     "notebook/given.py": "magic",
     "notebook/languages.py": "magic",
@@ -54,7 +57,6 @@ COMPOSED = {
     ("languages/plan/document.py", "plan.{what}"): (),
     ("languages/pipeline/schema_documents.py", "schema.{code}"): (),
     ("notebook/config.py", "magic.{what}"): (),
-    ("notebook/magics.py", "magic.{what}"): (),
     ("notebook/options.py", "magic.{what}"): (),
 }
 """Where a code is put together, and what it comes to (nothing: see `SAID_BY`)."""
@@ -98,10 +100,10 @@ def _whole(tree: ast.Module) -> Iterator[str]:
 
 
 def _said(tree: ast.Module) -> Iterator[str]:
-    """The first argument of every call of ``wrong``; the name of one that is a choice has both."""
+    """The first argument of every call of ``wrong`` or ``error``; the name of one that is a choice has both."""
     for node in ast.walk(tree):
         name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
-        if isinstance(node, ast.Call) and name in ("wrong", "_wrong", "warn"):
+        if isinstance(node, ast.Call) and name in ("wrong", "_wrong", "warn", "error", "line_error", "_bad_setting"):
             for part in ast.walk(node.args[0]):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str) and WHAT.match(part.value):
                     yield part.value

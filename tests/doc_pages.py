@@ -65,6 +65,10 @@ class Block(NamedTuple):
     """The name of the file."""
 
 
+RUN_ID = re.compile(r"(?<=%resume )(\S+)-\d+-[0-9a-f]{6}\b")
+"""The id of a run in the hint of a message, which differs each time."""
+
+
 class Finding(NamedTuple):
     """A diagnostic, when it was reported, and its text."""
 
@@ -170,7 +174,7 @@ class Session:
             self.report(when, diagnostic)
 
     def report(self, when: str, diagnostic: Diagnostic) -> None:
-        text = str(diagnostic).replace(f"{Path.cwd()}{os.sep}", "")
+        text = RUN_ID.sub(r"\1-1-4f3a9c", str(diagnostic).replace(f"{Path.cwd()}{os.sep}", ""))
         self.findings.append(Finding(when, diagnostic, text))
 
     def commands(self, block: Block) -> None:

@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import agf_magics as agf
+from agf_magics.languages.pipeline import steps, words
+from agf_magics.languages.pipeline.json_schema import document_schema
+from tests.test_layers import MAY
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`\n]+)`", PAGE)
@@ -46,6 +51,31 @@ def test_a_new_step_kind_needs_at_most_five_files() -> None:
     assert 1 <= len(paths_in(listed)) <= 5
 
 
+def test_the_two_tables_are_all_the_code_of_a_new_step_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It loads, runs, is suggested for a typing error, is drawn, and is in the JSON Schema."""
+    kind = words.Kind("double", "Doubles a value.", {"value": words.STEPS["transform"].keys["value"]})
+    monkeypatch.setitem(words.STEPS, "double", kind)  # type: ignore[arg-type]
+    monkeypatch.setitem(steps.BUILD, "double", steps.BUILD["transform"])  # type: ignore[arg-type]
+    flow = agf.load("{pipeline: p, steps: [{double: {value: '21'}}]}")
+    run = agf.run(flow, registry=agf.Registry())
+    assert run.output == 21
+    assert [row.word for row in run.steps.values()] == ["double"]
+    assert "double" in agf.draw(flow).outline()
+    assert "double" in document_schema()["$defs"]
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.load("{pipeline: p, steps: [{duoble: {value: '21'}}]}")
+    assert "did you mean double?" in str(caught.value)
+
+
+def test_the_table_of_packages_is_that_of_the_layers() -> None:
+    rows = re.findall(r"^\| `agf_magics/(\w+)(?:\.py)?` \|", section("Architecture"), re.MULTILINE)
+    assert rows == [
+        *(name for name in MAY if name not in ("notebook", "__init__", "__main__")),
+        "notebook",
+        "labextension",
+    ]
+
+
 def test_every_common_change_lists_its_files() -> None:
     for title in ("A new error", "A new step kind", "A new language"):
         assert len(paths_in(section(title))) >= 3, title
@@ -60,5 +90,5 @@ def test_a_target_of_make_exists() -> None:
 
 def test_a_module_that_is_run_exists() -> None:
     named = {found[1] for code in CODE if (found := re.match(r"python -m ([\w.]+)", code))}
-    assert len(named) > 2
+    assert named >= {"docs", "tests.english"}
     assert all(importlib.util.find_spec(name) for name in named)

@@ -45,3 +45,10 @@ def test_a_line_that_names_no_error_is_refused(shell: Shell, line: str, expected
 def test_without_an_error_there_is_nothing_to_explain(shell: Shell) -> None:
     shell.run("1 / 0")
     assert code(shell.run("%explain")) == "magic.missing"
+
+
+def test_on_a_page_a_code_names_the_magic_that_explains_it(shell: Shell) -> None:
+    shell.good("@tool\ndef fail():\n    raise ValueError('no pears')")
+    shell.good("import agf_magics as agf\nrun = agf.run('{pipeline: p, steps: [{tool: {name: fail}}]}', raises=False)")
+    (page,) = shell.good("run").outputs
+    assert '<span title="%explain step.tool-failed">[step.tool-failed]</span>' in page["text/html"]

@@ -57,6 +57,7 @@ steps:
 
 
 def execute(notebook: Any, folder: Path) -> Any:
+    (folder / "pyproject.toml").touch()  # a project of its own
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
     return notebook
 
