@@ -27,6 +27,9 @@ LONGEST_WORD = 96
 COMPARED = 40_000
 """Names that `suggest` compares with in one text, so that its cost does not grow with the square of the names."""
 
+PLACES = 100
+"""Places of equal findings that are listed."""
+
 SHOWN = 20
 """Findings in the text of an error; all of them are in its `diagnostics`."""
 
@@ -188,14 +191,12 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 def merge_equal(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """For display: findings that differ only in their place become one, with the other places in its ``also``."""
-    merged: dict[Any, Diagnostic] = {}
+    groups: dict[Any, list[Diagnostic]] = {}
     for found in diagnostics:
         span, source = found.span, found.span and found.span.source.name
         key = (found.code, found.message, found.hint, found.severity, source) if span and not found.related else found
-        first = merged.setdefault(key, found)
-        if span and first is not found:
-            merged[key] = replace(first, also=(*first.also, span))
-    return list(merged.values())
+        groups.setdefault(key, []).append(found)
+    return [replace(one, also=tuple(found.span for found in more if found.span)) for one, *more in groups.values()]
 
 
 class AgfError(Exception):
@@ -258,7 +259,9 @@ class StepError(AgfError):
 
 
 def _places(spans: Collection[Span]) -> str:
-    """``lines 4, 6 and 9``; with the column where a line has several."""
+    """``lines 4, 6 and 9``; with the column where a line has several; of more than PLACES only their number."""
+    if len(spans) > PLACES:
+        return f"{len(spans):,} more places"
     places = [span.place for span in spans]
     lines = [line for line, _ in places]
     texts = [f"{line}" if lines.count(line) == 1 else f"{line} (column {column})" for line, column in places]

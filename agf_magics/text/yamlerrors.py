@@ -21,7 +21,7 @@ _BLANKS = " \t\r"
 _SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)
 _IN_FLOW = re.compile(r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?<=\S)\[[^][]*\][^,\[\]{}]*)[,}\]]""")
 """An unquoted text with brackets, as a value between braces."""
-_FORMATTED = re.compile(r"""\b[fF](["'])[^"'{}]*\{[^"']*\1""")
+_FORMATTED = re.compile(r"""\b[fF](?:"[^"'{}]*\{[^"']*"|'[^"'{}]*\{[^"']*')""")
 """Python's f"{x}", as a value between braces."""
 _OPERATORS = frozenset("+-*/%=<>!|&")
 

@@ -100,5 +100,11 @@ def test_findings_with_another_severity_hint_or_source_are_not_equal() -> None:
     assert merge_equal(rows) == rows
 
 
+def test_a_hundred_thousand_equal_findings_are_printed_at_once() -> None:
+    source = Source("f", "x" * 100_000)
+    error = DefinitionError(*(Diagnostic("c.d", "m", source.span(at, at + 1)) for at in range(100_000)))
+    assert str(error).endswith("\n  = the same in 99,999 more places")
+
+
 def test_a_megabyte_of_foreign_text_is_shortened() -> None:
     assert len(str(StepError(Diagnostic("c.d", "x" * 1_000_000)))) < 2_100
