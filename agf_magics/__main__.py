@@ -26,6 +26,7 @@ from .lifecycle.run import driven
 from .pictures.page import progress_text
 from .progress.events import Question
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
+from .text.excerpt import wrapped
 from .text.source import UNUSABLE
 
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             agf.define(library)
         return int(options.act(options))
     except AgfError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(wrapped(f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
 
 
@@ -81,7 +82,7 @@ def _check(options: argparse.Namespace) -> int:
     source = source_of(options.file)
     found = read(source, told(source.text), strict=options.strict, registry=default()).findings
     for diagnostic in found:
-        print(f"{diagnostic.severity}: {diagnostic}", file=sys.stderr)
+        print(wrapped(f"{diagnostic.severity}: {diagnostic}"), file=sys.stderr)
     print(f"{options.file}: ok" + (f", {len(found)} findings" if found else ""))
     return 0
 

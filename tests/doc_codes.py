@@ -34,6 +34,8 @@ LAYER_OF = {
     "languages/plan/load.py": "plan",
     "languages/plan/templates.py": "plan",
     "notebook/config.py": "magic",
+    "notebook/contexts.py": "magic",
+    "notebook/history.py": "magic",
     "notebook/magics.py": "magic",
     "notebook/given.py": "magic",
     "notebook/languages.py": "magic",

@@ -16,6 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import agf_magics as agf
 from agf_magics.languages.graph import words as graph_words
+from agf_magics.languages.graph.takes import TYPES
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.policy import SCHEMA
@@ -184,7 +185,7 @@ def test_every_kind_of_a_graph_has_its_table_and_every_node_an_example() -> None
     shown = [block.text for block in blocks(page) if block.language in ("yaml graph", "ipython")]
     for name in graph_words.NODES:
         assert any(f"type: {name}" in text for text in shown), name
-    assert all(f"`{name}`" in SITE["reference/graphs.md"] for name in (*graph_words.TYPES, *graph_words.REDUCERS))
+    assert all(f"`{name}`" in SITE["reference/graphs.md"] for name in (*TYPES, *graph_words.REDUCERS))
 
 
 def test_every_part_of_a_policy_document_has_its_table() -> None:

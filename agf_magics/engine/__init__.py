@@ -1,3 +1,1 @@
-"""Flow to events and a value. Knows no language and no IPython; asyncio, threads and sqlite3 live here and nowhere
-else.
-"""
+"""Runs a flow: emits events and returns a value. Does not depend on languages or IPython."""

@@ -49,8 +49,7 @@ def _call(site: CallSite[Invoke], agent: Agent, given: dict[str, Value]) -> Valu
     grant = site.scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
     wanted = json_schema(schema, linked.schemas) if schema else None
     unchanged = isolate(given.get("input")) if step.keeps else None  # user code may change its input
-    own = {**linked.tools, **linked.own.get(step.id, {})}
-    tools = tools_for(own, grant) if "tools" in agent.takes.parameters else None
+    tools = tools_for(linked.tools_of(step), grant) if "tools" in agent.takes.parameters else None
 
     def check(value: Value) -> Value:
         try:

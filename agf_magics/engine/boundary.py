@@ -17,7 +17,6 @@ from .runner import CallSite
 def build_arguments(
     site: CallSite[Invoke], callee: Tool | Transform | Policy | str, wanted: Mapping[str, Any] | None = None
 ) -> Any:
-    """The arguments of a call, copied."""
     return copy_value(site.step.args.build(site.frame, wanted), site.step, callee)
 
 

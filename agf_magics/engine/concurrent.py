@@ -158,8 +158,6 @@ class _Plan:
 
 
 class _Pool:
-    """Workers that take numbers, and the handling of failures."""
-
     def __init__(
         self,
         site: CallSite[Each] | CallSite[Branches],
@@ -177,7 +175,6 @@ class _Pool:
         self.dropped = 0
 
     async def run(self, plan: _Plan) -> dict[int, StepError]:
-        """Run everything in ``plan``."""
         if plan.done:
             await self._work(plan.done)
         if plan.width <= 1:

@@ -17,14 +17,14 @@ from ..host.limits import Grant, granted
 from ..journal.recorder import Journal
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
-from ..text.diagnostics import Diagnostic, StepError
+from ..text.diagnostics import StepError
 from .effects import has_effect, result_given
-from .failures import describe_exception, failure
+from .failures import failure, unusable
 from .runner import CallSite, clock
 
 
 class UserCallable(Protocol):
-    """What can be called: a function of a user, or a model."""
+    """A callee: a function of a user, or a model."""
 
     @property
     def name(self) -> str: ...
@@ -61,7 +61,7 @@ async def _call_journaled(
         if record.error is not None:
             raise error_from(record.error, (site.scope.linked.flow.source,))
         return value_of(record)
-    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools, grant)
+    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
     reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
     if journal.reuse is not None and reused is not None:
         run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
@@ -125,12 +125,6 @@ def _value(site: CallSite[Invoke], result: Result, callee: UserCallable, what: s
     try:
         return settle(value)
     except TooDeep as error:
-        raise _not_usable(site, f"{what} {callee.name!r}", "step.too-deep", str(error)) from None
+        raise unusable(site, callee.name, what, error) from None
     except Exception as error:  # a class that cannot be read; a thread that still writes
-        code = f"step.{what}-failed"
-        raise _not_usable(site, f"{what} {callee.name!r}", code, describe_exception(error)) from error
-
-
-def _not_usable(site: CallSite[Invoke], name: str, code: str, why: str) -> StepError:
-    message = f"{name} returned a value that cannot be used: {why}"
-    return StepError(Diagnostic(code, message, site.step.name.span or site.step.span))
+        raise unusable(site, callee.name, what, error) from error

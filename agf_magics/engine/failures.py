@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..catalog.arguments import InvalidArguments
 from ..flow.steps import Invoke
+from ..flow.values import TooDeep
 from ..host.calls import TimedOut
 from ..secrets.masking import HIDDEN
 from ..text.diagnostics import Diagnostic, StepError
@@ -33,6 +34,15 @@ def failure(site: CallSite[Invoke], callee: str | None, what: str, raised: BaseE
     error = StepError(Diagnostic(code, f"{name} failed: {describe_exception(raised)}", span, hint or None))
     error.__cause__ = raised
     return error
+
+
+def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -> StepError:
+    """The result of user code cannot be copied."""
+    code, why = f"step.{what}-failed", describe_exception(error)
+    if isinstance(error, TooDeep):
+        code, why = "step.too-deep", str(error)
+    message = f"{what} {callee!r} returned a value that cannot be used: {why}"
+    return StepError(Diagnostic(code, message, site.step.name.span or site.step.span))
 
 
 def with_place(error: StepError, step: Invoke) -> StepError:

@@ -1,7 +1,6 @@
-"""Fields that a flow reads of its calls' results, and those it gives to its calls, held against the schemas of both
-once they are known.
+"""Checks the fields that a flow reads of results and passes to calls against the schemas of its callees.
 
-A schema may say less than there is, so what it does not have is a warning (AGF-10).
+A schema may be incomplete, so an unknown field is only a warning (AGF-10).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ..text.diagnostics import Diagnostic, suggest
 
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """``callees``: by the id of the step that calls them; a flow that is called says itself what it gives."""
+    """Fields that the results lack. ``callees``: by the id of the step."""
     for taken in flow.taken:
         callee = callees.get(taken.step)
         gives = getattr(getattr(callee, "flow", callee), "gives", None)
@@ -27,7 +26,7 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 
 
 def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """What a call is given under a name that its callee does not take: nobody would miss it."""
+    """Fields that the callees do not take."""
     for step in every(flow.body):
         if not isinstance(step, Invoke) or not step.wants or step.pick is not None:
             continue
@@ -38,9 +37,9 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             fix = f"give the function the parameters {', '.join(names)}, or map prompt: PATH"
             yield Diagnostic("flow.unknown-field-given", message, step.name.span, fix, "warning")
         takes = getattr(getattr(callee, "flow", callee), "accepts", None)
-        if takes is None or takes.get("additionalProperties", False) is not False:  # {} too says: whatever it is
+        if takes is None or takes.get("additionalProperties", False) is not False:  # {} also means: anything
             continue
-        if isinstance(callee, Tool):  # which refuses it
+        if isinstance(callee, Tool):  # the linker refuses unknown arguments of tools
             continue
         for name, span in step.args.names or ():
             found = lacking(takes, [name])

@@ -104,7 +104,6 @@ def _call_checked(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -
 
 
 async def _fire(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
-    """Start a call without waiting for its end."""
     run = site.run
     if run.journal is not None and not await run.journal.fire_once(site.step, tool, site.key, given):
         run.emit(ev.StepReplayed(site.at, clock(), run.journal.run_id))
@@ -174,7 +173,6 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
 
 
 async def _ask(site: CallSite[Invoke], person: Person) -> Value:
-    """Ask a person; the answer is the value of the step."""
     given = build_arguments(site, "the question")
     if site.run.dry:
         return dry.result(site.step, None, site.scope.linked)

@@ -1,8 +1,7 @@
-"""Names looked up once, before the first step, through nested flows.
+"""The linker: looks up all names before the first step, also in nested flows.
 
-A run uses what was linked: a tool that deletes its own registration, or a cell that is run meanwhile, changes the next
-run and not this one. What is wrong here is a warning when a flow is defined, because a notebook defines things in any
-order, and refuses the run (decision A5).
+Later changes of the registry affect the next run, not this one. The findings are warnings when a flow is defined,
+because a notebook defines things in any order, and errors when it is run (decision A5).
 """
 
 from __future__ import annotations
@@ -20,21 +19,20 @@ from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
 from .field_checks import unknown_gifts, unknown_reads
 from .linked import Built, Callee, Choice, Linked, Person
-from .sessions import ModelBinding, meant, model_binding, session_flow
+from .sessions import ModelBinding, model_binding, registered_name, session_flow
 
 MOST_STEPS = 100_000
-"""Steps of a flow with all it calls, each call counted: ten small flows that call each other come to billions."""
+"""Steps of a flow and of all its calls: ten small flows that call each other can have billions."""
 
 MOST_CALLS = 50
-"""Flows open inside each other."""
-
+"""Flows that are open inside each other."""
 
 Files = Callable[[Name, Flow], "Flow | Tool"]
-"""What a file holds that a flow names, relative to the flow's own. Raises DefinitionError."""
+"""Reads a file that a flow names, relative to the file of the flow. Raises DefinitionError."""
 
 
 def link(flow: Flow, registry: Registry, files: Files | None = None) -> tuple[Linked, Diagnostics]:
-    """``flow`` with everything it calls, and what is wrong with its names: errors and warnings, all of them."""
+    """``flow`` with everything that it calls, and all errors and warnings about its names."""
     found = Diagnostics()
     return _Linker(registry, found, files).flow(flow, ()), found
 
@@ -45,16 +43,16 @@ class _Linker:
         self.found = found
         self.files = files
         self.linking: list[Flow] = []
-        """The flows that are open, the innermost last."""
+        """The open flows, the innermost last."""
         self.done: dict[str, Linked] = {}
         self.own: dict[int, dict[str, Tool]] = {}
         """The tools that a definition brings for an agent step, by the identity of the step."""
         self.size: dict[str, tuple[int, int]] = {}
-        """How many steps a flow comes to with all it calls, and how many flows open inside each other."""
+        """The number of steps of each flow with all its calls, and the depth of its calls."""
 
     def flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
-        callees: dict[str, Callee] = {}
+        callees, own = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
         self.found.extend(flow.refuses)
         self.linking.append(flow)
         steps, open_inside = 0, 0
@@ -62,26 +60,26 @@ class _Linker:
             steps += 1
             if isinstance(step, Invoke):
                 callee = self.callee(step, (*around, key_of(flow)))
+                own |= {step.id: self.own[id(step)]} if id(step) in self.own else {}
                 if callee is not None:
                     callees[step.id] = callee
                 if isinstance(callee, Linked):
                     more, deeper = self.size[key_of(callee.flow)]
                     steps, open_inside = steps + more, max(open_inside, deeper)
-                self.result(step, schemas)
-        if steps > MOST_STEPS:  # each call stands for its own steps in the tree of a run: calls of calls of calls
-            message = f"{flow.name!r} comes to {steps:,} steps with all it calls; {MOST_STEPS:,} are allowed"
+                if step.gives is not None:
+                    self.schema(step.gives, schemas)
+        if steps > MOST_STEPS:  # a run has a row for each step of each call
+            message = f"{flow.name!r} has {steps:,} steps with all that it calls; at most {MOST_STEPS:,} are allowed"
             self.found.error("flow.too-large", message, flow.span, "a for_each or a fold repeats a step without a copy")
-            steps = 0  # told once, not again by whoever calls it
+            steps = 0  # not reported again for its callers
         self.size[key_of(flow)] = steps, open_inside + 1
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
-        own = {step.id: self.own[id(step)] for step in every(flow.body) if id(step) in self.own}
         return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
-        """The tools that ``flow`` allows itself. An alias names what is registered as such, else what has its name
-        (decision B5)."""
+        """The tools that ``flow`` may use. An alias means the registered tool of that alias, else of its name (B5)."""
         if flow.uses is None:
             return None
         known = {*self.registry.tools, *self.registry.flows}
@@ -92,29 +90,28 @@ class _Linker:
             return LOOK_UP[step.kind](self, step, around)
         if step.among is None:
             return Choice(dict(self.registry.tools))
-        one = (
-            (name, replace(step, name=meant(step, name, self.registry), among=None, file=step.files.get(name.text)))
-            for name in step.among
-        )
-        found = ((name.text, LOOK_UP[step.kind](self, each, around)) for name, each in one)
-        return Choice({name: callee for name, callee in found if callee is not None})
+        callees = dict[str, Callee]()
+        for name in step.among:
+            named = registered_name(step, name, self.registry)
+            one = replace(step, name=named, among=None, file=step.files.get(name.text))
+            if (callee := LOOK_UP[step.kind](self, one, around)) is not None:
+                callees[name.text] = callee
+        return Choice(callees)
 
     def model(self, step: Invoke, around: tuple[str, ...]) -> ModelBinding:
         return model_binding(step, self.registry, self.found)
 
     def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
-        """An agent that is a model, as the flow of its session; launches on its list are for outside a run."""
+        """The flow of a model's session, without launches, which a run cannot make."""
         outer, tools = self.linking[-1], agent.tools
-        may = None if tools is None else tuple(name for name in tools if not self.launches(name))
-        flow = session_flow(replace(agent, tools=may), step, outer, {**self.registry.schemas, **outer.schemas})
+        allowed = None if tools is None else tuple(name for name in tools if not self.launches(name))
+        flow = session_flow(replace(agent, tools=allowed), step, outer, {**self.registry.schemas, **outer.schemas})
         registry, self.registry = self.registry, self.registry.with_tools(self.own.get(id(step), {}).values())
-        try:
-            return replace(self.flow(flow, around), agent=agent)
-        finally:
-            self.registry = registry
+        linked, self.registry = self.flow(flow, around), registry
+        return replace(linked, agent=agent)
 
     def launches(self, name: str) -> bool:
-        """Whether a name is what an agent outside a run launches with: nobody inside one has that (decision A13)."""
+        """Whether a name is that of a launch, which is only for agents outside of runs (decision A13)."""
         called = name.removeprefix(OFFERED)
         offered = name == RESULT or (called != name and called in self.registry.flows)
         return name in LAUNCHES or (offered and name not in self.registry.tools)
@@ -134,38 +131,41 @@ class _Linker:
             return None
         if policy.builder:
             return self.built(policy, step, around)
-        # Without a list of its own the registered agents are a definition's (decision B1).
+        # A definition without a list of agents may call the registered ones (decision B1).
         named = step.tools if step.tools is not None else tuple(map(Name, self.registry.agents))
-        one = ((name, replace(step, kind="agent", name=name, tools=None)) for name in named)
-        agents = ((name.text, self.agent(each, around)) for name, each in one)
-        return Built(policy, step.config or {}, {name: agent for name, agent in agents if agent is not None})
+        agents = {name.text: self.agent(replace(step, kind="agent", name=name, tools=None), around) for name in named}
+        return Built(policy, step.config or {}, {name: agent for name, agent in agents.items() if agent is not None})
 
     def built(self, policy: Policy, step: Invoke, around: tuple[str, ...]) -> Linked | None:
-        """The flow whose one step a builder gives."""
-        outer, why = self.linking[-1], "it gave no Step"
+        """The flow of the one step that a builder returns."""
+        outer, why = self.linking[-1], "it did not return a Step"
         try:
             config = isolate(dict(step.config or {}))
             made = policy.function(**dict.fromkeys(policy.takes, config))
-        except Exception as error:  # somebody's code
+        except Exception as error:  # of user code
             made, why = None, f"{type(error).__name__}: {error}"
         if not isinstance(made, Step):
             message = f"policy {policy.name!r} could not be built: {why}"
-            self.found.error("flow.policy-failed", message, step.name.span, "a builder takes config and gives a Step")
+            self.found.error("flow.policy-failed", message, step.name.span, "a builder takes config and returns a Step")
             return None
-        made = replace(made, target=made.target or step.target)  # what it gives is the policy's output
+        made = replace(made, target=made.target or step.target)  # the result of the step is that of the policy
         body = Sequence(id="built", word=step.word, label=policy.name, span=step.name.span, steps=(made,))
         return self.flow(replace(outer, name=f"{outer.name}/{policy.name}", body=body, refuses=(), caps=None), around)
 
     def file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
-        """What the step's own file holds; None, with what is wrong told, where it cannot be had."""
+        """The tool or flow in the file of the step; None, and an error, if it cannot be read."""
         assert step.file is not None
-        assert self.files is not None, "whoever links a flow that names files can open them"
+        assert self.files is not None, "a flow that names files is linked with a reader of files"
         try:
-            held = self.files(step.file, self.linking[-1])
+            found = self.files(step.file, self.linking[-1])
         except DefinitionError as error:
             self.found.extend(replace(d, span=d.span or step.file.span) for d in error.diagnostics)
             return None
-        return held if isinstance(held, Tool) else self.open(step, held, around)
+        return found if isinstance(found, Tool) else self.open(step, found, around)
+
+    def flow_in_file(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
+        found = self.file(step, around)
+        return found if isinstance(found, Linked) else None
 
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         name = step.name.text
@@ -178,12 +178,13 @@ class _Linker:
         if tool is None and name in self.registry.flows and not step.only_tools:
             return self.called(step, around)
         if tool is None and step.file is not None:
-            held = self.file(step, around)
-            if isinstance(held, Tool):
-                self.arguments(step, held)
-            return held
+            found = self.file(step, around)
+            if isinstance(found, Tool):
+                self.arguments(step, found)
+            return found
         if tool is None:
-            near = suggest(name, self.tools(step), "registered tools")
+            known = [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
+            near = suggest(name, known, "registered tools")
             if name in self.registry.flows:
                 near = f"{name!r} is a {self.registry.flows[name].language}: call: {{pipeline: {name}}}"
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near)
@@ -194,18 +195,13 @@ class _Linker:
         self.arguments(step, tool)
         return tool
 
-    def tools(self, step: Invoke) -> list[str]:
-        """What ``step`` may name as a tool."""
-        return [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
-
     def patterns(self, step: Invoke, takes: Arguments) -> None:
-        """A pattern of an annotation that RE2 does not support is refused before the run (decision D5)."""
+        """Refuse patterns of annotations that RE2 does not support (decision D5)."""
         self.found.extend(replace(fault, span=step.name.span) for fault in takes.refused)
 
     def arguments(self, step: Invoke, tool: Tool) -> None:
-        """A call names the arguments its tool has, and those it cannot do without."""
         names, takes = step.args.names, tool.arguments
-        if step.pick is not None or names is None:  # who chooses it gives its arguments too
+        if step.pick is not None or names is None:  # the chooser also gives the arguments
             return
         given = dict(names)
         for name, span in given.items():
@@ -213,11 +209,13 @@ class _Linker:
                 near = suggest(name, takes.parameters)
                 hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
                 self.found.error("flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint)
-        written_out = getattr(step.args, "written_out", lambda name: False)  # who cannot tell may read it from anywhere
+        is_literal = getattr(step.args, "written_out", lambda name: False)
         for name in tool.secret & given.keys():
-            if written_out(name):
-                message = f"the secret {name!r} of tool {tool.name!r} stands in the definition, which is kept and shown"
-                hint = f"let the input bring it (--set {name}=${name}), or let the tool know it; then make a new one"
+            if is_literal(name):
+                message = (
+                    f"the definition contains the secret {name!r} of tool {tool.name!r}, and is stored and displayed"
+                )
+                hint = f"pass it as an input (--set {name}=${name}) or read it in the tool; then replace the secret"
                 self.found.warn("flow.literal-secret", message, given[name], hint)
         for name, parameter in takes.parameters.items():
             if name not in given and parameter.default is parameter.empty and name not in step.offers:
@@ -226,24 +224,25 @@ class _Linker:
                 self.found.error("flow.missing-argument", message, step.name.span, hint)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
-        own = self.own_tools(step)
-        self.own |= {id(step): own} if own else {}
+        if own := self.own_tools(step):
+            self.own[id(step)] = own
+        known = [*self.registry.tools, *own, *step.files]
         for tool in step.tools or ():
-            known = [*self.registry.tools, *own, *step.files]
             if tool.text not in known and not self.launches(tool.text):
                 hint = suggest(tool.text, known, "registered tools")
                 self.found.error("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)
         name = step.name.text
-        if name and (name != USER or step.wants):  # the person is no alias of a policy
-            if name in self.registry.agents or name in self.registry.flows:
-                self.instead(step)
+        if name and (name != USER or step.wants):  # `user` is not an alias of a policy
+            registered = name in self.registry.agents or name in self.registry.flows
+            if registered and step.file is not None:
+                message = f"the registered {name!r} is used, not {step.file.text!r}"
+                self.found.warn("flow.registered-instead", message, step.file.span)
             if name in self.registry.agents:
                 return self.answers(step, self.registry.agents[name], around)
             if name in self.registry.flows:
                 return self.called(step, around)
             if step.file is not None:
-                held = self.file(step, around)
-                return held if isinstance(held, Linked) else None
+                return self.flow_in_file(step, around)
             hint = suggest(name, self.registry.agents, "registered agents")
             self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
             return None
@@ -256,15 +255,12 @@ class _Linker:
 
     def own_tools(self, step: Invoke) -> dict[str, Tool]:
         """The tools that the definition brings for an agent; a registered tool with that name is used instead."""
-        found = dict[str, Tool]()
-        for name in (name.text for name in step.tools or () if name.text not in self.registry.tools):
-            if name in step.files:
-                held = self.file(replace(step, file=step.files[name]), ())
-                found |= {name: replace(held, name=name)} if isinstance(held, Tool) else {}
-        for one in step.derived:
-            if one.name not in self.registry.tools and one.base in self.registry.tools:
-                found[one.name] = derive(one, self.registry.tools[one.base])
-        return found
+        tools = self.registry.tools
+        found = {one.name: derive(one, tools[one.base]) for one in step.derived if one.base in tools}
+        for name, file in step.files.items() if step.tools is not None else ():
+            held = self.file(replace(step, file=file), ()) if name not in tools else None
+            found |= {name: replace(held, name=name)} if isinstance(held, Tool) else {}
+        return {name: tool for name, tool in found.items() if name not in tools}
 
     def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
@@ -273,20 +269,13 @@ class _Linker:
             self.patterns(step, agent.takes)
         return agent
 
-    def instead(self, step: Invoke) -> None:
-        """What is registered is taken before the file that the definition names."""
-        if step.file is not None:
-            message = f"the registered {step.name.text!r} is used, not {step.file.text!r}"
-            self.found.warn("flow.registered-instead", message, step.file.span)
-
     def called(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
         name = step.name.text
         flow = self.registry.flows.get(name)
         if flow is None and step.file is not None:
-            held = self.file(step, around)
-            return held if isinstance(held, Linked) else None
+            return self.flow_in_file(step, around)
         if flow is None and name == self.linking[-1].name and name in around:
-            flow = self.linking[-1]  # it calls itself, and nobody has registered it yet
+            flow = self.linking[-1]  # it calls itself and is not registered yet
         if flow is None:
             hint = hints(suggest(name, self.registry.flows, "registered flows"), "define it before you run")
             self.found.error("flow.unknown-flow", f"no flow {name!r} is registered", step.name.span, hint)
@@ -294,7 +283,6 @@ class _Linker:
         return self.open(step, flow, around)
 
     def open(self, step: Invoke, flow: Flow, around: tuple[str, ...]) -> Linked | None:
-        """``flow`` as it is called by ``step``."""
         name = key_of(flow)
         if name in around:
             chain = " → ".join((*around[around.index(name) :], name))
@@ -302,23 +290,21 @@ class _Linker:
             return None
         if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
             message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
-            self.found.error("flow.too-large", message, step.name.span, "call it from further up")
+            self.found.error("flow.too-large", message, step.name.span, "call it from an outer flow")
             return None
         if name not in self.done:
             registry, self.registry = self.registry, self.base  # the tools of a session are not those of its callees
-            try:
-                self.done[name] = self.flow(flow, around)
-            finally:
-                self.registry = registry
+            self.done[name] = self.flow(flow, around)
+            self.registry = registry
         self.passed(step, flow)
         return self.done[name]
 
     def passed(self, step: Invoke, flow: Flow) -> None:
-        """A call hands over what its callee surely reads."""
+        """Check that a call passes what its callee certainly reads."""
         if step.args.names is None:
             return
         given = [name for name, _ in step.args.names]
-        for ref in flow.inputs if step.pick is None else ():  # who chooses it gives its arguments too
+        for ref in flow.inputs if step.pick is None else ():  # the chooser also gives the arguments
             if ref.certain and ref.path[-1] not in given:
                 near = suggest(ref.path[-1], given)
                 self.found.add(
@@ -330,11 +316,6 @@ class _Linker:
                         related=(("read here", ref.span),) if ref.span else (),
                     )
                 )
-
-    def result(self, step: Invoke, schemas: Mapping[str, Schema]) -> None:
-        if step.gives is None:
-            return
-        self.schema(step.gives, schemas)
 
     def schema(self, name: Name, schemas: Mapping[str, Schema]) -> None:
         if name.text not in schemas:
@@ -351,7 +332,7 @@ class _Linker:
 
 
 def key_of(flow: Flow) -> str:
-    """A flow's name among those that are open: two files may define flows of one name."""
+    """A key among the open flows: two files may define flows of the same name."""
     return flow.name if flow.file is None else f"{flow.name} ({flow.file})"
 
 

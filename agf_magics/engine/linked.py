@@ -1,4 +1,4 @@
-"""A flow and what its names mean for one run: what linking gives, and all that runs it reads."""
+"""A linked flow: a flow with the meaning of its names for one run."""
 
 from __future__ import annotations
 
@@ -16,49 +16,50 @@ from .sessions import ModelBinding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:
-    """Whom a question is put to."""
+    """The person who answers questions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """What a call may choose from while it runs, by name."""
+    """The callees that a step chooses from while it runs, by name."""
 
     callees: Mapping[str, Callee]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Built:
-    """A vendor's policy that is a function, with the configuration it is called with."""
+    """A vendor policy that is a function, with its configuration."""
 
     policy: Policy
     config: Mapping[str, Value]
     agents: Mapping[str, Callee]
-    """What it may call, by alias."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linked:
-    """A flow and what its names mean for one run."""
+    """A flow with the meaning of its names for one run."""
 
     flow: Flow
     callees: Mapping[str, Callee] = field(default_factory=dict)
     """By the id of the Invoke step."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
-    """The registry's, with the flow's own document set on top (decision P13)."""
+    """Those of the flow's own documents, then those of the registry (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
-    """Every tool that was registered: what an agent may be offered."""
     own: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
-    """The tools that the definition itself brings for an agent, by the id of the step."""
+    """The tools that the definition itself provides for an agent, by the id of the step."""
     uses: frozenset[str] | None = None
-    """The registered tools that the flow allows itself and all that it calls; None: those of its invoker."""
+    """The tools that the flow and everything below it may use; None: those of its invoker."""
     agent: ModelAgent | None = None
-    """Whose session it is, where it answers for an agent that is a model."""
+    """The agent whose session this flow is."""
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    """What `schema_of` has found."""
+
+    def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
+        """The registered tools, and those that the definition brings for ``step``."""
+        own = self.own.get(step.id)
+        return {**self.tools, **own} if own else self.tools
 
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
-"""What a name may mean."""
 
 
 def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
@@ -71,10 +72,10 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
 
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
-    """JSON Schema of what the callee takes, for arguments that ask for it."""
+    """The JSON Schema of the callee's input, for arguments that need it."""
     if not step.wants:
         return None
-    if step.id not in linked.accepted:  # looked up once a run, and then the same object: plans are made for it
+    if step.id not in linked.accepted:  # once: plans are cached by this object
         callee = linked.callees.get(step.id)
         linked.accepted[step.id] = getattr(callee.flow if isinstance(callee, Linked) else callee, "accepts", None)
     return linked.accepted[step.id]

@@ -29,7 +29,6 @@ LONGEST_WAIT = 60.0
 
 
 async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
-    """One request and its reply."""
     run, step, scope = site.run, site.step, site.scope
     for meter in scope.meters:
         meter.model()
@@ -133,7 +132,7 @@ def _emit_usage(run: Runner, at: ev.StepPath, reply: Mapping[str, Value]) -> Non
 
 
 def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
-    """Count the tokens of a reply, and warn about what cannot be counted or was cut off."""
+    """Count the tokens of a reply; warn if they are unknown, and if the reply was cut off."""
     tokens = sum(reply["usage"].values())
     for meter in site.scope.meters:
         if not tokens and meter.caps.tokens is not None:
@@ -154,7 +153,6 @@ def _warn(run: Runner, found: Diagnostic) -> None:
 
 
 def _dry_reply(config: Mapping[str, Value], name: str) -> Value:
-    """A reply made from the schema."""
     usage = {"input": 0, "output": 0}
     if config.get("schema"):
         call = {"id": "", "tool": "", "arguments": {}}

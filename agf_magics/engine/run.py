@@ -42,8 +42,6 @@ SHAPES: Mapping[type[Step], Shape] = {
 
 
 class Done(NamedTuple):
-    """A completed run."""
-
     ended: FlowResult
     calls: int
     """Tool calls made; in a dry run, the calls that a real run would make at least."""
@@ -111,7 +109,6 @@ async def run(
 def _end(
     runner: Runner, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None = None
 ) -> None:
-    """Journal and emit the end."""
     if runner.journal is not None:
         runner.journal.end(status, output, stores, error)
     runner.emit(ev.RunEnded(clock(), status, error, stores))

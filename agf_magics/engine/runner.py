@@ -63,7 +63,6 @@ class CallSite(Generic[S]):
         self.run = run
         self.step = step
         self.frame = frame
-        """What the step sees."""
         self.scope = scope
         self.index = index
         self.at = at
@@ -79,7 +78,7 @@ class CallSite(Generic[S]):
         return (id(self.scope.linked.flow), self.step.id) in self.run.secrets.steps
 
     def path_of(self, step: Step, *more: int) -> ev.StepPath:
-        """The path of a step beside this one; ``more``: the numbers of the iterations around it."""
+        """The path of another step of this flow; ``more``: the numbers of further iterations around it."""
         return (*self.scope.before, step.id, *self.index, *more)
 
     def with_step(self, step: S) -> CallSite[S]:
@@ -104,8 +103,6 @@ Shape = Callable[[CallSite[Any]], Value | Pending[Value]]
 
 
 class Models:
-    """What a run knows about the models that it uses."""
-
     __slots__ = ("placeholders", "warned")
 
     def __init__(self) -> None:
@@ -144,7 +141,6 @@ class Runner:
         """The number of tool calls (in a dry run: of calls that a real run would make)."""
 
     async def run_flow(self, scope: Scope, given: FlowInput) -> FlowResult:
-        """Run the steps of a flow in order."""
         flow = scope.linked.flow
         frame, is_outermost = flow.start(given), _is_outermost(scope)
         for step in flow.body.steps:
@@ -163,7 +159,6 @@ class Runner:
     def start_step(
         self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
     ) -> StepResult | Pending[StepResult]:
-        """Run ``step`` once."""
         now = clock()
         if now - self.host.turned > TURN:
             return Pending(self._start_after_turn(step, frame, scope, index, attempt))

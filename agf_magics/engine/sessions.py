@@ -1,4 +1,4 @@
-"""An agent that is a model, as the flow that its session is: what answers an agent step that way."""
+"""Sessions of agents that are models, as flows."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ from ..text.source import Span
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelBinding:
-    """A model, with the tools that a session may offer it."""
-
     model: Model
     tools: Mapping[str, Tool | Flow]
-    """What each means, by the name that the model calls it."""
+    """By the names that the model uses."""
 
     @property
     def name(self) -> str:
@@ -33,32 +31,32 @@ class ModelBinding:
 
 
 def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> ModelBinding:
-    """The model that answers ``step``: the one that is configured before the one that is named (decision B2)."""
-    made, chosen = (step.config or {}).get("made"), registry.model
+    """The model that answers ``step``: the configured one, else the one that the step names (decision B2)."""
+    made, configured = (step.config or {}).get("made"), registry.model
     named = made if isinstance(made, Model) else registry.named(step.name.text)
-    model = chosen if chosen is not None and made is None else named
+    model = configured if configured is not None and made is None else named
     span = step.name.span or step.span
     if problem := model.problem():
         found.add(replace(problem, span=span))
     if model is not named and step.name.text and model.name != named.name:
-        message = f"{model.name} answers, which is configured, and not {step.name.text!r}"
+        message = f"the configured model {model.name} answers instead of {step.name.text!r}"
         found.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, dict(registry.tools))
-    # What is not registered is told at the step that calls it.
-    one = ((name.text, meant(step, name, registry).text) for name in step.tools)
-    known = ((name, registry.tools.get(text) or registry.flows.get(text)) for name, text in one)
+    # Unknown tools are reported at the step that calls them.
+    names = ((name.text, registered_name(step, name, registry).text) for name in step.tools)
+    known = ((name, registry.tools.get(text) or registry.flows.get(text)) for name, text in names)
     return ModelBinding(model, {name: callee for name, callee in known if callee is not None})
 
 
-def meant(step: Invoke, name: Name, registry: Registry) -> Name:
-    """One name of several as it is registered (decision B5)."""
+def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
+    """The registered name of an alias (decision B5)."""
     known = name.text in registry.tools or name.text in registry.flows
     return name if known else Name(step.registered.get(name.text, name.text), name.span)
 
 
 def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping[str, Schema]) -> Flow:
-    """The flow that answers ``step``; its input is what an agent function would be given."""
+    """The flow that answers ``step``; its input is that of an agent function."""
     span = step.name.span or step.span or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
     session = Session(
@@ -92,14 +90,15 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
 
 
 def _over(steps: int, agent: ModelAgent, span: Span) -> Diagnostic:
-    """What to say when its model asks for tools to the end; names what sets how long that is."""
-    message = f"the model still asked for tools in step {steps}, the last one, in which it must answer"
-    how = f"agf.model_agent({agent.name!r}, max_steps={2 * steps}, …) gives it more"
-    return Diagnostic("model.max-steps", message, span, f"{how}; or say in its instructions when to stop")
+    message = f"the model asked for tools in step {steps}, its last one, in which it must answer"
+    hint = (
+        f"agf.model_agent({agent.name!r}, max_steps={2 * steps}, …) allows more; or tell it in its instructions to stop"
+    )
+    return Diagnostic("model.max-steps", message, span, hint)
 
 
 def _prompt(frame: Frame) -> Value:
-    """The prompt, and where there is none the input as text."""
+    """The prompt, else the input as text."""
     given = frame["given"]
     return given.get("prompt") or asked(given.get("input"))
 
@@ -115,8 +114,8 @@ def _reader(
             return reply(answer, wanted, schemas)
         value = read_json(answer) if isinstance(answer, str) else answer
         if wrong := violations(value):
-            message = f"the reply is not what {agent.name!r} gives: {told(wrong)}"
-            raise StepError(Diagnostic("agent.reply-schema", message, hint=f"it was: {shown(answer)[:300]}"))
+            message = f"the reply does not conform to the schema of {agent.name!r}: {told(wrong)}"
+            raise StepError(Diagnostic("agent.reply-schema", message, hint=f"the reply was: {shown(answer)[:300]}"))
         return value
 
     def read(answer: Value) -> Value:
@@ -130,7 +129,7 @@ def _reader(
 
 
 class _Answer:
-    """Keeps the session's value."""
+    """Stores the value of the session."""
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
         return {**frame, "answer": outcome.value}

@@ -1,1 +1,1 @@
-"""The one representation: what will run. Every language becomes it; checks, picture, progress and run read it."""
+"""The common representation of all languages: checks, pictures, progress and runs read it."""

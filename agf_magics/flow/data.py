@@ -1,7 +1,7 @@
-"""Data that nobody changes, held by the type checker and not while it runs.
+"""Data that is frozen for the type checker only.
 
-A frozen dataclass costs twice as much to declare (a module of steps took a tenth of ``%load_ext``) and three times as
-much to make (a definition is thousands of them); the checker knows these as frozen all the same.
+A frozen dataclass takes twice as long to declare (a module of steps took a tenth of ``%load_ext``) and three times as
+long to create (a definition has thousands of them).
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def data(kind: type[T]) -> type[T]:
-    """A class of frozen data with slots, made by keywords; two are the same only if they are the same object."""
+    """A class of frozen data with slots and keyword arguments; two objects are never equal."""
     return dataclass(slots=True, kw_only=True, eq=False)(kind)

@@ -1,4 +1,4 @@
-"""What a definition says of a run beside its steps: what it may use at most, and what it reads of results."""
+"""What a definition declares besides its steps: limits, allowed tools, fields it reads of results, edges."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from .values import Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """What a definition itself allows one run of it to use, with all that it calls; it only ever narrows. None: as much
-    as the run around it."""
+    """The limits of one run of a definition, with all that it calls. They only narrow those of the outer run."""
 
     tool_calls: int | None = None
     model_calls: int | None = None
     tokens: int | None = None
     depth: int | None = None
-    """How many flows and agents may be open inside each other below it."""
+    """How deep flows and agents may call each other below it."""
     seconds: float | None = None
     span: Span | None = None
 
 
 class Uses(NamedTuple):
-    """A tool that a definition allows itself and all that it calls (a local tool of an action space)."""
+    """A tool that a definition allows for itself and all that it calls (a local tool of an action space)."""
 
     alias: str
     registered: str = ""
-    """What it is registered as, where nothing is registered under its alias."""
+    """The name of the registered tool, if none is registered as the alias."""
 
 
 class DerivedTool(NamedTuple):
@@ -49,40 +48,40 @@ class DerivedTool(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a text reads of a call's result: what the schema of that result is held against, once it is known."""
+    """The fields that a text reads of a call's result, to be checked against the schema of the result."""
 
     step: str
     """The id of the `Invoke`."""
     whose: str
-    """What the result is called: ``writer.output``."""
+    """The name of the result: ``writer.output``."""
     fields: tuple[tuple[str, Span], ...]
-    """One inside the other, each with its place; ``[]`` stands for every element of a list."""
+    """The path of fields, each with its place; ``[]`` is every element of a list."""
     into: tuple[str, str] | None = None
-    """The id of the call that is given it and the field it goes to."""
+    """The id of the call that gets it, and the field of its input."""
 
 
 class Instead(NamedTuple):
-    """How a language takes what a person puts in the place of a call: other arguments, or its result."""
+    """How a person's answer replaces a call: with other arguments, or with its result."""
 
     result: str
-    """The key under which a result is given; all others are arguments."""
+    """The key of a result; all other keys are arguments."""
     take: Callable[[Frame, Mapping[str, Value]], None]
-    """Told of it, without secrets, before it counts; may refuse it (StepError)."""
+    """Called with the answer, without secrets, before it is used; may refuse it with a StepError."""
 
 
 START, END = "START", "END"
-"""Where a walk begins and ends: names that no node has."""
+"""The start and the end of a walk: names that no node can have."""
 
 
 class Edge(NamedTuple):
-    """A way from one node of a `Walk` to another."""
+    """An edge from one node of a `Walk` to another."""
 
     source: str
     target: str
     when: Expr | None = None
-    """None: it is always taken."""
+    """None: always taken."""
     otherwise: bool = False
-    """Taken when none of the source's conditions is true."""
+    """Taken if none of the source's conditions is true."""
     span: Span | None = None
     label: str = ""
     """The condition, as it is written."""

@@ -1,8 +1,7 @@
-"""How languages differ: how a value is read and where a result goes. The engine calls these and knows nothing else of
-one.
+"""The protocols by which languages differ: reading values, storing results. The engine knows nothing else of them.
 
-A frame is a plain dict that is never changed once made: ``{**frame, "pipe": value}`` is the next one. So isolation
-between siblings is not a check, it is the data structure.
+A frame is a plain dict that is never changed: ``{**frame, "pipe": value}`` is the next one. So siblings are isolated by
+the data structure, without checks.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ..text.source import Span
 from .values import Value
 
 Frame = dict[str, Value]
-"""What a step sees."""
+"""The values that a step can read."""
 
 
 class Ref(NamedTuple):
@@ -25,16 +24,14 @@ class Ref(NamedTuple):
     path: tuple[str, ...]
     span: Span | None = None
     certain: bool = True
-    """Read whenever the expression is evaluated and refused when absent; False behind ``and``, in a lambda, in
-    ``get``.
-    """
+    """Every evaluation reads it and fails without it; False after ``and``, in a lambda, in ``get``."""
     into: str = ""
-    """The field it is read for, where a mapping says so: the picture shows ``draft → topic``."""
+    """The field of a mapping that it fills: the picture shows ``draft → topic``."""
 
 
 class Expr(Protocol):
-    """Reads a value. ``evaluate`` is a slot that holds the function itself: a method around it costs half the R1
-    goal.
+    """Reads a value. ``evaluate`` is a slot with the function itself: a method around it would take half of the time of
+    an R1 expression.
     """
 
     span: Span
@@ -50,41 +47,41 @@ class Expr(Protocol):
 
 
 class Args(Protocol):
-    """What a call is given. The language's rules for absent, null, default and type live here."""
+    """The arguments of a call, by the language's rules for absent, null, default and type."""
 
     @property
     def names(self) -> tuple[tuple[str, Span | None], ...] | None:
-        """The arguments' names, each with its place: what linking checks. None: the text does not have them."""
+        """The names of the arguments with their places, for linking. None: the text does not have them."""
         ...
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
-        """``wanted``: the JSON Schema of what the callee takes, where linking knows one."""
+        """``wanted``: the JSON Schema of the callee's input, if linking knows one."""
         ...
 
     def reads(self) -> tuple[Ref, ...]: ...
 
 
 Status = Literal["finished", "failed", "skipped", "fired"]
-"""``fired``: started, and nobody waits for its end."""
+"""``fired``: started without waiting for its end."""
 
 
 class Outcome(NamedTuple):
-    """What became of a step: what a target is given."""
+    """The result of a step, which its target stores."""
 
     value: Value = None
     given: Value = None
-    """What a call was given, for a step that says it `keeps` it."""
+    """The arguments of a call, for a step with `keeps`."""
     error: StepError | None = None
-    """Why it failed; its value is then what `Step.rescue` made of that. Of one that was skipped the value is why."""
+    """Why it failed; its value is then the result of `Step.rescue`. The value of a skipped step is the reason."""
     status: Status = "finished"
 
 
 finished: Callable[[tuple[Value, Value, None, Status]], Outcome] = partial(tuple.__new__, Outcome)
-"""An outcome from all its fields at once: there is one a step and an element, and this costs half as much."""
+"""Creates an outcome in half the time of the class; there is one for each step and element."""
 
 
 class Target(Protocol):
-    """Keeps a value: a step's outcome, and just so an element or an accumulator."""
+    """Stores the outcome of a step, an element or an accumulator in a frame."""
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame: ...
 
@@ -92,45 +89,45 @@ class Target(Protocol):
 
 
 class Dropped:
-    """What stands in `Ran.values` for an element that was dropped."""
+    """The value of a dropped element in `FanOutResult.values`."""
 
     def __repr__(self) -> str:
-        return "GONE"
+        return "DROPPED"
 
 
 DROPPED = Dropped()
 
 
 class FanOutResult(NamedTuple):
-    """What ran side by side. No outcome per element: 100,000 elements cost their values."""
+    """The values of elements or branches that ran in parallel. Without an outcome for each of them, to save memory."""
 
     values: Sequence[Value]
-    """In declared order, GONE where there is none."""
+    """In declared order, with DROPPED for a missing one."""
     names: Sequence[str] | None = None
     """The branches' names in the same order; None for elements."""
     failures: Mapping[int, StepError] = {}
-    """What became of those that were dropped."""
+    """The errors of the dropped ones."""
     order: Sequence[int] = ()
-    """Which of the branches finished, in the order in which they did; of elements nothing is kept."""
+    """The branches that finished, in the order of their ends; empty for elements."""
 
 
 class Join(Protocol):
-    """Makes one frame of what ran side by side."""
+    """Makes one frame of the values of parallel steps."""
 
     def join(self, frame: Frame, ran: FanOutResult) -> Frame: ...
 
     def writes(self) -> tuple[Ref, ...]:
-        """Where in the frame it leaves what ran."""
+        """The places of the values in the frame."""
         ...
 
 
 class Node(NamedTuple):
-    """One run of a step of a `Dag`: a step stands once per instance."""
+    """One run of a step of a `Dag`: a step has one node for each instance."""
 
     step: str
     """Its id."""
     instance: int | None = None
-    """Which instance, as it stands in the moment (`At`) of the run; None: it has no instances."""
+    """The instance, as in the path of the run; None: it has no instances."""
 
 
 class Skip(NamedTuple):
@@ -143,13 +140,13 @@ Ready = Literal["go", "wait"] | Skip
 
 
 class Scheduler(Protocol):
-    """A `Dag` as it stands for one frame: what is ready, what waits, what will never run."""
+    """The state of a `Dag` in one run: the nodes that are ready, that wait, that will never run."""
 
     nodes: Sequence[Node]
     """In the order of the text."""
 
     def feeds(self, node: Node) -> Sequence[Node]:
-        """Whom its end may concern: only they are asked again."""
+        """The nodes that may become ready when it ends."""
         ...
 
     def ready(self, node: Node, frame: Frame, ended: Mapping[Node, Outcome]) -> Ready: ...
@@ -159,36 +156,36 @@ class Scheduler(Protocol):
         ...
 
     def come(self, node: Node) -> None:
-        """It has ended, and may be stored."""
+        """The node has ended, and may be stored."""
         ...
 
     def next(self) -> Node | None:
-        """Which of those that have come is stored next; None: first another one must come."""
+        """The ended node to be stored next; None: another one must end first."""
         ...
 
     def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
-        """The frame after the node's end; called for every end, a failure and a skip too."""
+        """The frame after the end of the node, also after a failure or a skip."""
         ...
 
     def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
-        """The frame when nothing runs and nothing is ready any more."""
+        """The frame after the last node."""
         ...
 
 
 class FlowInput(NamedTuple):
-    """What a flow starts from."""
+    """The input of a flow."""
 
     input: Value = None
     pipe: Value = None
-    """What flows in from the step that called it (pipelines)."""
+    """The pipe of the calling step (pipelines)."""
     context: Any = None
-    """The named context that the run reads and adds to (plans)."""
+    """The named context that the run reads and extends (plans)."""
 
 
 class FlowResult(NamedTuple):
-    """What a flow ends with."""
+    """The result of a flow."""
 
     output: Value
     stores: Mapping[str, Value]
     notes: Sequence[Diagnostic] = ()
-    """What to warn of at its end."""
+    """Warnings at its end."""

@@ -1,7 +1,7 @@
-"""Whether a value conforms to a JSON Schema that a document or a function brings. `violations` has the words.
+"""Whether a value conforms to the JSON Schema of a document or a function. `violations` describes the differences.
 
-The library jsonschema decides, with keywords of ours (`json_schema_keywords`) where its own would run a supplied
-pattern with Python's `re`, or take quadratic time.
+The library jsonschema decides, with other keywords (`json_schema_keywords`) for those that would run a supplied pattern
+with Python's `re`, or take quadratic time.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 
 class Violation(NamedTuple):
-    """One thing in which a value differs from a JSON Schema."""
+    """One difference between a value and a JSON Schema."""
 
     path: tuple[str | int, ...]
-    """Where in the value: ``("items", 0, "id")``."""
+    """The place in the value: ``("items", 0, "id")``."""
     keyword: str
-    """What it fails: ``type``, ``required``; ``false`` where the schema is ``false``; ``$ref`` where the schema itself
-    leads nowhere or round in a circle, ``unusable`` where it cannot be applied."""
+    """``type``, ``required``, …; ``false`` for the schema ``false``; ``$ref`` for a reference to nothing or an endless
+    one, ``unusable`` for a schema that cannot be applied."""
     wanted: Any
-    """What the schema says there."""
+    """The keyword's value."""
     found: Value
     within: tuple[tuple[Violation, ...], ...] = ()
-    """Of an ``anyOf`` or ``oneOf``: what each alternative finds."""
+    """Of an ``anyOf`` or ``oneOf``: the violations of each alternative."""
     rule: Mapping[str, Any] = {}
-    """The object of the schema that says it."""
+    """The object of the schema that has the keyword."""
 
 
 def judge(
     schema: Mapping[str, Any] | bool, root: Mapping[str, Any] | bool | None = None
 ) -> Callable[[Value], list[Violation]]:
-    """A function that finds everything in which a value differs from ``schema``. It never raises.
+    """A function that returns all differences between a value and ``schema``. It never raises.
 
-    ``root`` is the schema whose ``$defs`` the references of ``schema`` name; defaults to ``schema`` itself.
+    ``root`` is the schema with the ``$defs`` of ``schema``; defaults to ``schema`` itself.
 
     >>> [(m.path, m.keyword) for m in judge({"items": {"type": "string"}})(["a", 3])]
     [((1,), 'type')]
@@ -57,7 +57,7 @@ def judge(
     def validator() -> Any:
         from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
-        # With a registry, because the library's own opens a connection for a foreign reference (decision A20).
+        # The library's own registry would open a connection for a remote reference (decision A20).
         made = _validator()(_placed(whole), registry=REGISTRY)
         return made if root is None else made.evolve(schema=_placed(schema))
 
@@ -84,7 +84,7 @@ def judge(
             return [Violation((), "$ref", reference, value, rule=rule)]
         except RecursionError:
             return [Violation((), "$ref", None, value, rule=rule)]
-        except Exception as error:  # the schema is somebody's: no pattern, no number, no type that JSON Schema knows
+        except Exception as error:  # a foreign schema may have an unknown type, a number that is text, …
             return [Violation((), "unusable", _reason(error), value, rule=rule)]
         finally:
             budget.reset(token)
@@ -98,7 +98,7 @@ def _reason(error: Exception) -> str:
 
 
 def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
-    """In what ``schema`` is no JSON Schema."""
+    """Why ``schema`` is not a valid JSON Schema."""
     if is_surely_a_schema(schema):
         return []
     return judge(_validator().META_SCHEMA)(schema)
@@ -122,7 +122,7 @@ def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool
 def _violation(error: ValidationError) -> Violation:
     ways: dict[Any, list[Violation]] = {}
     for inner in error.context or ():
-        # Its path begins with the number of the alternative; where a `$ref` leads to `false` it has none.
+        # The path begins with the number of the alternative; it is empty for a `$ref` to `false`.
         ways.setdefault(inner.schema_path[0] if inner.schema_path else None, []).append(_violation(inner))
     rule = error.schema if isinstance(error.schema, Mapping) else {}
     within = tuple(map(tuple, ways.values()))
@@ -131,17 +131,17 @@ def _violation(error: ValidationError) -> Violation:
 
 
 NEVER: Mapping[str, Any] = {"not": {}}
-"""What no value conforms to, as an object."""
+"""The schema `false` as an object."""
 
 
 def _placed(schema: Any) -> Any:
-    """``schema`` with `NEVER` for each schema that is ``false``: the library does not say where one of those stands."""
+    """``schema`` with `NEVER` for each schema ``false``, for which the library gives no path."""
     if not isinstance(schema, Mapping):
         return dict(NEVER) if schema is False else schema
     made = dict(schema)
     for word, inner in schema.items():
         if word in ONE:
-            # These say themselves what `false` refuses.
+            # These keywords give a path for `false` themselves.
             own = word in ("additionalProperties", "items", "unevaluatedItems", "unevaluatedProperties")
             made[word] = inner if own and inner is False else _placed(inner)
         elif word in MANY and isinstance(inner, list):

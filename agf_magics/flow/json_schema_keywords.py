@@ -1,8 +1,8 @@
-"""Keywords of JSON Schema as this package applies them; the library's own do the rest.
+"""Keywords of JSON Schema that replace those of the library.
 
-Three reasons: a supplied pattern is matched by RE2 and never by Python's `re` (decision D5); what compares every
-element with every other takes linear time; and what applies many schemas to one value (a ``$ref`` to an ``allOf`` of
-two ``$ref``, thirty levels deep, is a billion) is counted and ends.
+There are three reasons: RE2 matches supplied patterns, never Python's `re` (decision D5); comparing all elements takes
+linear time; and the number of schemas applied to one value is bounded (a ``$ref`` to an ``allOf`` of two ``$ref``,
+thirty levels deep, is a billion).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Reached: TypeAlias = set[str] | set[int]
 Own: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Reached]
 
 MOST_APPLIED = 20_000
-"""Schemas applied to one value and all in it, before its size is looked at."""
+"""Schemas applied to a value and its parts before its size is computed."""
 
 MOST_PER_PART = 200
 """Schemas applied for each part of a larger value."""
@@ -33,7 +33,7 @@ with a panic."""
 
 
 class TooCostly(Exception):
-    """Applying a schema takes more steps than its value accounts for."""
+    """A schema takes more steps than the size of its value allows."""
 
 
 class Budget:
@@ -54,7 +54,7 @@ class Budget:
 
 
 budget: ContextVar[Budget] = ContextVar("budget")
-"""Of the value that is being checked."""
+"""The budget of the current check."""
 
 
 def _parts(value: Value) -> int:
@@ -139,7 +139,7 @@ def _fits(validator: Any, value: Value, schema: Any) -> bool:
 
 
 def _evaluated(validator: Any, value: Any, schema: Any, own: Own) -> set[Any]:
-    """The keys or indexes of ``value`` that ``schema`` looks at, by itself or by what it applies to the same value."""
+    """The keys or indexes of ``value`` that ``schema`` evaluates, itself or through schemas for the same value."""
     if not isinstance(schema, Mapping):
         return set()
     budget.get().spend()
@@ -150,7 +150,7 @@ def _evaluated(validator: Any, value: Any, schema: Any, own: Own) -> set[Any]:
 
 
 def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The schemas that ``schema`` applies to the very same value and that it fits."""
+    """The schemas that ``schema`` applies to the same value, and to which it conforms."""
     for word in ("$ref", "$dynamicRef"):
         if word in schema:
             resolved = validator._resolver.lookup(schema[word])
@@ -168,7 +168,7 @@ def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[
 
 def _own_keys(validator: Any, value: dict[str, Any], schema: Mapping[str, Any]) -> set[str]:
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
-        return set(value)  # whatever is left is theirs; what does not fit is an error of theirs
+        return set(value)  # these keywords evaluate all other keys
     return set(value) - set(unnamed(value, schema))
 
 
@@ -187,8 +187,8 @@ def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str,
 
 
 def identity(value: Value) -> object:
-    """Equal for what JSON Schema calls equal: 1 is 1.0, true is not 1. Numbers are texts here: whoever writes them
-    could choose numbers of one hash."""
+    """A key that is equal for equal values of JSON Schema: 1 is 1.0, true is not 1. Numbers become texts, because an
+    attacker could choose numbers with the same hash."""
     if type(value) is str:
         return value
     if type(value) is int or (type(value) is float and value.is_integer()):
@@ -203,7 +203,7 @@ def identity(value: Value) -> object:
 
 
 def keywords(library: Mapping[str, Keyword]) -> dict[str, Keyword]:
-    """The keywords to put in the place of the library's; ``library`` has its own."""
+    """The keywords that replace those of ``library``."""
     applying = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas")
     return {
         **{word: _counted(library[word]) for word in applying},

@@ -1,6 +1,6 @@
-"""What every step of a flow gives, before anything runs: from schemas, literals and expressions along the wires.
+"""The shape of every step's value before a run, from schemas, literals and expressions along the wires.
 
-Looked up when a check asks, once per step.
+Computed on demand, once per step.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ class Outcomes:
     def __init__(self, flow: Flow, trace: Trace) -> None:
         self.flow = flow
         self.found: list[Diagnostic] = []
-        """What the expressions that were looked at can never do."""
+        """Errors of the expressions, found on the way."""
         self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
         for read in trace.reads:
             self._reads.setdefault(read.step.id, {})[read.ref.path] = read
         self._outcomes: dict[str, Shape | None] = {}
         self._expressions: dict[int, Shape | None] = {}
-        """By identity: an expression is looked at once, so that what it says is told once."""
+        """By identity: each expression is inferred once, so that its errors are reported once."""
         self._schemas: dict[str, Shape] = {}
 
     def of(self, step: Step) -> Shape | None:
-        """What ``step`` gives."""
+        """The shape of the value of ``step``."""
         if step.id not in self._outcomes:
             self._outcomes[step.id] = self._find(step)
         return self._outcomes[step.id]
 
     def expression(self, step: Step, expr: Expr | Args) -> Shape | None:
-        """What an expression of ``step`` gives."""
+        """The shape of an expression of ``step``."""
         if self.flow.infer is None:
             return None
         if id(expr) in self._expressions:

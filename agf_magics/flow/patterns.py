@@ -1,8 +1,8 @@
-"""Regular expressions that a definition, a tool's schema or a server supplies (decision D5).
+"""Regular expressions of a definition, a tool's schema or a server (decision D5).
 
-RE2 matches them: its time is linear in the text, whatever the pattern. Python's `re` backtracks, holds the interpreter
-while it does, and never runs a supplied pattern. RE2 has no lookaround and no backreferences; a pattern that needs
-them is refused when its definition is loaded. In its syntax ``\\w``, ``\\d`` and ``\\b`` are ASCII, as in JSON Schema,
+RE2 matches them in linear time for any pattern. Python's `re` backtracks, blocks the interpreter meanwhile, and never
+runs a supplied pattern. RE2 has no lookaround and no backreferences; a pattern with them is refused when its definition
+is loaded. In its syntax ``\\w``, ``\\d`` and ``\\b`` are ASCII, as in JSON Schema,
 ``\\pL`` is any letter, and ``$`` is the end of the text.
 """
 
@@ -27,7 +27,7 @@ SYNTAX = "patterns are regular expressions in the syntax of RE2, without lookaro
 
 
 class BadPattern(ValueError):
-    """A pattern that cannot be used. ``start`` and ``end`` are offsets in the pattern: the part that is wrong."""
+    """A pattern that cannot be used. ``start`` and ``end`` are the offsets of the wrong part."""
 
     def __init__(self, reason: str, start: int, end: int) -> None:
         super().__init__(reason)
@@ -80,7 +80,7 @@ def _refused(pattern: str, error: Exception) -> BadPattern:
     start = pattern.find(part) if part else -1
     if start < 0:
         return BadPattern(reason, 0, len(pattern))
-    if part == pattern:  # a bracket that is never closed: RE2 quotes everything
+    if part == pattern:  # for an unclosed bracket RE2 quotes the whole pattern
         start = max(pattern.rfind("("), 0) if "missing )" in reason else 0
     return BadPattern(reason, start, start + len(part) if part != pattern else len(pattern))
 
@@ -142,7 +142,7 @@ def pattern_faults(schema: object) -> Iterator[PatternFault]:
 
 
 def fault_span(node: Node, fault: PatternFault) -> Span:
-    """Where in a text the fault stands; ``node`` is the schema as it was read."""
+    """The place of the fault in the text of a schema; ``node`` is the schema as it was read."""
     at: Node | None = node
     for part in fault.path[:-1] if fault.is_key else fault.path:
         if isinstance(at, Fields) and isinstance(part, str):
@@ -157,9 +157,10 @@ def fault_span(node: Node, fault: PatternFault) -> Span:
 
 
 def unusable(schema: object, owner: str) -> tuple[Diagnostic, ...]:
-    """The same as errors ``schema.pattern``, where the schema comes from Python; ``owner`` is ``tool 'fetch'``."""
-    said = "{}: the pattern {!r} cannot be used: {}"
+    """Errors ``schema.pattern`` for a schema from Python; ``owner`` is ``tool 'fetch'``."""
     return tuple(
-        Diagnostic("schema.pattern", said.format(owner, fault.pattern, fault.error), hint=SYNTAX)
+        Diagnostic(
+            "schema.pattern", f"{owner}: the pattern {fault.pattern!r} cannot be used: {fault.error}", hint=SYNTAX
+        )
         for fault in pattern_faults(schema)
     )

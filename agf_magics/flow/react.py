@@ -1,7 +1,7 @@
 """A model's session as steps: ask the model, run the tools it asks for, ask again, until it answers.
 
-Every request and every tool call is a step of its own, so that it is drawn, counted, permitted, cancelled and kept like
-any other. Nothing here knows a language or a provider; what differs is an argument.
+Every request and every tool call is a step of its own, so that it is drawn, counted, permitted, cancelled and journaled
+like any other. Differences between languages and providers are arguments.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .steps import Choose, Compute, Each, Invoke, Name, Repeat, Sequence, Step
 from .values import Value
 
 AT_ONCE = 8
-"""Tool calls of one reply that run side by side."""
+"""Tool calls of one reply that run at the same time."""
 
 
 def react(session: Session, *, id: str, word: str, span: Span, label: str = "", target: Target | None = None) -> Repeat:
-    """The session's steps. Their value, and what ``target`` keeps, is what `Session.read` made of the answer."""
+    """The steps of ``session``. Their value, which ``target`` stores, is the answer as `Session.read` returns it."""
     state = _State(f"({id})", session)
     steps = (_ask(state, f"{id}.ask", span), _then(state, f"{id}.then", span))
     return Repeat(
@@ -40,13 +40,12 @@ def react(session: Session, *, id: str, word: str, span: Span, label: str = "", 
 
 def _ask(state: _State, id: str, span: Span) -> Step:
     session = state.session
-    told = {offer.name.text: offer.description for offer in session.tools or () if offer.description}
     config = {
         "instructions": session.instructions,
         "tool_choice": session.tool_choice,
         "settings": dict(session.settings or {}),
         "schema": session.schema,
-        "descriptions": told,
+        "descriptions": {offer.name.text: offer.description for offer in session.tools or () if offer.description},
         "made": session.made,
     }
     return Invoke(
@@ -65,18 +64,21 @@ def _ask(state: _State, id: str, span: Span) -> Step:
 
 
 def _then(state: _State, id: str, span: Span) -> Step:
-    again = Read(span, lambda frame: state.of(frame).doubt)
+    again = Read(span, lambda frame: state.of(frame).objection)
+    answer = Read(span, state.answer)
     return Choose(
         id=id,
-        word="then",
+        word="reply",
+        label="of the model",
         span=span,
         pick=Read(span, lambda frame: state.of(frame).verdict),
         labels=lambda verdict: (verdict,),
         cases={
             "tools": _tools(state, f"{id}.tools", span),
-            "again": Compute(id=f"{id}.again", word="ask again", span=span, value=again),
-            "answer": Compute(id=f"{id}.answer", word="answer", span=span, value=Read(span, state.answer)),
+            "again": Compute(id=f"{id}.again", word="ask again", label="with the reason", span=span, value=again),
+            "answer": Compute(id=f"{id}.answer", word="answer", label="the final reply", span=span, value=answer),
         },
+        said={"tools": "calls tools", "again": "answer is not valid", "answer": "answers"},
         target=_Keep(state.went),
     )
 
@@ -86,10 +88,10 @@ def _tools(state: _State, id: str, span: Span) -> Step:
     call = Invoke(
         id=f"{id}.call",
         word="tool",
-        label="as the model asks",
+        label="the model's choice",
         span=span,
         kind="tool",
-        name=Name("as the model asks", span),
+        name=Name("the model's choice", span),
         pick=Read(span, lambda frame: frame[state.call]["tool"]),
         among=None if session.tools is None else tuple(offer.name for offer in session.tools),
         registered=_registered(session),
@@ -100,6 +102,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
     return Each(
         id=id,
         word="tools",
+        label="each call of the reply",
         span=span,
         over=Read(span, lambda frame: list(state.of(frame).calls)),
         element=_Keep(lambda frame, call: {**frame, state.call: call}),
@@ -116,7 +119,7 @@ def _registered(session: Session) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Where in a frame a session stands, under a name that no language can write, and how it goes on."""
+    """The place of a session in a frame, under a name that no language can write, and its changes."""
 
     key: str
     session: Session
@@ -126,7 +129,7 @@ class _State:
         return f"{self.key}.call"
 
     def of(self, frame: Frame) -> Conversation:
-        """The session as it stands; one that begins has the prompt."""
+        """The conversation so far; a new one has the prompt."""
         found = frame.get(self.key)
         if isinstance(found, Conversation):
             return found
@@ -139,18 +142,19 @@ class _State:
         return {**frame, self.key: self.of(frame).replied(self.session, reply)}
 
     def went(self, frame: Frame, value: Value) -> Frame:
-        talk = self.of(frame)
-        if talk.verdict == "answer":
+        conversation = self.of(frame)
+        if conversation.verdict == "answer":
             return frame
-        return {**frame, self.key: talk.observed(value) if talk.verdict == "tools" else talk.doubted()}
+        uses_tools = conversation.verdict == "tools"
+        return {**frame, self.key: conversation.observed(value) if uses_tools else conversation.rejected()}
 
     def answer(self, frame: Frame) -> Value:
-        talk = self.of(frame)
-        if talk.fault is None:
-            return talk.answer
-        found = talk.fault.diagnostic
+        conversation = self.of(frame)
+        if conversation.fault is None:
+            return conversation.answer
+        found = conversation.fault.diagnostic
         if found.span is not None:
-            raise talk.fault
+            raise conversation.fault
         raise StepError(replace(found, span=self.session.model.span))
 
     def arguments(self, frame: Frame) -> Value:
@@ -168,12 +172,12 @@ class _State:
 
 
 class Read:
-    """An Expr of our own."""
+    """An Expr that is a function."""
 
     __slots__ = ("evaluate", "span", "text")
 
     def __init__(self, span: Span, evaluate: Callable[[Frame], Value], text: str = "") -> None:
-        """``text``: what the picture shows of it."""
+        """``text`` is its text in the picture."""
         self.span = span
         self.evaluate = evaluate
         self.text = text
@@ -184,7 +188,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """Args of our own."""
+    """Args that are a function."""
 
     make: Callable[[Frame], Value]
     read: tuple[Ref, ...] = ()
@@ -199,7 +203,7 @@ class _Built:
 
 @dataclass(frozen=True, slots=True)
 class _Keep:
-    """A Target of our own."""
+    """A Target that is a function."""
 
     keep: Callable[[Frame, Value], Frame]
 
@@ -212,7 +216,7 @@ class _Keep:
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """Keeps a session's value where its language wants it, and forgets the session."""
+    """Stores the value of a session in the target of its language and removes the session."""
 
     state: _State
     target: Target | None

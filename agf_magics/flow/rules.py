@@ -1,7 +1,6 @@
-"""Checks of a whole flow that its text alone decides. Each rule is a small generator; `RULES` is their order.
+"""Checks of a whole flow by its text alone, independent of its language and the registry. `RULES` is their order.
 
-Nothing here knows a language or the registry. What is certain to fail is an error; what is legal but looks wrong is a
-warning; what is merely worth knowing is a note (decision A5).
+A certain failure is an error, a legal text that looks wrong a warning, other information a note (decision A5).
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from .wiring import Key, Read, Trace, Write, follow
 
 
 class Facts(NamedTuple):
-    """What the rules look at."""
+    """The input of a rule."""
 
     flow: Flow
     steps: tuple[Step, ...]
-    """All of them, in the order of the text."""
+    """All steps, in the order of the text."""
     trace: Trace
     outcomes: Outcomes
 
@@ -32,7 +31,7 @@ Rule = Callable[[Facts], Iterator[Diagnostic]]
 
 
 def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
-    """``flow`` with the names that its input must bring (`Flow.inputs`), and everything found, rule by rule."""
+    """``flow`` with the names that its input must have (`Flow.inputs`), and the findings, rule by rule."""
     trace = follow(flow)
     facts = Facts(flow, tuple(every(flow.body)), trace, Outcomes(flow, trace))
     found = [diagnostic for rule in RULES for diagnostic in rule(facts)]
@@ -40,9 +39,9 @@ def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
 
 
 def inputs(facts: Facts) -> tuple[Ref, ...]:
-    """The stores that are read before any step wrote them, in the order of the text.
+    """The stores that are read before a step writes them, in the order of the text.
 
-    Certain where a run without them surely fails: the step runs in every run and its expression is refused without.
+    A name is certain if every run without it fails: its step always runs, and its expression requires it.
     """
     found: dict[Key, Ref] = {}
     for read in facts.trace.reads:
@@ -55,7 +54,7 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
 
 
 def unwritten(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.unwritten: a name that no step writes and that looks like one that an earlier step does write."""
+    """flow.unwritten: a name that no step writes and that is similar to one that an earlier step writes."""
     written: dict[str, list[str]] = {}
     seen: set[str] = set()
     for move in facts.trace.order:
@@ -72,7 +71,7 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.read-before-written: a name that only a later step writes, or only an earlier item of the same fold."""
+    """flow.read-before-written: a name that only a later step writes, or only the previous item of the same fold."""
     first = {write.key: write for write in reversed(facts.trace.writes) if write.lasting}
     seen: set[str] = set()
     for read in facts.trace.reads:
@@ -80,10 +79,10 @@ def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
         if not name or not read.unwritten or name in seen:
             continue
         if read.writes and read.ref.certain:
-            message, hint = f"the first item finds no {name!r}", "let a step before write it, or let the input bring it"
-        elif later is not None and not _stands_in(read.step, later.step):
+            message, hint = f"{name!r} does not exist for the first item", "write it in a step before, or in the input"
+        elif later is not None and not _is_inside(read.step, later.step):
             message = f"{name!r} is read before it is written"
-            hint = f"only {later.step.id} writes it; without it the run's input must bring it"
+            hint = f"only {later.step.id} writes it; otherwise the run's input must have it"
         else:
             continue
         seen.add(name)
@@ -93,7 +92,7 @@ def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def overwritten(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.overwritten: a store is written again before anybody read it. flow.written-twice: after somebody did."""
+    """flow.overwritten: a store is written again before a step reads it. flow.written-twice: after a step reads it."""
     last: dict[Key, Write] = {}
     read: set[Key] = set()
     for move in facts.trace.order:
@@ -105,7 +104,7 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
                 message, related = f"{name!r} is written a second time", _place("first written here", before.ref.span)
                 yield Diagnostic("flow.written-twice", message, move.ref.span, None, "note", related)
             elif before is not None:
-                message = f"{name!r} is overwritten before anybody reads it"
+                message = f"{name!r} is overwritten before a step reads it"
                 related = _place("overwritten here", move.ref.span)
                 yield Diagnostic("flow.overwritten", message, before.ref.span, None, "note", related)
             last[move.key] = move
@@ -113,7 +112,7 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def never_read(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.never-read: a store nobody reads, unless it is the last step's. flow.lost: one that nobody could read."""
+    """flow.never-read: a store that no step reads, unless the last step writes it. flow.lost: no step can read it."""
     read = {(write.key, write.step.id) for read in facts.trace.reads for write in read.writes}
     final = facts.flow.body.steps[-1].id
     latest = {write.key: write for write in facts.trace.writes}
@@ -123,15 +122,16 @@ def never_read(facts: Facts) -> Iterator[Diagnostic]:
             continue
         if not write.lasting:
             if not isinstance(write.step, Fold):  # a fold must name a store
-                message = f"nobody sees {name!r}: what is stored here ends with its item or branch"
-                yield Diagnostic("flow.lost", message, write.ref.span, "the step's result is what goes on", "note")
+                message = f"no step can read {name!r}: a store inside an item or a branch ends with it"
+                hint = "only the result of the last step leaves the item or branch"
+                yield Diagnostic("flow.lost", message, write.ref.span, hint, "note")
         elif write.step.id != final and latest[write.key] is write:
-            message = f"no step reads {name!r}; it is only kept as a result"
+            message = f"no step reads {name!r}; it is only a result of the run"
             yield Diagnostic("flow.never-read", message, write.ref.span, None, "note")
 
 
 def expressions(facts: Facts) -> Iterator[Diagnostic]:
-    """What no value can make work: flow.schema-field, flow.maybe-absent, and the findings of the language itself."""
+    """Expressions that fail for every value: flow.schema-field, flow.maybe-absent, and those of the language."""
     outcomes = facts.outcomes
     for step in facts.steps:
         match step:
@@ -150,17 +150,17 @@ def expressions(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def lists(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.not-a-list: a for_each or a fold over what is no list."""
+    """flow.not-a-list: a for_each or a fold over a value that is not a list."""
     for step in facts.steps:
         if isinstance(step, (Each, Fold)):
             shape = facts.outcomes.expression(step, step.over)
             if shape is not None and "list" not in shape.kinds:
                 hint = "over takes a list; without over and items the incoming pipe is used"
-                yield Diagnostic("flow.not-a-list", f"a list is needed here, not {shape}", step.over.span, hint)
+                yield Diagnostic("flow.not-a-list", f"expected a list, got {shape}", step.over.span, hint)
 
 
 def labels(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.label: a case that no value picks. flow.no-case: a value that picks none, and there is no default."""
+    """flow.label: a case that no value selects. flow.no-case: a value without a case and without a default."""
     for step in facts.steps:
         shape = facts.outcomes.expression(step, step.pick) if isinstance(step, Choose) else None
         if not isinstance(step, Choose) or shape is None or shape.values is None:
@@ -174,17 +174,19 @@ def labels(facts: Facts) -> Iterator[Diagnostic]:
         missing = [labels[0] for labels in possible if step.cases.keys().isdisjoint(labels)]
         if missing and step.default is None:
             message = f"there is no case for {' or '.join(map(repr, dict.fromkeys(missing)))}, and no default"
-            yield Diagnostic("flow.no-case", message, step.pick.span, "the step fails for it", "warning")
+            yield Diagnostic(
+                "flow.no-case", message, step.pick.span, "add a case or a default, or the step fails", "warning"
+            )
 
 
-# Expressions come before what asks for their shapes: looked at in the order of the text, none waits for a long chain.
+# Expressions come before the rules that use their shapes: in the order of the text no shape needs a long recursion.
 RULES: tuple[Rule, ...] = (unwritten, read_before_written, overwritten, never_read, expressions, lists, labels)
 
 
 def _misspelt(name: str, written: list[str]) -> str | None:
-    """The written name that ``name`` was likely meant to be; the first letter is the same, but for its case.
+    """The written name of which ``name`` is probably a misspelling. Both have the same first letter.
 
-    Names that differ at their end alone (doc, docs; reviewers, reviews) are two names, not one misspelt.
+    Names that differ only at their end (doc, docs; reviewers, reviews) are two names.
     """
     if not spend(len(written)):
         return None
@@ -197,12 +199,12 @@ def _same_stem(a: str, b: str) -> bool:
     return a[:most] == b[:most]
 
 
-def _stands_in(step: Step, other: Step) -> bool:
+def _is_inside(step: Step, other: Step) -> bool:
     return step.id == other.id or step.id.startswith((f"{other.id}.", f"{other.id}["))
 
 
 def _word(span: Span | None, name: str) -> Span | None:
-    """Where in a path ``name`` stands."""
+    """The place of ``name`` in a path."""
     start = span.text.find(name) if span else -1
     return span.locate(start, start + len(name)) if span and start >= 0 else span
 

@@ -1,9 +1,10 @@
-"""A small value that conforms to a JSON Schema: what a dry run answers in place of a tool or an agent."""
+"""A small value that conforms to a JSON Schema: the result of a tool or an agent in a dry run."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -11,7 +12,7 @@ from .values import Value
 
 
 def sample(schema: Mapping[str, Any] | bool) -> Value:
-    """A smallest value that conforms to ``schema``; properties that need not be there are there where they can be.
+    """A small value that conforms to ``schema``, with optional properties.
 
     >>> sample({"type": "object", "properties": {"passed": {"type": "boolean"}, "notes": {"type": "string"}}})
     {'passed': True, 'notes': 'text'}
@@ -24,8 +25,8 @@ class _Sampling:
         self.root = root
 
     def value(self, schema: Any, within: tuple[str, ...]) -> Value:
-        """``within``: the refs that are being made, so that a schema that contains itself ends."""
-        if schema is True:  # as good as {}
+        """``within``: the refs that contain it, so that a recursive schema ends."""
+        if schema is True:  # the same as {}
             return "text"
         if not isinstance(schema, Mapping):
             return None
@@ -47,7 +48,7 @@ class _Sampling:
         return self.typed(schema, within)
 
     def choice(self, choices: Any, within: tuple[str, ...]) -> Value:
-        """The first that is not null and not being made already."""
+        """The first alternative that is neither null nor one of ``within``."""
         useful = [
             c for c in choices if not (isinstance(c, Mapping) and (c.get("type") == "null" or c.get("$ref") in within))
         ]
@@ -126,27 +127,25 @@ def _text(schema: Mapping[str, Any]) -> str:
     return text if most is None else text[:most]
 
 
+_BOUNDS: Mapping[str, Callable[[float, float], bool]] = {
+    "multipleOf": lambda number, step: not number % step,
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
+}
+
+
 def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
-    """1, or of the numbers next to its bounds the first that keeps them all."""
-    least, most, above, below, step = map(
-        schema.get, ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-    )
-
-    def fits(number: float) -> bool:
-        return not (
-            (least is not None and number < least)
-            or (most is not None and number > most)
-            or (above is not None and number <= above)
-            or (below is not None and number >= below)
-            or (step and number % step)
-            or (whole and number % 1)
-        )
-
-    near: list[int | float] = [1, *(bound for bound in (step, least, most) if bound is not None), 0]
-    near += [math.ceil(least)] if least is not None else []
-    near += [math.floor(most)] if most is not None else []
-    near += [math.floor(above) + 1] if above is not None else []
-    near += [math.ceil(below) - 1] if below is not None else []
+    """1, or the first number next to the bounds that satisfies all of them."""
+    bounds = {word: schema[word] for word in _BOUNDS if schema.get(word) is not None}
+    if bounds.get("multipleOf") == 0:
+        del bounds["multipleOf"]
+    step, above, below = map(bounds.get, ("multipleOf", "exclusiveMinimum", "exclusiveMaximum"))
+    near: list[int | float] = [1, *bounds.values(), 0]
+    near += [number for bound in bounds.values() for number in (math.floor(bound), math.floor(bound) + 1)]
+    near += [math.ceil(bound) - 1 for bound in bounds.values()]
     near += [(above + below) / 2] if above is not None and below is not None else []
-    near += [step * math.ceil(bound / step) for bound in (least, above) if step and bound is not None]
-    return next(filter(fits, near), 1)
+    near += [step * math.ceil(bound / step) for bound in bounds.values()] if step else []
+    fits = (n for n in near if not (whole and n % 1) and all(_BOUNDS[word](n, bounds[word]) for word in bounds))
+    return next(fits, 1)

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 EACH = "[]"
-"""Stands for every element of a list."""
+"""Every element of a list, in a path of fields."""
 
 _SAYS_MORE = frozenset({"$ref", "anyOf", "oneOf", "allOf", "if", "patternProperties"})
 
 
 def lacking(schema: Mapping[str, Any] | None, fields: Sequence[str]) -> tuple[int, tuple[str, ...]] | None:
-    """The number of the first of ``fields`` that ``schema`` does not have, and what it has in its place.
+    """The index of the first of ``fields`` that ``schema`` does not have, and the fields that it has there.
 
-    Only what ``properties`` leave out counts; of anything else a schema says nothing is known.
+    Only ``properties`` decide; a schema with other keywords for fields may have any field.
 
     >>> lacking({"properties": {"a": {"items": {"properties": {"b": {}}}}}}, ["a", "[]", "c"])
     (2, ('b',))
@@ -37,7 +37,7 @@ def lacking(schema: Mapping[str, Any] | None, fields: Sequence[str]) -> tuple[in
 
 
 def _referred(root: Any, at: Any) -> Any:
-    """What stands where a reference inside of the schema leads, if it is nothing but one."""
+    """The target of a reference within the schema, if ``at`` is only a reference."""
     for _ in range(20):
         where = at.get("$ref") if isinstance(at, Mapping) and not at.keys() - {"$ref", "$defs"} else None
         if not isinstance(where, str) or not where.startswith("#/"):

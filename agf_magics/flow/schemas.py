@@ -1,8 +1,7 @@
-"""What a value must look like: named schemas of fields, whether a value conforms, the JSON Schema of one.
+"""Named schemas of fields: whether a value conforms to one, and its JSON Schema.
 
-Conformance to them is our own code, not jsonschema: importing that costs 0.8 s in a JupyterLab environment, and its
-messages are not the author's words. A test holds that the two agree. Where a document or a function brings a JSON
-Schema of its own, `json_schema.judge` asks jsonschema, and `violations` has the words.
+Checking them does not use jsonschema: its import takes 0.8 s in a JupyterLab environment, and its messages do not use
+the author's words. A test checks that both agree. For the JSON Schema of a document or a function see `json_schema`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Field:
 
     kind: FieldKind
     required: bool = False
-    """Optional unless it says so (decision P7)."""
+    """Fields are optional by default (decision P7)."""
     span: Span | None = None
     minimum: int | float | None = None
     maximum: int | float | None = None
@@ -52,8 +51,8 @@ class Schema:
     """Its name in the text."""
 
 
-class Fault(NamedTuple):
-    """One thing that does not conform."""
+class FieldViolation(NamedTuple):
+    """One difference between a value and a schema."""
 
     path: str
     """``t[0].id``; empty for the value itself."""
@@ -62,72 +61,71 @@ class Fault(NamedTuple):
     """``passed: needs true or false, not text 'yes'``."""
 
 
-def conform(schema: Schema, value: Value, schemas: Mapping[str, Schema]) -> list[Fault]:
-    """Everything in which ``value`` differs from ``schema``, in the order of its fields; never raises.
+def conform(schema: Schema, value: Value, schemas: Mapping[str, Schema]) -> list[FieldViolation]:
+    """All differences between ``value`` and ``schema``, in the order of its fields; never raises.
 
-    Fields that are absent are faults only when required; other fields are ignored; null and what is opaque conform to
-    no type.
+    Only required fields must be present; unknown fields are ignored; null and opaque values conform to no type.
 
     >>> review = Schema("Review", {"passed": Field(kind="bool")})
     >>> conform(review, {"passed": "yes"}, {})[0].message
     "passed: needs true or false, not text 'yes'"
     """
-    return list(_object_faults(schema.fields, value, "", schemas, DEEPEST))
+    return list(_check_object(schema.fields, value, "", schemas, DEEPEST))
 
 
-Faults = Iterator[Fault]
+Violations = Iterator[FieldViolation]
 
 
-def _object_faults(
+def _check_object(
     fields: Mapping[str, Field], value: Value, path: str, schemas: Mapping[str, Schema], room: int
-) -> Faults:
+) -> Violations:
     if type(value) is not dict or not all(type(key) is str for key in value):
         yield _mismatch(path, "an object", value)
         return
     for name, wanted in fields.items():
         inner = _step(path, name)
         if name in value:
-            yield from _faults(wanted, value[name], inner, schemas, room - 1)
+            yield from _check(wanted, value[name], inner, schemas, room - 1)
         elif wanted.required:
-            yield Fault(inner, "missing_required", f"{inner}: is required and missing")
+            yield FieldViolation(inner, "missing_required", f"{inner}: is required")
 
 
-def _faults(wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema], room: int) -> Faults:
+def _check(wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema], room: int) -> Violations:
     kind = wanted.kind
     if room <= 0:
-        yield Fault(path, "too_deep", f"{path}: nests deeper than {DEEPEST} levels")
+        yield FieldViolation(path, "too_deep", f"{path}: nests deeper than {DEEPEST} levels")
     elif kind == "object":
-        yield from _object_faults(wanted.fields, value, path, schemas, room)
+        yield from _check_object(wanted.fields, value, path, schemas, room)
     elif kind == "ref":
         if wanted.schema in schemas:
-            yield from _object_faults(schemas[wanted.schema].fields, value, path, schemas, room)
+            yield from _check_object(schemas[wanted.schema].fields, value, path, schemas, room)
         else:
-            yield Fault(path, "unresolved_ref", f"{path}: no schema is named {wanted.schema!r}")
+            yield FieldViolation(path, "unresolved_ref", f"{path}: no schema is named {wanted.schema!r}")
     elif kind == "list":
         if type(value) is not list:
             yield _mismatch(path, "a list", value)
         elif wanted.of is not None:
             for index, item in enumerate(value):
-                yield from _faults(wanted.of, item, f"{path}[{index}]", schemas, room - 1)
+                yield from _check(wanted.of, item, f"{path}[{index}]", schemas, room - 1)
     elif kind == "enum":
         if not any(same(value, choice) for choice in wanted.values):
             choices = ", ".join(map(shown_value, wanted.values))
-            yield Fault(path, "enum_invalid", f"{path}: needs one of {choices}, not {shown_value(value)}")
+            yield FieldViolation(path, "enum_invalid", f"{path}: needs one of {choices}, not {shown_value(value)}")
     elif kind == "number":
-        yield from _number_faults(wanted, value, path)
+        yield from _check_number(wanted, value, path)
     elif kind == "bool" and type(value) is not bool:
         yield _mismatch(path, "true or false", value)
     elif kind == "string" and type(value) is not str:
         yield _mismatch(path, "text", value)
 
 
-def _number_faults(wanted: Field, value: Value, path: str) -> Faults:
+def _check_number(wanted: Field, value: Value, path: str) -> Violations:
     if type(value) is not int and (type(value) is not float or value - value != 0):
         yield _mismatch(path, "a number", value)
     elif wanted.minimum is not None and value < wanted.minimum:
-        yield Fault(path, "out_of_range", f"{path}: needs at least {wanted.minimum}, not {value}")
+        yield FieldViolation(path, "out_of_range", f"{path}: needs at least {wanted.minimum}, not {value}")
     elif wanted.maximum is not None and value > wanted.maximum:
-        yield Fault(path, "out_of_range", f"{path}: needs at most {wanted.maximum}, not {value}")
+        yield FieldViolation(path, "out_of_range", f"{path}: needs at most {wanted.maximum}, not {value}")
 
 
 def same(value: Value, choice: Value) -> bool:
@@ -137,8 +135,10 @@ def same(value: Value, choice: Value) -> bool:
     return type(value) in (str, int, float, type(None)) and bool(value == choice)
 
 
-def _mismatch(path: str, wanted: str, value: Value) -> Fault:
-    return Fault(path, "type_mismatch", f"{path}{': ' if path else ''}needs {wanted}, not {shown_value(value)}")
+def _mismatch(path: str, wanted: str, value: Value) -> FieldViolation:
+    return FieldViolation(
+        path, "type_mismatch", f"{path}{': ' if path else ''}needs {wanted}, not {shown_value(value)}"
+    )
 
 
 def _step(path: str, name: str) -> str:
@@ -148,7 +148,7 @@ def _step(path: str, name: str) -> str:
 
 
 def shown_value(value: Value) -> str:
-    """What a message calls a value: ``text 'yes'``, ``the number 3``, ``true``, ``a list``."""
+    """A value in a message: ``text 'yes'``, ``the number 3``, ``true``, ``a list``."""
     if type(value) is str:
         return f"text {value if len(value) <= 40 else value[:39] + '…'!r}" if value else "empty text"
     if type(value) is bool:
@@ -166,7 +166,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema(schema: Schema, schemas: Mapping[str, Schema], *, all_required: bool = False) -> dict[str, Any]:
-    """The JSON Schema of ``schema``, with what it refers to. ``all_required``: as a model is asked (decision P7)."""
+    """The JSON Schema of ``schema`` with its references. ``all_required``: for models (decision P7)."""
     defs: dict[str, Any] = {}
     waiting = [schema.name]
     made = {"$schema": DRAFT, "title": schema.name, **_object_schema(schema.fields, all_required)}
@@ -175,7 +175,7 @@ def json_schema(schema: Schema, schemas: Mapping[str, Schema], *, all_required: 
         for ref in references(fields):
             if ref.schema not in defs:
                 known = schemas.get(ref.schema)
-                # What refers to nothing conforms to nothing.
+                # No value conforms to an unknown reference.
                 defs[ref.schema] = _object_schema(known.fields, all_required) if known else False
                 waiting.append(ref.schema)
     return {**made, "$defs": defs} if defs else made
@@ -192,7 +192,7 @@ def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
         case "object":
             return _object_schema(wanted.fields, all_required)
         case "list":
-            assert wanted.of is not None, "a list says of what"
+            assert wanted.of is not None, "a list has the type of its elements"
             return {"type": "array", "items": _field_schema(wanted.of, all_required)}
         case "enum":
             return {"enum": list(wanted.values)}
@@ -208,7 +208,7 @@ def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
 
 
 def references(fields: Mapping[str, Field]) -> Iterator[Field]:
-    """Every ref in ``fields``, nested ones too, in the order of the text."""
+    """All refs in ``fields``, also nested ones, in the order of the text."""
     for wanted in fields.values():
         while wanted.of is not None:
             wanted = wanted.of
@@ -231,10 +231,10 @@ def resolve(name: str, schemas: Mapping[str, Schema]) -> tuple[dict[str, Schema]
 
 
 def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
-    """The first cycle of schemas that refer to each other, its first name again at the end: ``[A, B, A]``."""
+    """The first cycle of schemas that refer to each other, with its first name also at the end: ``[A, B, A]``."""
     done: set[str] = set()
     for first in schemas:
-        way: dict[str, Iterator[Field]] = {}  # the names from `first` on, each with the refs still to follow
+        way: dict[str, Iterator[Field]] = {}  # the names from `first`, each with its remaining refs
         if first not in done:
             way[first] = references(schemas[first].fields)
         while way:
@@ -252,7 +252,7 @@ def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
 
 
 def check_schemas(schemas: Mapping[str, Schema], problems: Diagnostics) -> None:
-    """Schemas that refer to each other in a cycle are an error, at the first ref of it."""
+    """A cycle of schemas is an error at its first ref."""
     chain = cycle(schemas)
     if chain is None:
         return
@@ -260,5 +260,5 @@ def check_schemas(schemas: Mapping[str, Schema], problems: Diagnostics) -> None:
         next(ref for ref in references(schemas[name].fields) if ref.schema == other) for name, other in pairwise(chain)
     ]
     others = tuple((f"refers to {ref.schema!r}", ref.span) for ref in refs[1:] if ref.span)
-    message = f"schemas cannot refer to each other in a circle: {' → '.join(chain)}"
-    problems.add(Diagnostic("schema.cycle", message, refs[0].span, "leave one of the references out", related=others))
+    message = f"schemas cannot refer to each other in a cycle: {' → '.join(chain)}"
+    problems.add(Diagnostic("schema.cycle", message, refs[0].span, "remove one of the references", related=others))

@@ -1,7 +1,7 @@
-"""What a value looks like as far as a text tells: the shape behind a schema, a literal, an expression.
+"""The shape of a value as far as the text determines it: of a schema, a literal, an expression.
 
-None is what nobody knows; everything here is sound for it. A shape is not a schema: it keeps the few values that
-something can have (true and false, an enum's, ``'OK' or 'NO'``), because they decide labels and comparisons.
+None is an unknown shape, for which no check may report anything. Unlike a schema, a shape lists the few possible values
+(true and false, an enum's, ``'OK' or 'NO'``), because they decide labels and comparisons.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from .schemas import Field, Schema
 from .values import NAMES, Value, is_true
 
 FEW = 50
-"""Values that are followed one by one; more of them are only a kind."""
+"""The maximum number of values in a shape; for more it has only their kind."""
 
-KINDS: Mapping[type, str] = {
+_KINDS: Mapping[type, str] = {
     str: "text", int: "number", float: "number", bool: "bool", type(None): "null", list: "list", dict: "object",
 }  # fmt: skip
-WORDS = {"text": "text", "number": "a number", "bool": NAMES[bool], "null": "null", "list": "a list",
+_WORDS = {"text": "text", "number": "a number", "bool": NAMES[bool], "null": "null", "list": "a list",
          "object": "an object"}  # fmt: skip
 _WORD = re.compile(r"[^\s.'\"]+")
 _OF_FIELD = {"string": "text", "number": "number", "list": "list", "object": "object"}
 
 
 class Shape(NamedTuple):
-    """What is known of a value. A NamedTuple: checking a definition makes thousands."""
+    """A value as far as it is known. A NamedTuple: checking a definition creates thousands."""
 
     kinds: frozenset[str]
     values: tuple[Value, ...] | None = None
-    """All it can be, when they are few."""
+    """All possible values, if they are few."""
     of: Shape | None = None
-    """A list's elements."""
+    """The elements of a list."""
     fields: Mapping[str, Shape | None] = MappingProxyType({})
-    """An object's."""
+    """The fields of an object."""
     closed: bool = False
     """Whether an object has no other fields."""
     optional: frozenset[str] = frozenset()
-    """The fields that may be absent."""
+    """Fields that may be absent."""
 
     def __str__(self) -> str:
-        return " or ".join(WORDS[kind] for kind in WORDS if kind in self.kinds)
+        return " or ".join(_WORDS[kind] for kind in _WORDS if kind in self.kinds)
 
 
-_PLAIN = {name: Shape(frozenset({name})) for name in WORDS}
+_PLAIN = {name: Shape(frozenset({name})) for name in _WORDS}
 BOOL, _TRUE, _FALSE = (Shape(frozenset({"bool"}), values) for values in ((False, True), (True,), (False,)))
 TEXT, NUMBER = _PLAIN["text"], _PLAIN["number"]
 
@@ -58,8 +58,8 @@ def list_of(element: Shape | None) -> Shape:
 
 
 def literal(value: Value) -> Shape | None:
-    """The shape of a value that is written down."""
-    word = KINDS.get(type(value))
+    """The shape of a literal."""
+    word = _KINDS.get(type(value))
     if word == "list":
         return list_of(either(map(literal, value)) if 0 < len(value) <= FEW else None)
     if word == "object":
@@ -92,7 +92,7 @@ def _of_field(wanted: Field, schemas: Mapping[str, Schema]) -> Shape | None:
 
 
 def either(shapes: Iterable[Shape | None]) -> Shape | None:
-    """What is one of ``shapes``; None when one of them is unknown or there are none."""
+    """The shape of a value with one of ``shapes``; None if one of them is unknown or there are none."""
     found = list(shapes)
     if not found or None in found:
         return None
@@ -110,12 +110,12 @@ def _join(a: Shape, b: Shape) -> Shape:
 
 
 def truthy(shape: Shape) -> Shape | None:
-    """What of ``shape`` is true; None: nothing."""
+    """The part of ``shape`` that is true; None: nothing."""
     return _TRUE if shape is BOOL else _keep(shape, True)
 
 
 def falsy(shape: Shape) -> Shape | None:
-    """What of ``shape`` is false; None: nothing."""
+    """The part of ``shape`` that is false; None: nothing."""
     return _FALSE if shape is BOOL else _keep(shape, False)
 
 
@@ -124,50 +124,51 @@ def _keep(shape: Shape, wanted: bool) -> Shape | None:
         kinds = shape.kinds - {"null"} if wanted else shape.kinds
         return Shape(kinds, None, shape.of, shape.fields, shape.closed, shape.optional) if kinds else None
     values = tuple(value for value in shape.values if is_true(value) is wanted)
-    return Shape(frozenset(KINDS[type(value)] for value in values), values) if values else None
+    return Shape(frozenset(_KINDS[type(value)] for value in values), values) if values else None
 
 
 class Fault(NamedTuple):
-    """A path that leads nowhere, or perhaps nowhere."""
+    """A path to a field that does not exist, or may be absent."""
 
     name: str
     left: int
-    """How many names of the path come after it."""
+    """The number of names after it in the path."""
     within: Shape
-    """What should have a field of that name."""
+    """The shape without the field."""
     surely: bool
-    """False: the field is declared, and may be absent."""
+    """False: the field is declared, but optional."""
 
     def told(self, span: Span, certain: bool) -> Diagnostic:
-        """``span``: the whole path as written; ``certain``: whether it is read in every evaluation."""
+        """``span``: the whole path; ``certain``: whether every evaluation reads it."""
         words = list(_WORD.finditer(span.text))
         if len(words) > self.left:
             word = words[-1 - self.left]
             span = span.locate(word.start(), word.end())
         if not self.surely:
-            message, hint = f"{self.name!r} may be absent", "mark it required: true in its schema, or give a default"
+            message = f"{self.name!r} may be absent"
+            hint = "mark it required: true in its schema, or give a default"
             return Diagnostic("flow.maybe-absent", message, span, hint, "note")
-        message, near = f"there is no field {self.name!r}", suggest(self.name, self.within.fields, "its fields")
+        message, near = f"unknown field {self.name!r}", suggest(self.name, self.within.fields, "its fields")
         if "object" not in self.within.kinds:
-            message = f"{self.within} has no fields, so no {self.name!r}"
+            message = f"{self.within} has no field {self.name!r}"
         return Diagnostic("flow.schema-field", message, span, near, "error" if certain else "warning")
 
 
 Found = tuple[Shape | None, Fault | None]
 Look = Callable[[tuple[str, ...]], Found]
-"""What stands at a path of the frame, and what is wrong with the path."""
+"""The shape at a path of the frame, and the fault of the path."""
 
 
 def descend(shape: Shape | None, path: tuple[str, ...]) -> Found:
-    """What stands at ``path`` in something of ``shape``."""
-    doubt: Fault | None = None
+    """The shape at ``path`` in a value of ``shape``, and the fault of the path."""
+    fault: Fault | None = None
     for index, name in enumerate(path):
         if shape is None or (len(shape.kinds) > 1 and "object" in shape.kinds):
-            return None, doubt
+            return None, fault
         left = len(path) - index - 1
         if "object" not in shape.kinds or (shape.closed and name not in shape.fields):
             return None, Fault(name, left, shape, True)
-        if name in shape.optional and doubt is None:
-            doubt = Fault(name, left, shape, False)
+        if name in shape.optional and fault is None:
+            fault = Fault(name, left, shape, False)
         shape = shape.fields.get(name)
-    return shape, doubt
+    return shape, fault

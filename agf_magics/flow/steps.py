@@ -1,9 +1,8 @@
-"""The shapes of running: every definition is lowered to these and nothing else.
+"""The step kinds: every definition is lowered to them.
 
-What is drawn is what runs: checks, picture, progress and engine read one tree with one id per step. A step's id is
-where it stands in its text: ``steps[1].branches.security``; a name that is no identifier is quoted, so ids never
-collide. A new shape needs a section in docs/design.md and a sentence of a seed that no field of an existing shape can
-say.
+Checks, picture, progress and engine read one tree with one id per step. The id is the path in the text:
+``steps[1].branches.security``; names that are not identifiers are quoted, so that ids are unique. A new kind needs a
+section in docs/design.md and a sentence of a seed that no field of an existing kind can express.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from .shapes import Look, Shape
 from .values import Value
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
-"""In which list of the registry a name is looked up first; a tool's or an agent's name may turn out to be a flow. A
-``question`` is asked of a person."""
+"""The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A ``question`` is
+for a person."""
 
 OnError = Literal["abort", "continue", "finish"]
 """``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``: it is dropped.
-``finish``: the rest runs to its end, then the step fails with all failures and what did succeed."""
+``finish``: the others finish, then the step fails with all failures and the successful values."""
 
 
 class Name(NamedTuple):
-    """A name in a definition and where it stands."""
+    """A name in a definition with its place."""
 
     text: str
     span: Span | None = None
@@ -46,70 +45,70 @@ class Name(NamedTuple):
 
 @data
 class Step:
-    """What all steps have."""
+    """The fields of all steps."""
 
     id: str
     word: str
-    """The language's own noun for it: ``for_each``, ``transform``; shown in the picture and the progress tree."""
+    """The language's noun for it: ``for_each``, ``transform``; shown in the picture and the progress tree."""
     label: str = ""
-    """What tells it from its siblings: a tool's name, the beginning of an expression."""
+    """Distinguishes it from its siblings: a tool's name, the beginning of an expression."""
     span: Span | None = None
-    """The step's own word in the text (what an error about the whole step points at)."""
+    """The place of the word, for errors about the whole step."""
     target: Target | None = None
     rescue: Callable[[StepError], Value] | None = None
-    """What stands in for its value when it failed: the failure is kept like a value and the run goes on. None: it fails
-    whatever it stands in. A breached cap is never kept."""
+    """Makes the value of a failed step from its error, and the run continues. None: the parent fails. Never used for a
+    breached limit."""
 
 
 @data
 class Invoke(Step):
-    """Call what a name means: a tool, an agent, a flow, a model, a transform, a vendor's policy; or ask a person."""
+    """Call a tool, an agent, a flow, a model, a transform or a vendor's policy by name, or ask a person."""
 
     kind: CalleeKind
     name: Name
     """For an agent: the identity; empty text means the invoker's own, answered by the default agent."""
     args: Args
-    """For an agent it gives what `Agent.arguments` takes (``prompt``, ``input``, ``alone``), of which a flow of that
-    name gets the input; for a transform the one value it takes; for a question ``{"text": …, "choices": […]}``."""
+    """For an agent: the arguments of `Agent.arguments` (``prompt``, ``input``, ``alone``), of which a flow gets only
+    the input; for a transform: its value; for a question: ``{"text": …, "choices": […]}``."""
     among: tuple[Name, ...] | None = None
-    """The names to choose from while it runs, where `pick` chooses; then ``name`` is only what it is called."""
+    """The names from which `pick` chooses during the run; then ``name`` is only a title."""
     pick: Expr | None = None
     registered: Mapping[str, str] = field(default_factory=dict)
-    """What a name of ``among`` or ``tools`` is registered as, where nothing is registered under itself (B5)."""
+    """The registered names of ``among`` and ``tools``, for those that are not registered themselves (B5)."""
     file: Name | None = None
-    """What defines it where nothing is registered under its name: a definition's file, or a function of a Python file
+    """Defines it if nothing is registered under its name: the file of a definition, or a function of a Python file
     (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder (decision A16)."""
     files: Mapping[str, Name] = field(default_factory=dict)
     """The same for names of `among`, and for names of `tools`."""
     derived: tuple[DerivedTool, ...] = ()
     """Tools that the definition itself makes: what names of `tools` mean where nothing is registered under them."""
     config: Mapping[str, Value] | None = None
-    """What a vendor's policy or a model is set up with."""
+    """The configuration of a vendor's policy or a model."""
     permit: Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
-    """Given the frame, what the call is given, and that as it may be shown: what a person must approve before it is
-    made; None: nothing."""
+    """Given the frame, the arguments, and these without secrets: the question to a person before the call; None: no
+    question."""
     instead: Instead | None = None
-    """What becomes of what that person puts in the call's place; None: only yes or no is asked."""
+    """How that person's answer can replace the call; None: only yes or no."""
     keeps: bool = False
-    """Whether its target is told what the call was given."""
+    """Whether its target gets the arguments of the call."""
     wants: bool = False
-    """Whether `args` asks for the schema of what is called."""
+    """Whether `args` gets the schema of the callee."""
     offers: tuple[str, ...] = ()
-    """Arguments that `args` gives, beside those it names, to a tool that has a parameter of that name."""
+    """Additional arguments of `args`, for a tool that has parameters with these names."""
     spawns: bool = True
-    """Whether an agent that answers it is one of the sessions that a run may open (decision A15: a pipeline's are)."""
+    """Whether an agent that answers it counts as a session of the run (decision A15: a pipeline's do)."""
     awaited: bool = True
-    """False: fire and forget. It is started and nobody waits for its end, which is told by its own event."""
+    """False: fire and forget. The step does not wait for its end, which is an event of its own."""
     timeout: float | None = None
-    """Seconds it may take; the callee's own timeout and the settings' hold as well."""
+    """In seconds; the callee's own timeout and the settings' apply too."""
     pipe: Expr | None = None
-    """What flows into a called flow beside its input."""
+    """The pipe of a called flow."""
     gives: Name | None = None
-    """The schema its result must conform to."""
+    """The schema to which its result must conform."""
     only_tools: bool = False
-    """Whether the name of a tool cannot be a flow's (decision P22)."""
+    """Whether a tool's name must not be a flow's (decision P22)."""
     tools: tuple[Name, ...] | None = None
-    """Capabilities: the tools it may use at most; None: its invoker's. For a model: what it is offered of them."""
+    """Capabilities: the tools that it may use; None: its invoker's. For a model: the tools that it is offered."""
 
 
 @data
@@ -121,57 +120,55 @@ class Compute(Step):
 
 @data
 class Sequence(Step):
-    """Run steps in order; each sees what the ones before it stored. Its value is the last one's."""
+    """Run steps in order; each sees the stores of the previous ones. Its value is that of the last step."""
 
     steps: tuple[Step, ...]
 
 
 @data
 class Branches(Step):
-    """Run named steps side by side, all at once, then ``collect`` over what `join` makes of their values."""
+    """Run named steps in parallel, then ``collect`` over the result of `join`."""
 
     branches: Mapping[str, Step]
     join: Join | None = None
     collect: Step | None = None
-    """None: its value is what `gather` makes of them."""
+    """None: `gather` makes its value."""
     gather: Callable[[FanOutResult], Value] | None = None
-    """May raise StepError: too few succeeded. None, too: a mapping of the branches' values by name."""
+    """May raise StepError: too few succeeded. None as well: its value maps the branches' names to their values."""
     on_error: OnError = "abort"
     retries: int = 0
     leaves: bool = False
-    """Whether what `join` and ``collect`` leave is what the steps after it see; else nothing is."""
+    """Whether the steps after it see the writes of `join` and ``collect``."""
 
 
 @data
 class Each(Step):
-    """Run ``body`` once per element, ``limit`` at once, then ``collect`` over what `join` makes of the values."""
+    """Run ``body`` once per element, ``limit`` at a time, then ``collect`` over the result of `join`."""
 
     over: Expr
     element: Target
     body: Step
     join: Join | None = None
     collect: Step | None = None
-    """None: its value is what `gather` makes of them."""
+    """None: `gather` makes its value."""
     gather: Callable[[FanOutResult], Value] | None = None
-    """May raise StepError. None, too: the list of the values, dropped ones left out."""
+    """May raise StepError. None as well: its value is the list of the values, without dropped ones."""
     limit: int
     on_error: OnError = "abort"
     retries: int = 0
     most: int | None = None
-    """Only so many elements, the first ones."""
+    """The maximum number of elements; only the first ones are used."""
     cut: Callable[[int], Diagnostic] | None = None
-    """What to say of the elements that `most` leaves out, by their number; an error refuses."""
+    """The finding about more elements than `most`, given their number; an error fails the step."""
     scope: bool = True
-    """Whether it is one of the fan-out scopes that may nest only so deep (decision A15): a model's calls are not."""
+    """Whether it counts for the fan-out depth (decision A15): a model's calls do not."""
     ahead: bool = False
-    """Whether the arguments of all elements are built, and may fail, before the first call (``body`` is an Invoke)."""
+    """Whether the arguments of all elements are built before the first call (``body`` is an Invoke)."""
 
 
 @data
 class Fold(Step):
-    """Run ``body`` once per element, in order; what it stores and gives is seen by the next one. Its value is the
-    last.
-    """
+    """Run ``body`` once per element, in order; the next one sees its stores and value. Its value is the last one."""
 
     over: Expr
     init: Expr
@@ -183,79 +180,78 @@ class Fold(Step):
 
 @data
 class Repeat(Step):
-    """Run ``body`` until ``until`` is true, at most ``limit`` times; an iteration sees what the one before it left.
+    """Run ``body`` until ``until`` is true, at most ``limit`` times; an iteration sees the writes of the previous one.
 
-    Its value is the last iteration's, and so is the frame it leaves.
+    Its value and its frame are those of the last iteration.
     """
 
     body: Step
     until: Expr | None = None
-    """Looked at after each iteration; None: ``limit`` times."""
+    """Evaluated after each iteration; None: ``limit`` times."""
     limit: int
     over: Callable[[int, Frame], Diagnostic] | None = None
-    """What to say, given the limit and the last frame, when it ended by the limit though ``until`` was not true; an
-    error fails the step."""
+    """The finding, given the limit and the last frame, if the limit ended it; an error fails the step."""
     session: bool = False
-    """Whether it is one session of a model: counted as a spawn (decision A15)."""
+    """Whether it is a session of a model, which counts as a spawn (decision A15)."""
 
 
 @data
 class Dag(Step):
-    """Run steps by need: each when what it reads is there; an `Scheduler` knows which."""
+    """Run each step when its inputs exist, as a `Scheduler` decides."""
 
     steps: tuple[Step, ...]
     open: Callable[[Frame], Scheduler]
     feeds: tuple[tuple[str, str, str], ...] = ()
-    """What flows, as the text tells it: the id that writes, the id that reads, the name. What is drawn."""
+    """The data flow in the text: the id that writes, the id that reads, the name. The picture shows it."""
     written: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    """Where each step's result goes, by the step's id."""
+    """The paths of each step's result, by the step's id."""
 
 
 @data
 class Walk(Step):
-    """Run nodes along edges, in rounds: all ready nodes see one frame, then `join` makes the next one of their ends.
+    """Run nodes along edges, in rounds: all nodes of a round see one frame, then `join` makes the next one.
 
-    From each node of a round lead the edges without a condition and the first whose condition is true, else its
-    ``otherwise``; a node that several edges lead to runs once a round. A node that ran as often as `limits` says is
-    skipped and the walk goes on at its exit.
+    After a node follow its edges without a condition and the first one whose condition is true, else its ``otherwise``;
+    a node with several incoming edges runs once per round. A node that reached its limit is skipped, and the walk
+    continues at its exit.
     """
 
     nodes: Mapping[str, Step]
     edges: tuple[Edge, ...]
     join: Callable[[Frame, Listed[tuple[str, Outcome]]], Frame]
-    """The frame after a round, from its nodes' outcomes in the order of their names. May raise StepError."""
+    """The frame after a round, from the outcomes of its nodes in the order of their names. May raise StepError."""
     limits: Mapping[str, int] = field(default_factory=dict)
     exits: Mapping[str, str] = field(default_factory=dict)
-    """Where a node over its limit leads to; else END."""
+    """The node after one that reached its limit; default END."""
     over: Callable[[str], Diagnostic] | None = None
-    """What to say of a node that reached its limit."""
+    """The finding about a node that reached its limit."""
     rounds: int
-    """How many there may be."""
+    """The maximum number of rounds."""
     endless: Callable[[int], Diagnostic]
-    """What to say, given `rounds`, when it has not come to an end by then; names what sets them."""
+    """The error, given `rounds`, after the last one; it names the setting."""
     width: int = 0
-    """How many nodes of a round run at once; 0: all."""
+    """How many nodes of a round run at a time; 0: all."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Which keys of the state each node writes, as far as its text says."""
+    """The keys of the state that each node writes, as far as its text determines them."""
     feeds: tuple[tuple[str | None, str, str], ...] = ()
     """The data flow: the id of the node that writes (None: the input), of the node that reads, the key."""
 
 
 @data
 class Choose(Step):
-    """Run the case whose label ``pick`` gives."""
+    """Run the case whose label is the value of ``pick``."""
 
     pick: Expr
     labels: Callable[[Any], tuple[str, ...]]
-    """The labels a picked value may stand under, best first."""
+    """The possible labels of a value, best first."""
     cases: Mapping[str, Step]
     default: Step | None = None
     said: Mapping[str, str] = field(default_factory=dict)
-    """What the picture says of a case by its label, where it is not that the value equals it: its condition."""
+    """The condition of a case by its label, for the picture; default: that the value equals the label."""
 
 
 Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]
-"""What an expression gives as far as its text tells; what can never work is added to the list."""
+"""The shape of an expression; errors are added to the list."""
 
 
 class Extension(Protocol):
@@ -294,46 +290,46 @@ class Flow:
     end: Callable[[Frame], FlowResult]
     """May raise StepError: its output does not conform, some of its calls failed."""
     kept: Callable[[Frame], Mapping[str, Value]] | None = None
-    """Its stores as a frame has them, however the run ended; None: what `end` says."""
+    """The stores in a frame, also of a failed run; None: those of `end`."""
     description: str = ""
     stores: tuple[str, ...] = ()
-    """Where in a frame its named stores live: ``("ctx",)``; what no step writes there its input must bring."""
+    """The path of the named stores in a frame: ``("ctx",)``; the input must have those that no step writes."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
-    """The schemas its own document set declares."""
-    infer: Infer | None = None  # None: nothing is known of what its expressions give
+    """The schemas of its own document set."""
+    infer: Infer | None = None  # None: the shapes of its expressions are unknown
     inputs: tuple[Any, ...] = ()
-    """The names it reads from its input, as `rules` finds them: `Ref`s with a span each."""
+    """The names that it reads from its input, as `rules` finds them: `Ref`s with spans."""
     warnings: tuple[Diagnostic, ...] = ()
-    """What loading found that does not refuse it: warnings and notes."""
+    """Warnings and notes of loading."""
     span: Span | None = None
     """The name in the text."""
     accepts: Mapping[str, Any] | None = None
-    """JSON Schema of its input, where it declares one; `start` checks it."""
+    """The declared JSON Schema of its input; `start` checks it."""
     gives: Mapping[str, Any] | None = None
-    """JSON Schema of its output, where it declares one; `end` checks it."""
+    """The declared JSON Schema of its output; `end` checks it."""
     taken: tuple[Taken, ...] = ()
-    """What it reads of its calls' results by name."""
+    """The fields that it reads of its calls' results."""
     caps: Caps | None = None
     uses: tuple[Uses, ...] | None = None
     """The tools that it allows itself and all that it calls; None: those of its invoker (decision B1′)."""
     refuses: tuple[Diagnostic, ...] = ()
-    """What it needs that nobody can give: told as warnings when it is defined, and a run is refused (decision A5)."""
+    """Requirements that cannot be met: warnings when it is defined, errors of a run (decision A5)."""
     file: str | None = None
-    """The file that defines it, where a definition named that file; None: it is registered, or a text of its own."""
+    """The file that defines it, if a definition named that file."""
     extension: Extension | None = None
     """Parts that only some languages have."""
 
 
 class Definition(NamedTuple):
-    """What a text defines."""
+    """The content of a text."""
 
     flow: Flow | None
-    """None: it has no flow, or one that cannot be used."""
+    """None: it has no flow, or one with errors."""
     schemas: Mapping[str, Schema] = {}
 
 
 def children(step: Step) -> tuple[Step, ...]:
-    """The steps directly under ``step``, in the order they are written."""
+    """The steps directly under ``step``, in the order of the text."""
     match step:
         case Invoke() | Compute():
             return ()
@@ -353,7 +349,7 @@ def children(step: Step) -> tuple[Step, ...]:
 
 
 def outermost(flow: Flow) -> tuple[Step, ...]:
-    """The steps a reader counts: of a flow that is one plan or one graph its calls or nodes."""
+    """The outermost steps for a reader: the calls or nodes of a flow that is one plan or one graph."""
     match flow.body.steps:
         case (Dag() | Walk() as whole,):
             return children(whole)
@@ -361,7 +357,7 @@ def outermost(flow: Flow) -> tuple[Step, ...]:
 
 
 def every(step: Step) -> Iterator[Step]:
-    """``step`` and every step under it, in the order they are written."""
+    """``step`` and all steps under it, in the order of the text."""
     yield step
     for child in children(step):
         yield from every(child)

@@ -1,8 +1,8 @@
-"""What a value is (decision A1).
+"""Values (decision A1).
 
-Dicts with text keys, lists, text, ints, floats, bools and None are JSON. Everything else (a DataFrame, an array, a
-date, a model, a connection) is opaque: it travels by reference from step to step; expressions may pass it on and
-compare it by identity, but not look inside.
+Dicts with text keys, lists, text, ints, floats, bools and None are JSON. All others (a DataFrame, an array, a date, a
+model, a connection) are opaque: they are passed by reference from step to step; expressions may pass them on and
+compare them by identity, but not look inside.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 Value = Any
-"""A value as above. Not a closed type: opaque values are anything."""
+"""Any value: an opaque one may have any type."""
 
 ATOMS = frozenset({str, int, float, bool, type(None)})
-"""The exact types that are values as they stand; a subclass is not one of them until `settle` made it plain."""
+"""The exact types of values without parts; `settle` converts their subclasses."""
 
 TEXT = frozenset({str})
 
 DEEPEST = 200
-"""How deep a value may nest."""
+"""The deepest nesting of a value."""
 LARGEST = 5_000_000
-"""How many parts a copied value may have: a small value whose parts are shared may be huge when it is copied."""
+"""The most parts of a copied value: a small value with shared parts may be huge when it is copied."""
 
 
 class TooDeep(ValueError):
@@ -28,9 +28,9 @@ class TooDeep(ValueError):
 
 
 def isolate(value: Value) -> Value:
-    """A copy of the JSON containers in ``value``; what is opaque is passed by reference (decision P6).
+    """A copy of the JSON containers in ``value``, with opaque values by reference (decision P6).
 
-    Called at the boundary to user code only: inside, frames share. Raises TooDeep.
+    Only for calls of user code: frames share values. Raises TooDeep.
     """
     kind = type(value)
     if kind is not dict:
@@ -60,10 +60,10 @@ def _too_deep(room: int) -> TooDeep:
 
 
 def settle(value: Value) -> Value:
-    """What a tool or an agent returned, as a value of ours: a copy, with what is JSON in all but type made plain.
+    """The result of a tool or an agent as a value: a copy, with similar types converted to JSON.
 
-    A tuple becomes a list, a numpy scalar a Python number, a dict or text subclass (Counter, a text enum) its plain
-    kind. A dict with a key that is no text stays what it is: opaque. Raises TooDeep.
+    A tuple becomes a list, a numpy scalar a Python number, a subclass of dict or str (Counter, a text enum) the base
+    type. A dict with a key that is not a text remains opaque. Raises TooDeep.
 
     >>> settle(((1, 2), {"a": (3,)}))
     [[1, 2], {'a': [3]}]
@@ -99,13 +99,13 @@ def _settled(value: Value, room: int, left: list[int]) -> Value:
     if isinstance(value, float):
         return float(value)
     if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
-        plain = value.item()  # a numpy scalar; without importing numpy, which may not be there
+        plain = value.item()  # a numpy scalar; numpy may not be installed
         return plain if type(plain) in ATOMS else value
     return value
 
 
 def is_json(value: Value) -> bool:
-    """Whether ``value`` is JSON through and through."""
+    """Whether ``value`` and all its parts are JSON."""
     kind = type(value)
     if kind in ATOMS:
         return kind is not float or value - value == 0  # neither infinite nor NaN
@@ -119,7 +119,7 @@ NAMES = {str: "text", int: "a number", float: "a number", bool: "true or false",
 
 
 def type_name(value: Value) -> str:
-    """What an error calls a value: the language's word for a JSON type, the class of what is opaque.
+    """The type of a value in an error: the language's word for a JSON type, the class of an opaque value.
 
     >>> type_name([1]), type_name(None), type_name(object())
     ('a list', 'null', 'an opaque object')
@@ -128,13 +128,13 @@ def type_name(value: Value) -> str:
 
 
 def is_true(value: Value) -> bool:
-    """Python's truth for JSON; what is opaque is true (an array or a DataFrame would raise)."""
+    """Python's truth for JSON; opaque values are true (an array or a DataFrame would raise)."""
     kind = type(value)
     return bool(value) if kind in ATOMS or kind is list or kind is dict else True
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Python's equality for JSON (``true == 1``, decision P17), identity for what is opaque, nested ones too."""
+    """Python's equality for JSON (``true == 1``, decision P17), identity for opaque values, also nested ones."""
     if a is b:
         return True
     kind, other = type(a), type(b)

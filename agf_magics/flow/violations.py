@@ -1,7 +1,6 @@
-"""In which words it is told that a value differs from a JSON Schema. What finds it is `json_schema.judge`.
+"""The violations of a JSON Schema, which `json_schema.judge` finds, in words.
 
-An alternative (``anyOf``, ``oneOf``) is told as what the likeliest of them misses: the one whose finding lies deepest
-in the value, for its author got furthest there.
+Of alternatives (``anyOf``, ``oneOf``) the most likely one is described: the one that matches deepest into the value.
 """
 
 from __future__ import annotations
@@ -21,17 +20,21 @@ KINDS: Mapping[str, str] = {
 
 
 def said(violation: Violation) -> str:
-    """What is wrong, without its place.
+    """A violation without its place.
 
     >>> said(Violation((), "type", ["string", "null"], 3))
     'needs text or null, not the number 3'
     """
-    say = SAY.get(violation.keyword)
-    return say(violation) if say else f"does not satisfy {violation.keyword}: {shown_choice(violation.wanted)}"
+    describe_one = _DESCRIBE.get(violation.keyword)
+    return (
+        describe_one(violation)
+        if describe_one
+        else f"does not satisfy {violation.keyword}: {shown_choice(violation.wanted)}"
+    )
 
 
 def told(violations: Iterable[Violation], most: int = 5) -> str:
-    """All of it in one line, each with its place.
+    """Violations in one line, each with its place.
 
     >>> missing = Violation((), "required", ["id"], {}, rule={"required": ["id"]})
     >>> told([Violation(("items", 0), "minimum", 1, 0), missing])
@@ -48,12 +51,12 @@ def place(path: Iterable[str | int]) -> str:
 
 
 def leaves(violation: Violation) -> Iterator[Violation]:
-    """What to tell of a finding: of alternatives all that the likeliest of them finds; else the finding itself."""
+    """The violations to describe: those of the most likely alternative, else the violation itself."""
     if violation.keyword in ("anyOf", "oneOf"):
         ways = [
             way for way in violation.within if not any(m.keyword == "type" and m.path == violation.path for m in way)
         ]
-        if ways:  # else it is of none of the types that there are
+        if ways:  # else it has none of the types
             for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
                 yield from leaves(inner)
             return
@@ -61,7 +64,7 @@ def leaves(violation: Violation) -> Iterator[Violation]:
 
 
 def missing(violation: Violation) -> list[str]:
-    """The required names that are not there."""
+    """The required names that are absent."""
     return [name for name in violation.wanted if name not in violation.found]
 
 
@@ -71,7 +74,7 @@ def kinds(wanted: Any) -> str:
 
 
 def shown_choice(value: Value) -> str:
-    """A value that a schema names."""
+    """A value of a schema."""
     if isinstance(value, list):
         return ", ".join(map(shown_choice, value[:20])) + (f" and {len(value) - 20} more" if len(value) > 20 else "")
     return shown_value(value).removeprefix("text ").removeprefix("the number ")
@@ -91,9 +94,7 @@ def _either(violation: Violation) -> str:
     if types and len(types) == len(violation.within):
         names = [name for wanted in types for name in ([wanted] if isinstance(wanted, str) else wanted)]
         return f"needs {kinds(list(dict.fromkeys(names)))}, not {shown_value(violation.found)}"
-    return (
-        f"fits {'more than one' if not violation.within else 'none'} of the {len(violation.wanted)} forms it may have"
-    )
+    return f"matches {'none' if violation.within else 'more than one'} of the {len(violation.wanted)} alternatives"
 
 
 def _not(violation: Violation, what: str) -> str:
@@ -104,7 +105,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-SAY: Mapping[str, Callable[[Violation], str]] = {
+_DESCRIBE: Mapping[str, Callable[[Violation], str]] = {
     "type": _type,
     "required": _required,
     "anyOf": _either,
@@ -121,14 +122,16 @@ SAY: Mapping[str, Callable[[Violation], str]] = {
     "minItems": lambda m: f"needs at least {_count(m.wanted, 'element')} and has {len(m.found)}",
     "maxItems": lambda m: f"needs at most {_count(m.wanted, 'element')} and has {len(m.found)}",
     "uniqueItems": lambda m: "has an element twice",
-    "additionalProperties": lambda m: f"has fields that nothing knows: {', '.join(map(repr, extra(m)))}",
+    "additionalProperties": lambda m: f"has unknown fields: {', '.join(map(repr, extra(m)))}",
     "false": lambda m: "is not allowed",
     "items": lambda m: f"has {_count(len(m.found), 'element')}; {len(m.rule.get('prefixItems', ()))} are allowed",
-    "unusable": lambda m: f"cannot be checked, its schema is wrong: {m.wanted}",
-    "$ref": lambda m: f"refers to {m.wanted!r}, which is nowhere" if m.wanted else "refers to itself without an end",
+    "unusable": lambda m: f"cannot be checked: its schema is not valid: {m.wanted}",
+    "$ref": lambda m: (
+        f"cannot be checked: its schema refers to {f'{m.wanted!r}, which does not exist' if m.wanted else 'itself'}"
+    ),
 }
 
 
 def extra(violation: Violation) -> list[str]:
-    """The names that a closed object does not have."""
+    """The names that a closed object does not allow."""
     return unnamed(violation.found, violation.rule)

@@ -1,8 +1,8 @@
-"""Who reads what whom wrote.
+"""Which step reads a value that another step wrote.
 
-One walk in the order of the text follows every name from the step that writes it to the steps that read it; the data
-edges of the picture and the checks of names are two readings of what it finds. It knows no language: expressions say
-what they read, targets what they write, and `Flow.stores` where names live in a frame.
+One walk in the order of the text follows every name from the step that writes it to the steps that read it. The data
+edges of the picture and the checks of names use its result. It is independent of the languages: expressions return the
+paths that they read, targets those that they write, and `Flow.stores` is the place of the named stores in a frame.
 """
 
 from __future__ import annotations
@@ -14,68 +14,68 @@ from .frame import Join, Ref, Target
 from .steps import Branches, Choose, Compute, Dag, Each, Flow, Fold, Invoke, Repeat, Sequence, Step, Walk, every
 
 Key = tuple[str, ...]
-"""A place of a frame that is written as a whole: ``("ctx", "review")``, ``("pipe",)``."""
+"""A path in a frame that is written as a whole: ``("ctx", "review")``, ``("pipe",)``."""
 
 Role = Literal["outcome", "element", "acc", "results"]
-"""What of a step it is that stands there: its own value, an element it goes over, what it carries, what ran in it."""
+"""The kind of the value: the step's own, its element, its accumulator, or the results of the steps inside."""
 
 
 class Wire(NamedTuple):
-    """A value that flows."""
+    """A value that flows from one step to another."""
 
     source: str | None
-    """The id of the step that wrote it; None: it comes with the run's input."""
+    """The id of the step that writes it; None: the run's input has it."""
     dest: str
     """The id of the step that reads it."""
     name: str
 
 
 class Write(NamedTuple):
-    """A step leaves a value at a place."""
+    """A step writes a value to a path."""
 
     key: Key
     store: str
-    """The name of the store it is; empty for any other place."""
+    """The name of the store; empty for any other path."""
     step: Step
     ref: Ref
     role: Role = "outcome"
     part: str | None = None
-    """The field of the value that is this step's, where several steps make up one value."""
+    """The field of the value that this step writes, if several steps write one value."""
     again: bool = False
-    """Whether it is only there from the second iteration on."""
+    """Whether it exists only from the second iteration on."""
     lasting: bool = True
-    """Whether the flow's own steps see it; what is stored in an element, a branch or a fold goes with it."""
+    """Whether later steps of the flow can read it; a store inside an element, a branch or a fold ends with that."""
 
 
 class Read(NamedTuple):
-    """A step reads a place."""
+    """A step reads a path."""
 
     key: Key
     store: str
-    """The name of the store it is; empty for any other place, and for all stores at once."""
+    """The name of the store; empty for any other path, and for all stores together."""
     step: Step
     ref: Ref
     writes: tuple[Write, ...]
-    """Whom it may come from; empty: nobody before it."""
+    """The writes that it may read; empty: no earlier one."""
     unwritten: bool
-    """Whether nobody has written it when it is read for the first time."""
+    """Whether no step has written it at the first read."""
     sure: bool
-    """Whether the step runs whenever the flow does."""
+    """Whether the step runs in every run."""
 
 
 class Trace(NamedTuple):
-    """What is read and written, in the order of the text."""
+    """All reads and writes, in the order of the text."""
 
     reads: list[Read]
-    """All of it: stores, the pipe, items."""
+    """Of stores, the pipe and items."""
     writes: list[Write]
     """Of stores."""
     order: list[Read | Write]
-    """Both."""
+    """Both together."""
 
 
 def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
-    """The data edges of ``flow``, in the order in which they are read."""
+    """The data edges of ``flow``, in the order of the reads."""
     found: dict[Wire, None] = {}
     steps = list(every(flow.body))
     nodes = (node for step in steps if isinstance(step, Walk) for node in step.nodes.values())
@@ -94,7 +94,7 @@ def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
 
 
 def _name(read: Read, name: str) -> str:
-    """What flows: the place it stands at; of a field that is read for a field, both."""
+    """The label of a wire: the name of the path, and the field of a mapping that it fills."""
     field, into = read.ref.path[-1], read.ref.into
     return name if not into else field if field == into else f"{field} → {into}"
 
@@ -107,7 +107,7 @@ def follow(flow: Flow) -> Trace:
 
 
 class _View:
-    """What is written where, as a step sees it. What is written in a view is not seen outside of it."""
+    """The writes that a step can read. Writes in an inner view are not visible outside of it."""
 
     __slots__ = ("outer", "written")
 
@@ -124,7 +124,7 @@ class _View:
         return ()
 
     def under(self, key: Key) -> tuple[Write, ...]:
-        """Everything below ``key``: whoever reads a whole mapping reads all that is in it."""
+        """All writes below ``key``, for a step that reads a whole mapping."""
         views = [self]
         while views[-1].outer is not None:
             views.append(views[-1].outer)
@@ -138,13 +138,13 @@ class _Walk:
         self.trace = Trace([], [], [])
 
     def step(self, step: Step, view: _View, sure: bool) -> None:
-        """``step``, in its order: what it reads, its own steps, what it leaves."""
+        """Follow the reads of ``step``, then the steps inside, then its writes."""
         match step:
             case Sequence():
                 for inner in step.steps:
                     self.step(inner, view, sure)
             case Invoke():
-                # `pipe` is handed to every called flow; whether one reads it is not known here.
+                # Every called flow gets `pipe`; whether it reads it is unknown here.
                 self.read(step, step.args.reads(), view, sure)
             case Compute():
                 self.read(step, step.value.reads(), view, sure)
@@ -195,7 +195,7 @@ class _Walk:
         inside = _View(view)
         self.bind(step, step.element, "element", inside)
         self.bind(step, step.acc, "acc", inside)
-        # What one iteration leaves, the next one sees.
+        # The next iteration reads the writes of this one.
         left = (*step.acc.writes(), *(step.body.target.writes() if step.body.target else ()))
         for ref in left:
             write = Write(ref.path, self.store(ref.path), step.body, ref, again=True)

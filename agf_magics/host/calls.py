@@ -25,7 +25,6 @@ Result = tuple[bool, Any]
 """Whether the call succeeded, and its value or its exception."""
 
 PLAIN = frozenset({type(None), bool, int, float, str, list, dict, tuple, bytes})
-"""Types that are not awaitable."""
 
 
 @final

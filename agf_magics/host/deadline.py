@@ -28,7 +28,7 @@ class _Clock:
         self._pauses = 0
         self.ends = self._left = inf
         self.closed = False
-        """Whether its block was left; calls in the background may go on and ask."""
+        """Whether its block has ended. Calls in the background may still ask questions."""
         self._start(seconds)
 
     def pause(self) -> None:

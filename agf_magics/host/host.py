@@ -50,8 +50,6 @@ Asker = Callable[[Question], Any]
 
 
 class Pausable(Protocol):
-    """A time limit."""
-
     def pause(self) -> None: ...
     def resume(self) -> None: ...
 
@@ -80,7 +78,6 @@ class Host:
         """Puts questions to a person; None: there is no user."""
         self._asking = asyncio.Lock()
         self._questions = 0
-        """The number of open questions."""
         self._asked_at = 0.0
         self._answered_in = 0.0
         """Seconds in which questions were open, without the present ones."""
@@ -236,8 +233,8 @@ class Host:
             self._calls.put(call)
 
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
-        """Ask the call to stop, wait for the grace, then ``force`` it. Returns what is left running, and whether this
-        task was cancelled meanwhile."""
+        """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left running, and
+        whether this task was cancelled meanwhile."""
         if call.result is not None or call.take():
             return None, False
         loop = asyncio.get_running_loop()

@@ -1,9 +1,9 @@
-"""The thread that waits for a run: it runs the plain functions the run hands it, and takes the signals.
+"""The thread that waits for a run: it makes the calls that belong on it, and handles interrupts.
 
-Python runs signal handlers on the main thread only, so that is the one thread where a call can be stopped from outside,
-by a real SIGINT: it ends a ``time.sleep(30)`` too. While the main thread waits, SIGINT has our handler. It alone knows
-whose signal it is: the person's cancels the run, ours is for one call and is swallowed when that call is already out.
-And it raises KeyboardInterrupt nowhere but inside a call, so nothing here can be torn.
+Python runs signal handlers only on the main thread, so only there can a call be stopped from outside, by a real SIGINT,
+which also ends a ``time.sleep(30)``. While the main thread waits, SIGINT has our handler. It knows who sent the signal:
+a signal of the person cancels the run; a signal of ours is for one call, and is dropped if that call has ended. It
+raises KeyboardInterrupt only inside a call, so no code of the engine is interrupted.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .calls import cross
 from .threads import NEVER_BEGAN, Call
 
 POLL = 0.1
-"""Seconds: on Windows a wait is not woken by a signal, and the blocked loop is noticed by looking."""
+"""Seconds between two checks: on Windows a signal does not wake a wait, and a blocked loop must be noticed."""
 
 TWICE = 0.2
-"""Seconds in which a signal that was sent again may come a second time."""
+"""Seconds in which a signal that was sent twice may arrive twice."""
 
 IN_FLIGHT = 1.0
-"""Seconds to wait for a signal that was sent and has not come; it has, unless a tool put its own handler there."""
+"""Seconds to wait for a signal that was sent; it only stays away if a tool has installed its own handler."""
 
 
 class Waiter:
@@ -40,24 +40,23 @@ class Waiter:
     def __init__(self, calls: SimpleQueue[Call | None], cancel: Callable[[str], None]) -> None:
         self.cancel = cancel
         self.hits = 0
-        """How often the person interrupted; counted on the outermost waiter of the thread."""
+        """The interrupts of the person, counted on the outermost waiter of the thread."""
         self.inside: Call | None = None
-        """The call that is running."""
         self.owed: Call | None = None
-        """The call that a signal of ours is on its way to."""
+        """The call for which we have sent a signal that has not arrived."""
         self.forced = False
-        """Whether that signal is to get through to a call that catches interrupts."""
+        """Whether that signal must end a call that catches interrupts."""
         self.repeated: float | None = None
-        """When that signal was sent again: it may come twice, and the second is nobody's."""
+        """When that signal was sent again; it may arrive twice, and the second one has no meaning."""
         self._calls = calls
         self._lock = threading.Lock()
         self._reachable = False
 
     def interrupt(self, call: Call, force: bool = False) -> None:
-        """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal reaches it.
+        """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal can reach it.
 
-        To be repeated until the call has ended: a signal that comes just before the call falls asleep does not wake it.
-        ``force``: also where one was raised in it before, and then past the clauses that catch it: see `_get_out`.
+        Must be repeated until the call ends: a signal just before the call goes to sleep does not wake it. ``force``:
+        also if the call has caught one before: see `_get_out`.
         """
         with self._lock:
             runs = self.inside is call and call.inner is None and (force or not call.struck)
@@ -68,9 +67,9 @@ class Waiter:
                 _signal_main_thread()
 
     def serve(self, ended: threading.Event, watch: Callable[[], None]) -> None:
-        """Run what the run hands over until it has ended. Raises KeyboardInterrupt at the second interrupt.
+        """Make the calls of the run until its end. Raises KeyboardInterrupt at the second interrupt.
 
-        ``watch`` is called every now and then and may raise as well.
+        ``watch`` is called regularly and may raise, too.
         """
         with self._attending() as outermost:
             while not ended.is_set():
@@ -81,7 +80,7 @@ class Waiter:
                     continue
                 if call is not None:
                     self._perform(call)
-                    del call  # the next one may be long in coming, and this one holds its arguments
+                    del call  # while waiting, there are no references to its arguments
                 if outermost.hits > 1:
                     raise KeyboardInterrupt
 
@@ -99,7 +98,7 @@ class Waiter:
             self.inside = call
             result = call.perform()
             self.inside = None
-        except KeyboardInterrupt as late:  # it came as the function was entered or left
+        except KeyboardInterrupt as late:  # at the start or end of the function
             result = False, late
         finally:
             self.inside = None
@@ -124,12 +123,12 @@ class Waiter:
             waiters.stack.pop()
 
     def _close(self) -> None:
-        """No signal after this; one that is on its way is taken in, or it would end the person's next cell."""
+        """Wait for a signal that is on its way, because it would end the next cell; no signal is sent after this."""
         with self._lock:
             self._reachable = False
         until = time.monotonic() + IN_FLIGHT
         if self.owed is None and self.repeated is not None:
-            time.sleep(0.001)  # sent before the lock was ours, so it comes with this at the latest
+            time.sleep(0.001)  # it was sent before, so it arrives now at the latest
         while self.owed is not None and time.monotonic() < until:
             time.sleep(0.001)
 
@@ -137,9 +136,9 @@ class Waiter:
 class _Waiters(threading.local):
     def __init__(self) -> None:
         self.stack: list[Waiter] = []
-        """Who waits on this thread, the outermost first: a tool may start a run of its own and wait for it."""
+        """The waiters of this thread, the outermost first: a tool may start a run and wait for it."""
         self.held: Held | None = None
-        """What holds interrupts back on this thread, while something does."""
+        """What delays interrupts on this thread."""
 
 
 waiters = _Waiters()
@@ -154,7 +153,7 @@ class _OnSigint:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         stack = waiters.stack
-        if not stack or os.getpid() != self._pid:  # a tool saved this handler and put it back later; or a fork
+        if not stack or os.getpid() != self._pid:  # a tool has restored this handler later; or a fork
             if callable(self.before):
                 self.before(number, frame)
             return
@@ -182,7 +181,7 @@ class _OnSigint:
 
 
 def _strike(call: Call, deaf: FrameType | None) -> None:
-    """Raise KeyboardInterrupt in ``call``. ``deaf``: the frame that runs where the call has caught one before."""
+    """Raise KeyboardInterrupt in ``call``. ``deaf``: the running frame, if the call has caught one before."""
     if deaf is not None:
         _get_out(deaf)
     call.struck = True
@@ -190,26 +189,26 @@ def _strike(call: Call, deaf: FrameType | None) -> None:
 
 
 def _get_out(frame: FrameType) -> None:
-    """Let the KeyboardInterrupt that is about to be raised in ``frame`` end the call, whatever catches it.
+    """Make the KeyboardInterrupt that will be raised in ``frame`` end the call, even if the call catches it.
 
-    Another one is raised at the next line that each frame of the call comes to: that line stands in the clause that
-    caught the one before, or after it, where the same clause cannot catch it. `Waiter._perform` ends the tracing. Code
-    in C that never comes back to Python cannot be ended so.
+    It is raised again at the next line of each frame of the call: that line is in the clause that has caught it or
+    after the clause, which cannot catch it again. `Waiter._perform` ends the tracing. Code in C that does not return to
+    Python cannot be ended in this way.
     """
 
     def trace(inner: FrameType, event: str, arg: Any) -> Any:
         if event == "line":
             raise KeyboardInterrupt
-        return None if event == "call" else trace  # what the call's own code calls now runs untraced
+        return None if event == "call" else trace  # functions that are called from now on run untraced
 
     def again(inner: FrameType, event: str, arg: Any) -> None:
-        sys.settrace(trace)  # a trace function that raises is taken out; the frames around are still to be left
+        sys.settrace(trace)  # a trace function that raises is removed, and there are outer frames
 
     below: FrameType | None = frame
     while below is not None and below.f_code is not cross.__code__:
         below.f_trace = trace
         below = below.f_back
-    if below is not None:  # else it is no frame of the call
+    if below is not None:  # otherwise the frame is not part of the call
         sys.setprofile(again)
         sys.settrace(trace)
 
@@ -225,16 +224,16 @@ def _handling_sigint() -> Iterator[None]:
     try:
         yield
     finally:
-        if _handler() is ours:  # a tool may have put its own there, for good
+        if _handler() is ours:  # a tool may have installed its own
             signal.signal(signal.SIGINT, before)
 
 
 class Held:
-    """SIGINT from before a run is started until a thread waits for it, and after that until its end is shown.
+    """The handler of SIGINT before a thread waits for a run, and after that until the end of the run is shown.
 
-    Until `hold` an interrupt does what it did before. From then on it raises nothing, so that nothing that was started
-    is lost: the first cancels the run. Once the run has `ended`, the second raises KeyboardInterrupt at once, and the
-    first when all is shown.
+    Before `hold`, interrupts work as usual. After it they raise nothing, so that a started run is not lost: the first
+    one cancels the run. After the run has `ended`, the first one raises KeyboardInterrupt when everything is shown, and
+    the second one at once.
     """
 
     def __init__(self, before: Any) -> None:
@@ -259,20 +258,20 @@ class Held:
 
 
 def hold_for(cancel: Callable[[str], None]) -> None:
-    """What is started now and waited for on this thread is cancelled by ``cancel`` when an interrupt comes first."""
+    """An interrupt before this thread waits for the run that starts now calls ``cancel``."""
     if waiters.held is not None and not waiters.stack:
         waiters.held.hold(cancel)
 
 
 @contextlib.contextmanager
 def held_interrupts() -> Iterator[Held]:
-    """Start a run and wait for it in this block: an interrupt that comes in between is not raised, it cancels the run.
+    """For a block that starts a run and waits for it: an interrupt in between cancels the run instead of raising.
 
-    Raises KeyboardInterrupt at the end of the block for an interrupt that came after the run had ended.
+    Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
     """
     held = Held(_handler())
     if not _on_main_thread() or not callable(held.before) or isinstance(held.before, _OnSigint | Held):
-        yield held  # no interrupt comes here, or whoever waits around this handles it
+        yield held  # no interrupt arrives here, or an outer handler handles it
         return
     around = waiters.held
     try:
@@ -289,9 +288,9 @@ def held_interrupts() -> Iterator[Held]:
 
 @contextlib.contextmanager
 def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Let a signal wake ``loop``, which runs on this thread.
+    """Let signals wake ``loop``, which runs on this thread.
 
-    A notebook's handler of SIGINT cancels the cell's task, but the loop sleeps on to its next timer before it looks.
+    A notebook's handler of SIGINT cancels the task of the cell, but the loop would sleep until its next timer.
     """
     if not _on_main_thread():
         yield
@@ -301,7 +300,7 @@ def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         ear.setblocking(False)
         mouth.setblocking(False)
         before = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
-        if before == -1:  # else the loop, or whoever owns it, has seen to it
+        if before == -1:  # otherwise the loop or its owner does that
             loop.add_reader(ear, ear.recv, 4096)
         else:
             signal.set_wakeup_fd(before)
@@ -333,7 +332,7 @@ def _signal_main_thread() -> None:
 
 
 def _hide_loop() -> asyncio.AbstractEventLoop | None:
-    """In a notebook the kernel's own loop runs on this thread: out of sight, so that a tool may call `asyncio.run`."""
+    """Hide the kernel's loop, which runs on this thread in a notebook, so that a tool can call `asyncio.run`."""
     running = asyncio._get_running_loop()
     if running is not None:
         asyncio._set_running_loop(None)
@@ -341,5 +340,5 @@ def _hide_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def _show_loop(running: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(running)  # asyncio.run leaves none behind
+    asyncio.set_event_loop(running)  # asyncio.run removes it
     asyncio._set_running_loop(running)

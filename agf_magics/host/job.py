@@ -30,8 +30,6 @@ LATE = 4.0
 
 
 class Limit(NamedTuple):
-    """The time limit of a job."""
-
     seconds: float
     exceeded: Callable[[str], BaseException]
     """Makes the error of a job that took longer, from a text about the calls that are left running."""
@@ -49,7 +47,6 @@ class Job(Generic[T]):
         limit: Limit | None = None,
     ) -> None:
         self.reason: str | None = None
-        """Why it was cancelled."""
         self.asked: float | None = None
         """When it was cancelled, by the monotonic clock."""
         self._over = over
@@ -67,7 +64,6 @@ class Job(Generic[T]):
         self._engine = EngineLoop.current()
 
     def begin(self) -> None:
-        """Start it, in the context of the caller."""
         if self._limit is not None:
             self._late = time.monotonic() + self._limit.seconds + LATE
             Watchdog.shared().watch(self._watched, self._late)
@@ -170,7 +166,6 @@ class Job(Generic[T]):
             self._engine.loop.call_soon_threadsafe(self._cancel)
 
     def _watched(self) -> bool:
-        """For the watchdog: whether it has ended."""
         self.look()
         return self.done
 

@@ -1,4 +1,4 @@
-"""Caps and capabilities, handed down into everything a run opens. Set by the person, never in reach of a definition."""
+"""Limits and grants, which apply to everything below a run. A person sets them; a definition cannot widen them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..text.source import Span
 from .calls import is_awaitable
 
 LAUNCHES = frozenset({"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"})
-"""Never among a step's tools: inside a run nesting is `call` (decision A13)."""
+"""Never tools of a step: a run nests with `call` (decision A13)."""
 
 RESULT = "run_result"
-"""What tells an agent outside a run of a run that it started."""
+"""The tool with which an agent outside of a run gets the result of a run that it started."""
 
 OFFERED = "pipeline__"
-"""Before a registered flow's name, what an agent outside a run is offered it as."""
+"""The prefix of a registered flow as a tool of an agent outside of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,11 @@ class Limits:
 
 
 class LimitReached(StepError):
-    """A cap was breached. ``on_error`` neither retries nor drops it (decision P15)."""
+    """A limit was exceeded. ``on_error`` neither retries nor drops this error (decision P15)."""
 
 
 class Budget:
-    """What a run has used so far; one object per run, shared by all it opens."""
+    """What a run has used so far; one object per run."""
 
     __slots__ = ("limits", "spawned")
 
@@ -63,7 +63,7 @@ class Budget:
         self.spawned = 0
 
     def spawn(self, span: Span | None) -> None:
-        """Count one agent session, before its prompt is built; a retry counts again."""
+        """Count an agent session before its prompt is built; retries count, too."""
         most = self.limits.spawns
         if most and self.spawned >= most:
             raise LimitReached(
@@ -72,14 +72,14 @@ class Budget:
         self.spawned += 1
 
     def foresee(self, sessions: int, span: Span | None) -> None:
-        """Refuse a fan-out that surely needs more sessions than are left, before its first element (decision A15)."""
+        """Refuse a fan-out that needs more sessions than are left, before its first element (decision A15)."""
         left = self.limits.spawns - self.spawned
         if self.limits.spawns and sessions > left:
             message = f"this fan-out needs at least {sessions} agent sessions and the run has {left} left"
             raise LimitReached(Diagnostic("limit.spawns", message, span, _raise_it("spawns")))
 
     def deepen(self, depth: int, span: Span | None) -> None:
-        """Refuse a fan-out (a for_each, a batch, a map, instances) that would open scope number ``depth``."""
+        """Refuse a fan-out (for_each, batch, map, instances) at nesting level ``depth``."""
         most = self.limits.fan_out_depth
         if most and depth > most:
             message = f"fan-outs may nest {most} deep, and this one would be number {depth}"
@@ -87,7 +87,7 @@ class Budget:
 
 
 class Meter:
-    """What one run of a definition, with all that it calls, has used of what it allows itself (`Caps`)."""
+    """What one run of a definition and its calls have used of its own limits (`Caps`)."""
 
     __slots__ = ("below", "caps", "model_calls", "name", "tokens", "tool_calls")
 
@@ -95,26 +95,24 @@ class Meter:
         self.name = name
         self.caps = caps
         self.below = below
-        """How many flows and agents were open when it began."""
+        """The number of open flows and agents at its start."""
         self.tool_calls = self.model_calls = self.tokens = 0
 
     def tool(self) -> None:
-        """Count a tool call, before it is made."""
         self._count("tool_calls", "limit.tool-calls", "tool call{s}")
 
     def model(self) -> None:
-        """Count a request to a model, before it is made."""
         self._count("model_calls", "limit.model-calls", "request{s} to a model")
 
     def use(self, tokens: int) -> None:
-        """Count what a reply has cost; the request after the last token is refused."""
+        """Count the tokens of a reply, and refuse what exceeds the limit."""
         self.tokens += tokens
         most = self.caps.tokens
         if most is not None and self.tokens > most:
             raise self._reached("limit.tokens", f"has used {self.tokens:,} tokens of the {most:,} it may")
 
     def open(self, calls: int) -> None:
-        """Refuse a flow or an agent that would be number ``calls`` of those open inside each other."""
+        """Refuse a flow or agent at nesting level ``calls``."""
         most = self.caps.depth
         if most is not None and calls - self.below > most:
             raise self._reached("limit.delegation-depth", f"may delegate {most} deep, and this would be one more")
@@ -127,11 +125,11 @@ class Meter:
         setattr(self, what, getattr(self, what) + 1)
 
     def _reached(self, code: str, what: str) -> LimitReached:
-        return LimitReached(Diagnostic(code, f"{self.name!r} {what}", self.caps.span, "its own definition says so"))
+        return LimitReached(Diagnostic(code, f"{self.name!r} {what}", self.caps.span, "the definition sets this limit"))
 
 
 class Grant(NamedTuple):
-    """Who runs a step and which tools it may use."""
+    """The identity of a step and the tools that it may use."""
 
     identity: str = USER
     tools: frozenset[str] | None = None
@@ -141,25 +139,25 @@ class Grant(NamedTuple):
         return tool not in LAUNCHES and (self.tools is None or tool in self.tools)
 
     def narrow(self, *tools: Iterable[str] | None, identity: str | None = None) -> Grant:
-        """This grant, limited to ``tools`` (None limits nothing): it never widens."""
-        may = self.tools
+        """This grant, limited to ``tools`` (None: not limited)."""
+        allowed = self.tools
         for more in tools:
             if more is not None:
-                may = frozenset(more) if may is None else may & frozenset(more)
-        if may is self.tools and (not identity or identity == self.identity):
-            return self  # the same one need not be handed over again
-        return Grant(identity or self.identity, may)
+                allowed = frozenset(more) if allowed is None else allowed & frozenset(more)
+        if allowed is self.tools and (not identity or identity == self.identity):
+            return self
+        return Grant(identity or self.identity, allowed)
 
 
 ANYTHING = Grant()
-"""The person's: every tool."""
+"""The grant of the person: every tool."""
 
 granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
-"""What the user code that runs here may use: a run that it starts gets no more. `rights.rights` reads it."""
+"""The grant of the user code that runs; a run that it starts gets no more. Read it with `rights.rights`."""
 
 
 def granting(grant: Grant, function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """``function(**given)`` under ``grant``, while what it returns is awaited too."""
+    """``function(**given)`` under ``grant``, also while its result is awaited."""
     before = granted.set(grant)
     try:
         value = function(**given)
@@ -177,7 +175,6 @@ async def _awaiting(grant: Grant, value: Awaitable[Any]) -> Any:
 
 
 inside: ContextVar[bool] = ContextVar("inside", default=False)
-"""Whether the code that runs here runs within a run."""
 
 
 def _raise_it(what: str) -> str:

@@ -55,7 +55,6 @@ class EngineLoop:
             return found
 
     def stuck(self) -> bool:
-        """Whether a tool blocks the loop."""
         if time.monotonic() - self._beaten < STUCK or self.runs_here():
             return False
         alive = threading.Event()

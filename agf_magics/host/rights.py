@@ -20,8 +20,6 @@ from .threads import here
 
 
 class Rights(NamedTuple):
-    """The rights of code."""
-
     grant: Grant = ANYTHING
     """What a run that it starts may use."""
     inside: bool = False

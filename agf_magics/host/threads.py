@@ -44,20 +44,17 @@ class Call:
         self.inner: Callable[[str], None] | None = None
         """Cancels the run that this call waits for."""
         self.stopped = False
-        """Whether it was asked to stop."""
         self.struck = False
         """Whether a KeyboardInterrupt was raised in it; another one would interrupt its clean-up."""
         self.interrupted = False
         """Whether that was the interrupt of the person, which also cancels the run."""
         self.waiter: Any = None
-        """The Waiter that runs it."""
         self._context = contextvars.copy_context()
         self._enter = enter
         self._taken = threading.Lock()
 
     @property
     def context(self) -> contextvars.Context:
-        """The context of the user code."""
         return self._context
 
     @property
@@ -108,7 +105,6 @@ class Call:
 
 class _Running(threading.local):
     call: Call | None = None
-    """The innermost call on this thread."""
 
 
 here = _Running()

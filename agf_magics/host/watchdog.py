@@ -55,7 +55,6 @@ class Watchdog:
             self._changed.notify()
 
     def forget(self, look: Look) -> None:
-        """Stop watching it."""
         if self._due:
             with self._changed:
                 self._due.pop(look, None)

@@ -68,12 +68,10 @@ def identity(path: Path | str) -> Identity | None:
 
 
 def log_of(path: Path) -> Path:
-    """SQLite's write-ahead log of the file at ``path``."""
     return Path(f"{path}-wal")
 
 
 def index_of(path: Path) -> Path:
-    """The index of that log, in shared memory."""
     return Path(f"{path}-shm")
 
 

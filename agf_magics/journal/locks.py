@@ -47,7 +47,6 @@ class ProcessLock:
         _held.add(self.name)
 
     def leave(self) -> None:
-        """Release the lock: this process journals no more runs."""
         self._file.close()
         _held.discard(self.name)
         with contextlib.suppress(OSError):

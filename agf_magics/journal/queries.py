@@ -96,7 +96,6 @@ def list_runs(store: Store) -> list[RunHead]:
 
 
 def read_run(store: Store, run_id: str) -> RunRow | None:
-    """The run with this id, or None. Raises JournalError."""
     store.flush()
     with store.reading() as connection:
         row = connection.execute(f"SELECT {LISTED}, work, work_sign, {END} FROM runs WHERE run=?", (run_id,)).fetchone()
@@ -235,7 +234,6 @@ def _vacuumed(store: Store, pages: int) -> int:
 
 
 def size(path: Path) -> int:
-    """Bytes of the file and its log."""
     return sum(one.stat().st_size for one in (path, Path(f"{path}-wal")) if one.exists())
 
 

@@ -29,7 +29,7 @@ from .store import ADD, ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
 state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
-END = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
+FINISH = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
 status=?, ended=?, tokens=?, lost=?, state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
 REOPEN = """UPDATE runs SET status='running', ended=NULL,
 state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, lost, end_crc)
@@ -77,7 +77,6 @@ class Journal:
         self.tokens: Callable[[], int | None] = lambda: None
         """Returns the tokens that its models used; None: it used no model."""
         self._lost = 0
-        """The number of calls that could not be written."""
         self._line = max(num, earlier.line if earlier is not None else 0)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = False
@@ -120,7 +119,7 @@ class Journal:
         except JournalError as broken:
             self._break(broken)
             self.warn_broken()
-        self.store.writer.later(END, self._ending(status, output, stores, error), self._not_ended)
+        self.store.writer.later(FINISH, self._ending(status, output, stores, error), self._not_ended)
 
     def close(self) -> None:
         """Write nothing more: a call is still running, and the run may be resumed before the call ends."""
@@ -260,7 +259,6 @@ class Journal:
     # --- failures ---
 
     async def _write(self, statement: str, row: Any) -> bool:
-        """Whether it could be written."""
         if self.broken is not None or self._closed:
             return False
         try:

@@ -55,8 +55,6 @@ class CallKey(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A row of the journal."""
-
     line: int
     """Its number in the file, which grows."""
     what: str
@@ -100,7 +98,6 @@ class Record(NamedTuple):
 
     @property
     def message(self) -> str | None:
-        """The message of its failure."""
         return error_from(self.error, ()).diagnostic.message if self.error is not None else None
 
     @property
@@ -211,14 +208,12 @@ def decoded(text: str | bytes | None) -> Value:
 
 
 def value_of(record: Record) -> Value:
-    """The value of a call. Raises DecodeError."""
     if record.unpickled is not None:
         return record.unpickled[0]
     return decode_value(record.form or "again", record.value)
 
 
 def row_crc(row: tuple[Any, ...]) -> int:
-    """The checksum of a row."""
     line, what, at, tries, kind, name, started, ended, given, whole, form, value, *rest = row
     found = zlib.crc32(NUMBERS.pack(line, started or -1.0, ended or -1.0, whole))
     texts = f"{what}\0{at}\0{tries}\0{kind}\0{name}\0{given}\0{form}\0{rest!a}"

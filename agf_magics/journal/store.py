@@ -115,7 +115,6 @@ class Store:
         return self.path.parent / "owners"
 
     def is_alive(self, owner: str) -> bool:
-        """Whether the process with this lock is alive."""
         return alive(self.owners, owner)
 
     def close(self) -> None:
@@ -123,7 +122,6 @@ class Store:
         self.owner.leave()
 
     def flush(self) -> None:
-        """Wait until all rows so far are written."""
         self.writer.flush()
 
     def checkpoint(self) -> bool:

@@ -36,8 +36,6 @@ LOG = 4_000_000
 
 
 class PendingWrite(NamedTuple):
-    """A row to write."""
-
     statement: str
     row: Sequence[Any]
     done: asyncio.Future[None] | None = None
@@ -102,14 +100,12 @@ class Writer:
             self._schedule(loop)
 
     def flush(self) -> None:
-        """Wait until all rows so far are written."""
         if threading.current_thread() is not self._thread and os.getpid() == self._pid:  # a fork has no such thread
             written = threading.Event()
             self._requests.put(written.set)
             written.wait(BUSY)
 
     def close(self) -> None:
-        """Write the rest and close the file."""
         self._requests.put(None)
         self._thread.join(10)
 

@@ -34,9 +34,10 @@ class Language(NamedTuple):
 
 
 def _pipeline() -> Language:
-    from . import pipeline
+    from .pipeline import WORDS, load
+    from .pipeline.r1 import parse  # `pipeline.parse` is a module to mypy, depending on the order of the files
 
-    return Language("pipeline", pipeline.load, {"r1": pipeline.parse}, pipeline.WORDS)
+    return Language("pipeline", load, {"r1": parse}, WORDS)
 
 
 def _policy() -> Language:

@@ -66,7 +66,7 @@ def _row(row: Row, secrets: Secrets) -> list[Any]:
     return [
         [getattr(row, name) for name in COUNTS],
         [getattr(row, name) for name in OTHERS],
-        preview(secrets.shown(row.value), 3, [40]),
+        secrets.shown(preview(secrets.shown(row.value), 3, [40])),
         list(told) if told is not None else None,
     ]
 

@@ -1,11 +1,11 @@
-"""The notebook: magics, the live view, completion, settings. The only place for IPython and ipywidgets.
+"""The notebook: magics, the live view, completion, settings. Only this room imports IPython and ipywidgets.
 
-    cursor -> by_schema, names -> body -> complete -> tab    Tab
-    options -> given -> commands -> magics            lines and what they do
-    config, rendering, view, watching, ask            settings, errors, runs as they are seen, questions
-    moments -> slider                                 what a plan's context was at every moment
+    cursor -> schema_walk, names -> body -> complete -> tab, shift_tab   Tab and Shift-Tab
+    options -> given -> commands -> base -> magics                 lines and what they do
+    config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
+    timeline -> slider                                             the context of a plan after each message
 
-Whatever `load` puts into a shell is taken out by `unload`, in the opposite order.
+`unload` removes everything that `load` put into a shell, in the opposite order.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import Any
 
 NAME = "PipelineMagics"
-"""Under which the shell keeps what was loaded: there is no other state of the extension."""
+"""The name under which the shell has the magics. The extension has no other state."""
 
 PATIENCE = 3.0
-"""Seconds that unloading gives the runs in the background to stop."""
+"""Seconds that unloading waits for cancelled background runs."""
 
 
 def load(shell: Any) -> None:
-    """``%load_ext agf_magics``. Raises DefinitionError for a wrong pyproject.toml, and has then loaded nothing."""
+    """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then loads nothing."""
     from ..catalog import default
-    from . import rendering
+    from . import rendering, shift_tab
     from .background import BackgroundMagics
     from .config import AgfMagics
     from .explain import ExplainMagics
-    from .history import HistoryMagics, told_on_load
+    from .history import HistoryMagics, describe_on_load
     from .languages import LanguageMagics
     from .magics import PipelineMagics
     from .tab import known, matcher
@@ -43,25 +43,26 @@ def load(shell: Any) -> None:
     others = [kind(shell, magics) for kind in (LanguageMagics, BackgroundMagics, HistoryMagics, ExplainMagics)]
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
-        undo.callback(Widget.forget)
+        undo.callback(Widget.close_all)
         _put(undo, shell.configurables, config)
-        undo.callback(_leave_none)
+        undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)
         for each in (magics, *others):
-            undo.callback(shell.configurables.remove, each)  # where Magics puts every one of its kind
+            undo.callback(shell.configurables.remove, each)  # Magics.__init__ adds itself there
             _register(undo, shell, each)
         _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(magics, shell)))
-        _put(undo, shell.input_transformers_cleanup, magics.with_body, first=True)
-        _ask(undo, shell)
+        _put(undo, shell.input_transformers_cleanup, magics.add_body, first=True)
+        _install_askers(undo, shell)
+        shift_tab.install(undo, shell)
         rendering.install(undo, shell, lambda: config.traceback == "full")
         rendering.formats(undo, shell, lambda run: magics.is_shown(run) or magics.show_again(run))
         magics.undo = undo.pop_all()
-    if said := told_on_load():
-        print(said)
+    if text := describe_on_load():
+        print(text)
 
 
 def unload(shell: Any) -> None:
-    """``%unload_ext agf_magics``. What was registered stays registered: loading again goes on with it."""
+    """``%unload_ext agf_magics``. The registry stays as it is."""
     magics = shell.magics_manager.registry.get(NAME)
     if magics is None:
         return
@@ -72,20 +73,20 @@ def unload(shell: Any) -> None:
         EngineLoop.current().abandon()
 
 
-def _ask(undo: ExitStack, shell: Any) -> None:
-    """Let questions come to the notebook while the extension is loaded."""
+def _install_askers(undo: ExitStack, shell: Any) -> None:
+    """Let runs ask their questions in the notebook while the extension is loaded."""
     from ..settings import current
     from . import ask
     from .view import is_watched
 
     undo.callback(setattr, current, "ask", current.ask)
     undo.callback(setattr, current, "ask_behind", current.ask_behind)
-    current.ask = ask.here
-    current.ask_behind = ask.behind if is_watched(shell) else None
+    current.ask = ask.ask_in_cell
+    current.ask_behind = ask.ask_with_widgets if is_watched(shell) else None
 
 
 def _forget(shell: Any, config: Any, before: Any) -> None:
-    """``%config`` tells every part of IPython, and the shell remembers it for the next who has our name."""
+    """Undo ``%config``: the shell keeps its values for the next object of our name."""
     config.forget()
     shell.config.pop("AgfMagics", None)
     if before is not None:
@@ -98,7 +99,7 @@ def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) ->
 
 
 def _watch_end(undo: ExitStack, shell: Any) -> None:
-    """Hear of it when the kernel is asked to end: it sets ``exit_now``, from the thread of its control channel."""
+    """Notice the request to end the kernel: it sets ``exit_now``, on the thread of its control channel."""
     from ..lifecycle.launch import live
 
     def ending(change: Any) -> None:
@@ -110,23 +111,23 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
         undo.callback(shell.unobserve, ending, "exit_now")
 
 
-def _leave_none() -> None:
-    """Cancel what runs in the background and what was fired and forgotten; what does not stop in time is left."""
+def _cancel_background_runs() -> None:
+    """Cancel background runs and fire-and-forget calls, and wait a little for their ends."""
     from ..host.loop import cancel_outliving
     from ..lifecycle.launch import live
 
     cancel_outliving()
-    behind = [run for run in live.running if run.behind]
-    for run in behind:
+    background = [run for run in live.running if run.behind]
+    for run in background:
         run.cancel("the extension was unloaded")
     until = time.monotonic() + PATIENCE
-    for run in behind:
+    for run in background:
         run.wait(max(0.0, until - time.monotonic()))
     live.forget()
 
 
 def _register(undo: ExitStack, shell: Any, magics: Any) -> None:
-    """Register the magics; what had their names before is there again when they are gone."""
+    """Register the magics, and on unloading restore those that had their names before."""
     manager = shell.magics_manager
     tables = {kind: dict(table) for kind, table in manager.magics.items()}
     shell.register_magics(magics)

@@ -1,55 +1,63 @@
-"""Questions in the notebook: typed where a cell waits for its run, clicked where the run goes on in the background.
+"""Questions in the notebook: typed while a cell waits for its run, clicked while a run is in the background.
 
-`input` works in a cell that waits, on every kernel; a widget's clicks are heard there on some alone. Of a run in the
-background it is the other way round: no cell is waiting that could be typed into.
+`input` works in a cell that waits, in every kernel, where only some kernels receive the clicks of a widget. For a
+background run no cell waits for input.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..flow.values import Value
 from ..lifecycle.answers import others, told, typed, understood
 from ..pictures.plain import html, line
 from ..progress.events import Question
-from .output import Slot, heard
+from .output import OutputSlot, receive_while_busy
 
 BUTTONS = 8
-"""Choices that are buttons; more of them are a list."""
+"""The most choices that are buttons; more are a list."""
 
 
-def here(question: Question) -> Value:
+def ask_in_cell(question: Question) -> Value:
     """Ask in the cell that waits for the run."""
     return typed(question)
 
 
-async def behind(question: Question) -> Value:
-    """Ask beside the run, in the output of the cell that started it; what stays there is the question and its answer.
+async def ask_with_widgets(question: Question) -> Value:
+    """Ask in the output of the cell that started the run, which then keeps the question and its answer.
 
-    A run that a cell awaits is on the kernel's own loop, which not every kernel lets hear a click meanwhile.
+    A run that a cell awaits is on the kernel's own loop. Not every kernel receives a click then, so it asks as a cell
+    that waits does.
     """
     if threading.current_thread() is threading.main_thread():
         return typed(question)
     answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
-    slot, form = Slot(), Form(question, answer)
+    slot, form = OutputSlot(), Form(question, answer)
     slot.reserve({**form.box._repr_mimebundle_(), **frozen(question, "waiting for an answer")})
-    said = "not answered"
+    shown = "not answered: the run has ended"
     try:
         found = await answer
-        said = {True: "yes", False: "no"}[found] if isinstance(found, bool) else str(found)
+        shown = {True: "yes", False: "no"}[found] if isinstance(found, bool) else str(found)
         return found
     finally:
-        slot.put(frozen(question, said))
+        slot.put(frozen(question, shown))
         form.close()
 
 
 class Form:
-    """The widgets of one question."""
+    """The widgets of one question. Each has the question as its tooltip, and a field also as its label for a screen
+    reader, which has no width."""
 
     def __init__(self, question: Question, answer: asyncio.Future[Value]) -> None:
         self._answer, self._loop = answer, answer.get_loop()
+        self._title = line(question.text, 200)
+        self._label: Any = {
+            "description": self._title, "tooltip": self._title, "style": {"description_width": "0px"}
+        }  # fmt: skip
         parts = self._buttons(question) if question.approval or 0 < len(question.choices) <= BUTTONS else None
         import ipywidgets  # type: ignore[import-untyped]
 
@@ -60,52 +68,66 @@ class Form:
         self.box: Any = ipywidgets.VBox([head, row])
         self._all = [self.box, head, row, *row.children]
         for part in row.children:
-            heard(part)
+            receive_while_busy(part)
 
-    def _buttons(self, question: Question) -> list[Any]:
+    def _button(self, text: str, click: Callable[[], None], **look: str) -> Any:
         import ipywidgets
 
+        button = ipywidgets.Button(description=text, tooltip=f"{text}: {self._title}", **look)
+        button.on_click(lambda _: click())
+        return button
+
+    def _buttons(self, question: Question) -> list[Any]:
         if question.approval:
-            yes = ipywidgets.Button(description="Yes", icon="check", button_style="success")
-            no = ipywidgets.Button(description="No", icon="times")
-            pairs: list[tuple[Any, bool | str]] = [(yes, True), (no, False)]
+            buttons = [
+                self._button("Yes", lambda: self._give(True), icon="check", button_style="success"),
+                self._button("No", lambda: self._give(False), icon="times"),
+            ]
         else:
-            pairs = [(ipywidgets.Button(description=line(one, 60)), one) for one in question.choices]
-        for button, value in pairs:
+            buttons = [self._button(line(one, 60), partial(self._give, one)) for one in question.choices]
+        for button in buttons:
             button.layout.width = "auto"
-            button.on_click(lambda _, value=value: self._say(value))
-        return [button for button, _ in pairs]
+        return buttons
 
     def _field(self, question: Question) -> list[Any]:
         import ipywidgets
 
         if question.choices:
-            field = ipywidgets.Dropdown(options=[(line(one, 100), one) for one in question.choices])
+            choices = [(line(one, 100), one) for one in question.choices]
+            field = ipywidgets.Dropdown(options=choices, **self._label)
         else:
-            field = ipywidgets.Text(placeholder="your answer")
-        button = ipywidgets.Button(description="Answer", icon="check")
-        button.on_click(lambda _: self._say(field.value))
-        return [field, button]
+            field = self._text("your answer", lambda: self._give(field.value))
+        return [field, self._button("Answer", lambda: self._give(field.value), icon="check")]
 
     def _instead(self, question: Question) -> list[Any]:
-        """Where something else is put in the place of the call."""
-        import ipywidgets
+        """A field for other arguments or a result in place of the call."""
+        wanted = " or ".join(others(question))
 
-        field = ipywidgets.Text(placeholder=" or ".join(others(question)))
-        button = ipywidgets.Button(description="Instead", icon="pencil")
-
-        def put(_: Any) -> None:
+        def put() -> None:
             found = understood(question, field.value)
             if isinstance(found, dict):
-                self._say(found)
+                self._give(found)
             else:
-                field.value, field.placeholder = "", f"please answer {' or '.join(others(question))}"
+                field.value, field.placeholder = "", f"please answer {wanted}"
 
-        button.on_click(put)
-        return [field, button]
+        field = self._text(wanted, put)
+        return [field, self._button("Instead", put, icon="pencil")]
 
-    def _say(self, value: Value) -> None:
-        """From the kernel's thread."""
+    def _text(self, placeholder: str, submit: Callable[[], None]) -> Any:
+        """A text field in which the Enter key submits."""
+        import ipywidgets
+
+        field = ipywidgets.Text(placeholder=placeholder, **self._label)
+
+        def received(widget: Any, content: dict[str, Any], buffers: Any) -> None:
+            if content.get("event") == "submit":
+                submit()
+
+        field.on_msg(received)
+        return field
+
+    def _give(self, value: Value) -> None:
+        """Called on the kernel's thread."""
 
         def set_once() -> None:
             if not self._answer.done():
@@ -120,13 +142,13 @@ class Form:
 
 def _page(question: Question) -> str:
     text = html(told(question._replace(choices=())))
-    where = f' <code style="opacity:0.6">{html(line(question.where, 100))}</code>' if question.where else ""
+    where = f' <code style="opacity:0.75">{html(line(question.where, 100))}</code>' if question.where else ""
     return f'<div style="white-space:pre-wrap;line-height:1.4"><strong>?</strong> {text}{where}</div>'
 
 
-def frozen(question: Question, said: str) -> dict[str, str]:
-    """What stays in the notebook."""
-    shown = line(said, 300)
+def frozen(question: Question, answer: str) -> dict[str, str]:
+    """The question and its answer for the saved notebook."""
+    shown = line(answer, 300)
     return {
         "text/html": f"{_page(question)}<div>→ <strong>{html(shown)}</strong></div>",
         "text/plain": f"? {told(question)}\n→ {shown}",

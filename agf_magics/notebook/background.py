@@ -1,4 +1,4 @@
-"""Magics for runs that nobody waits for, and for definitions that nobody registered."""
+"""Magics for background runs, for definitions that are not registered, and ``%runs``."""
 
 from __future__ import annotations
 
@@ -9,80 +9,79 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 from ..definitions.define import load
 from ..lifecycle import launch
 from ..lifecycle.persistence import journal_file
-from ..pictures.listing import runs_html, runs_text
 from ..pictures.plain import counted
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.diagnostics import suggest
 from ..text.source import Source
 from . import commands, history
-from .beside import Beside
-from .magics import takes
-from .options import ParsedLine, Token
-from .output import show
+from .base import NotebookMagics, takes
+from .options import ParsedLine, Token, line_error
 
 
 @magics_class
-class BackgroundMagics(Beside):
-    """Beside `PipelineMagics`, whose notebook it shares."""
+class BackgroundMagics(NotebookMagics):
+    """``%run_pipeline_async``, ``%%run_pipeline_inline``, ``%%run_pipeline_inline_async`` and ``%runs``."""
 
     @line_magic
     @needs_local_scope
     @takes(commands.RUN_PIPELINE_ASYNC)
-    def run_pipeline_async(self, said: ParsedLine) -> Any:
-        flow = self.notebook.flow(said.words("NAME")[0])
-        return self.notebook.run(flow, self.notebook.asked(said, runs=True), behind=True)
+    def run_pipeline_async(self, parsed: ParsedLine) -> Any:
+        flow = self.notebook.flow(parsed.words("NAME")[0])
+        return self.notebook.run(flow, self.notebook.request(parsed, runs=True), background=True)
 
     @cell_magic
     @takes(commands.RUN_PIPELINE_INLINE)
-    def run_pipeline_inline(self, said: ParsedLine, body: str) -> Any:
-        return self._inline(said, body, behind=False)
+    def run_pipeline_inline(self, parsed: ParsedLine, body: str) -> Any:
+        return self._inline(parsed, body, background=False)
 
     @cell_magic
     @takes(commands.RUN_PIPELINE_INLINE_ASYNC)
-    def run_pipeline_inline_async(self, said: ParsedLine, body: str) -> Any:
-        return self._inline(said, body, behind=True)
+    def run_pipeline_inline_async(self, parsed: ParsedLine, body: str) -> Any:
+        return self._inline(parsed, body, background=True)
 
     @line_magic
     @takes(commands.RUNS)
-    def runs(self, said: ParsedLine) -> Any:
-        unwanted, word = said.word("--cancel"), said.word("RUN")
+    def runs(self, parsed: ParsedLine) -> Any:
+        unwanted, word = parsed.word("--cancel"), parsed.word("RUN")
         if unwanted is not None:
-            run = _run(unwanted)
-            fired = f"cancelling {counted(run._fired, 'fired call')} of {run.run_id}" if run._fired else None
-            ended = fired or f"{run.run_id} has ended: {run.status}"
-            print(ended if run.done else f"cancelling {run.run_id}")
-            run.cancel("%runs --cancel")
-        if "--wait" in said:
+            _cancel(_run(unwanted))
+        if "--wait" in parsed:
             for run in [_run(word)] if word is not None else launch.live:
                 if run.behind:
                     self.notebook.wait(run)
-        history.forget(said)
+        history.delete_runs(parsed)
         if word is not None:
-            asked = "--compare" in said or "--export" in said
-            return (None if asked else _find(word)) or history.shown(said, word)
-        history.needs_run(said)
-        if not {"--cancel", "--delete", "--prune"} & said.given.keys():
-            found, kept = tuple(launch.live), history.listed()
-            if found or kept is None:
-                show({"text/html": runs_html(found), "text/plain": runs_text(found)})
-            if kept is not None:
-                show(kept)
+            elsewhere = "--compare" in parsed or "--export" in parsed
+            return (None if elsewhere else _find(word)) or history.show_past(parsed, word)
+        history.check_run_given(parsed)
+        if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():
+            history.list_runs(parsed)
         return None
 
-    def _inline(self, said: ParsedLine, body: str, behind: bool) -> Any:
-        asked = self.notebook.asked(said, runs=True)
-        name = "%%run_pipeline_inline_async" if behind else "%%run_pipeline_inline"
-        source = Source(f"{self.cell} {name}", body, first_line=2)
+    def _inline(self, parsed: ParsedLine, body: str, background: bool) -> Any:
+        request = self.notebook.request(parsed, runs=True)
+        name = "%%run_pipeline_inline_async" if background else "%%run_pipeline_inline"
+        source = Source(f"{self.notebook.cell} {name}", body, first_line=2)
         flow = load(source, "pipeline", registry=self.notebook.registry)
-        return self.notebook.run(flow, asked, behind=behind, inline=True)
+        return self.notebook.run(flow, request, background=background, inline=True)
+
+
+def _cancel(run: launch.Run) -> None:
+    if not run.done:
+        print(f"cancelling {run.run_id}")
+    elif run._fired:
+        print(f"cancelling {counted(run._fired, 'fired call')} of {run.run_id}")
+    else:
+        print(f"{run.run_id} has ended: {run.status}")
+    run.cancel("%runs --cancel")
 
 
 def _find(word: Token) -> launch.Run | None:
-    """A run of this process; None where the journal may have it."""
+    """A run of this process; None if only the journal may have it."""
     return _run(word) if any(word.text in run.run_id for run in launch.live) or journal_file() is None else None
 
 
 def _run(word: Token) -> launch.Run:
-    """A run by its id, or by a part that no other has."""
+    """A run of this process by its id, or by a part that no other id has."""
     known = {run.run_id: run for run in launch.live}
     exact = known.get(word.text)
     found = [exact] if exact is not None else [run for id, run in known.items() if word.text in id]
@@ -92,5 +91,5 @@ def _run(word: Token) -> launch.Run:
         names = ", ".join(run.run_id for run in found[:10])
         message, hint = f"{len(found)} runs have {word.text!r} in their id", f"write more of it: {names}"
     else:
-        message, hint = f"there is no run {word.text!r}", suggest(word.text, known, "runs") or "no run was started"
-    raise DefinitionError(Diagnostic("magic.unknown-run", message, word.span, hint))
+        message, hint = f"there is no run {word.text!r}", suggest(word.text, known, "runs") or "%runs lists the runs"
+    raise line_error("unknown-run", message, word, hint)

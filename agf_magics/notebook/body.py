@@ -1,7 +1,7 @@
-"""What may be written at a place in the YAML of a cell: kinds, keys, names, paths, by the language's own table.
+"""The completions at a place in the YAML of a cell: kinds, keys, names and paths, from the tables of its language.
 
-Nothing is parsed: half of what is asked about is half written. Which key stands where is `cursor`'s business; what a
-key takes is said by `Words`, the table the loader reads too.
+The text is incomplete, so it is not parsed: `cursor` finds the place, and `Words`, the table of the loader, has the
+keys.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..languages.pipeline.words import Key, Kind, Words
-from .by_schema import keys_at, values_at
 from .cursor import ELEMENT, Cursor, Reading
 from .names import Context, Names, next_parts, offered
+from .schema_walk import keys_at, values_at
 
 
 class Choice(NamedTuple):
     text: str
     type: str
-    """What the popup calls it: ``step``, ``key``, ``tool``, ``store`` ..."""
+    """Its kind in the popup: ``step``, ``key``, ``tool``, ``store`` ..."""
 
 
 class Offer(NamedTuple):
-    """What may stand instead of ``fragment``, the text right before the cursor."""
+    """The completions that replace ``fragment``, the text before the cursor."""
 
     fragment: str
     choices: tuple[Choice, ...] = ()
 
 
-class Slot(NamedTuple):
-    """What is meant at a spot: ``takes`` is a word of `Words.takes`, or one of ours for what stands inside those."""
+class Place(NamedTuple):
+    """The meaning of a place: ``takes`` is a word of `Words.takes`, or one of ours for a part of those."""
 
     takes: str
     kind: Kind | None = None
     """The mapping the last key belongs to."""
     key: str = ""
     binds: tuple[str, ...] = ()
-    """What an expression sees beside ctx and pipe."""
+    """The names of an expression in addition to ctx and pipe."""
 
 
 Look = Callable[[str], Iterable[Choice]]
-"""The names that can follow a dotted path; the empty path asks for first names."""
+"""The names that can follow a dotted path, or start one if it is empty."""
 
 NAMED_BY = {"name": "tool", "pipeline": "flow", "schema": "schema", "identity": "agent"}
-"""Keys of a step whose value is somebody's name."""
+"""The keys of a step whose value is a registered name."""
 
 TYPE_KEYS = {"list": ("of",), "enum": ("values",), "object": ("fields",), "ref": ("schema",),
              "number": ("minimum", "maximum")}  # fmt: skip
@@ -57,20 +57,20 @@ INSIDE = {
     "tool list": {ELEMENT: "tool"},
     "type": {"type": "type name", "of": "type", "fields": "fields", "schema": "schema"},
 }
-"""Where a part of a path leads; by any other part, `ANYWHERE`."""
+"""The meaning of a part of a path; of any other part, `ANYWHERE`."""
 
 ANYWHERE = {"branches": "step", "cases": "target", "arguments": "argument", "fields": "type", "pass": "expression"}
 
 
-def offer(before: str, after: str, inputs: Iterable[str], words: Words, registry: Registry) -> Offer:
-    """``before`` and ``after``: the body around the cursor; ``inputs``: names its input is known to have."""
+def complete_document(before: str, after: str, inputs: Iterable[str], words: Words, registry: Registry) -> Offer:
+    """``before`` and ``after``: the body around the cursor; ``inputs``: known names of its input."""
     reading = Reading(before)
     spot = reading.spot
     place = _place(spot, words)
     if place is None or spot.part == "comment":
         return Offer("")
     if spot.part == "key" and place.takes not in ("store", "tool"):
-        return _these(spot.text, _keys(place, spot, words, registry))
+        return _matching(spot.text, _keys(place, spot, words, registry))
     look = Seen(before, after, reading, place, tuple(inputs), words, registry)
     match place.takes:
         case "expression":
@@ -82,21 +82,21 @@ def offer(before: str, after: str, inputs: Iterable[str], words: Words, registry
         case "argument" | "command" if spot.tag == "!expr":
             return expression(spot.text, look)
         case "argument" | "command":
-            return _these(spot.tag + spot.text, [Choice("!expr ", "tag")])
+            return _matching(spot.tag + spot.text, [Choice("!expr ", "tag")])
         case "store":
-            return _these(spot.text, [*look.stores, *look.bound, Choice("pipe", "name")])
+            return _matching(spot.text, [*look.stores, *look.bound, Choice("pipe", "name")])
         case "on_error":
-            return _these(spot.text, [Choice(text, "policy") for text in ("abort", "continue", "retry(2)")])
+            return _matching(spot.text, [Choice(text, "policy") for text in ("abort", "continue", "retry(2)")])
         case "type name":
-            return _these(spot.text, [Choice(name, "type") for name in words.field_types])
+            return _matching(spot.text, [Choice(name, "type") for name in words.field_types])
     what = NAMED_BY.get(place.key) if place.kind and place.kind.name not in words.documents else None
-    return _these(spot.text, look.registered({"tool": "tool", "schema": "schema"}.get(place.takes) or what))
+    return _matching(spot.text, look.registered({"tool": "tool", "schema": "schema"}.get(place.takes) or what))
 
 
-def by_schema(
+def complete_by_schema(
     before: str, after: str, inputs: Iterable[str], schema: Mapping[str, Any], names: Names, registry: Registry
 ) -> Offer:
-    """The same for a language that says what it takes by a JSON Schema, and whose names are in a table."""
+    """The same for a language with a JSON Schema and a table of names."""
     reading = Reading(before)
     spot = reading.spot
     if spot.part == "comment":
@@ -108,15 +108,15 @@ def by_schema(
         return Offer(path[0], tuple(Choice(part, "path") for part in path[1]))
     named = [Choice(name, what) for name, what in offered(names, here).items()]
     if spot.part == "value":
-        return _these(spot.text, [*(Choice(value, "value") for value in values_at(schema, spot)), *named])
+        return _matching(spot.text, [*(Choice(value, "value") for value in values_at(schema, spot)), *named])
     near = spot.around[0] if spot.around else {}
     keys = {name: Choice(text, "key") for name, text in keys_at(schema, spot).items()}
     keys = {**{choice.text: choice._replace(text=f"{choice.text}: ") for choice in named}, **keys}
-    return _these(spot.text, [choice for name, choice in keys.items() if name not in near])
+    return _matching(spot.text, [choice for name, choice in keys.items() if name not in near])
 
 
 def expression(text: str, look: Look, is_template: bool = False) -> Offer:
-    """What may stand at the end of the expression ``text``."""
+    """The completions at the end of the expression ``text``."""
     path = re.search(r"(?<![\w.])[\w.]*+$", text)
     assert path is not None, "it matches the empty text"
     base, _, fragment = path[0].rpartition(".")
@@ -127,18 +127,18 @@ def expression(text: str, look: Look, is_template: bool = False) -> Offer:
         found = [choice for choice in found if choice.type not in ("function", "keyword")]
     elif not base:
         found += [Choice(name, "name") for name in re.findall(r"(?<!\w)(\w++)\s*+->", text)]
-    return _these(fragment, found)
+    return _matching(fragment, found)
 
 
 class Seen:
-    """The names an expression of this cell can read here."""
+    """The names that an expression at this place can read."""
 
     def __init__(
         self,
         before: str,
         after: str,
         reading: Reading,
-        place: Slot,
+        place: Place,
         inputs: tuple[str, ...],
         words: Words,
         registry: Registry,
@@ -154,7 +154,7 @@ class Seen:
             for inner, top in pairwise(everywhere)
             if inner.path == ("fields",) and not top.path and "schema" in top.near
         }
-        # Not `collect` in general: a for_each has one too, and no branches.
+        # A for_each has a `collect` too, but no branches.
         parallel = spot.path[: _last(spot.path, "parallel") + 1]
         is_collect = parallel and spot.path[len(parallel) : len(parallel) + 1] == ("collect",)
         branches = [list(m.near) for m in above if is_collect and m.path == (*parallel, "branches")]
@@ -192,8 +192,8 @@ class Seen:
         return [Choice(name, what) for name in shelves[what]] if what else []
 
 
-def _place(spot: Cursor, words: Words) -> Slot | None:
-    """Follow the path from the document down; None where it leads nowhere."""
+def _place(spot: Cursor, words: Words) -> Place | None:
+    """Follow the path from the document down; None if a part is unknown."""
     takes, key = "document", ""
     kind: Kind | None = None
     binds: tuple[str, ...] = ()
@@ -216,10 +216,10 @@ def _place(spot: Cursor, words: Words) -> Slot | None:
             kind, takes = words.target, "keys"
         if not takes:
             return None
-    return Slot(takes, kind, key, binds)
+    return Place(takes, kind, key, binds)
 
 
-def _keys(place: Slot, spot: Cursor, words: Words, registry: Registry) -> list[Choice]:
+def _keys(place: Place, spot: Cursor, words: Words, registry: Registry) -> list[Choice]:
     near = spot.around[0] if spot.around else {}
     match place.takes:
         case "document":
@@ -231,7 +231,7 @@ def _keys(place: Slot, spot: Cursor, words: Words, registry: Registry) -> list[C
         case "keys":
             names = place.kind.keys if place.kind else ()
         case "arguments":
-            # The arguments stand one mapping deeper than the name of their tool.
+            # The name of the tool is in the mapping around the arguments.
             tool = registry.tools.get(next((outer["name"] for outer in spot.around if "name" in outer), ""))
             names = tool.accepts.get("properties", {}) if tool else ()
         case "tools":
@@ -244,7 +244,7 @@ def _keys(place: Slot, spot: Cursor, words: Words, registry: Registry) -> list[C
 
 
 def _document(spot: Cursor, words: Words) -> dict[str, Key]:
-    """The keys a document can have: of its kind, or of all kinds where nothing says which it is."""
+    """The keys of a document: of its kind, or of all kinds if it is not known yet."""
     has = spot.around[-1] if spot.around else {}
     kinds = [kind for kind in words.documents.values() if any(key in kind.keys for key in has)]
     return {name: key for kind in kinds or words.documents.values() for name, key in kind.keys.items()}
@@ -254,13 +254,13 @@ def _owner(key: str, words: Words) -> Kind:
     return next(kind for kind in words.documents.values() if key in kind.keys)
 
 
-def _these(fragment: str, choices: Iterable[Choice]) -> Offer:
+def _matching(fragment: str, choices: Iterable[Choice]) -> Offer:
     known = {choice.text: choice for choice in reversed(list(choices))}
     return Offer(fragment, tuple(c for c in reversed(known.values()) if c.text.startswith(fragment)))
 
 
 def _last(path: tuple[str, ...], part: str) -> int:
-    """The index of the last ``part``; -1 where there is none."""
+    """The index of the last ``part``; -1 if there is none."""
     return max((index for index, found in enumerate(path) if found == part), default=-1)
 
 

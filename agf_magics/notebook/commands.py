@@ -1,35 +1,35 @@
-"""The magics as data: what each takes, its help, its example. Parser, ``--help``, ``?`` and completion read this."""
+"""The magics as data: operands, options, help, example. The parser, ``--help``, ``?`` and completion read this."""
 
 from __future__ import annotations
 
 from .options import Command, Operand, Option
 
-SET = Option("--set", "a field of the input: a YAML value, or $name for the notebook's object of that name", "pair",
+SET = Option("--set", "a field of the input: a YAML value, or $name for an object of the notebook", "pair",
              "KEY=VALUE", many=True)  # fmt: skip
 INPUT = Option(
     "--input", "the whole input: the name of a dict in the notebook, or a .json or .yaml file", "variable", "VAR"
 )
 OUT = Option("--out", "the variable that receives the run", "new", "VAR")
-DRY = Option("--dry", "call no tool and no agent: they answer with values made from their schemas")
-TIMEOUT = Option("--timeout", "cancel the run after so many seconds", "seconds", "SECONDS")
-PICTURE = Option("--draw", "show the picture; of a run in the colours of what became of each step")
+DRY = Option("--dry", "call no tool and no agent; use values made from their schemas instead")
+TIMEOUT = Option("--timeout", "cancel the run after this time", "seconds", "SECONDS")
+PICTURE = Option("--draw", "show the picture; of a run, with the state of each step")
 REUSE = Option(
-    "--reuse", "take over the results of equal calls, of the last run of this name or of RUN", "run", "RUN",
+    "--reuse", "reuse the results of identical calls in the last run of this name or in RUN", "run", "RUN",
     optional=True,
 )  # fmt: skip
-QUIET = Option("--quiet", "show neither warnings nor how it goes")
-STRICT = Option("--strict", "refuse what would only be warned about")
+QUIET = Option("--quiet", "show no warnings and no progress")
+STRICT = Option("--strict", "treat warnings as errors")
 
 FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, REUSE)
-"""What only a run has a use for."""
+"""The options of a run."""
 
 
 def _defines(name: str, about: str, example: str, *own: Option) -> Command:
-    """A magic whose cell is a definition; ``own``: what its language alone has."""
+    """A magic whose cell is a definition; ``own``: the options of its language."""
     return Command(
         name=name,
         about=about,
-        operands=(Operand("NAME", "what it is called; else what the document says", "new", required=False),),
+        operands=(Operand("NAME", "its name; by default the name in the document", "new", required=False),),
         options=(
             PICTURE,
             Option("--run", "run it"),
@@ -74,7 +74,7 @@ config:
 
 RUN_PIPELINE = Command(
     name="%run_pipeline",
-    about="Run a registered flow, watch it, and get the run: its output, its stores, its trace.",
+    about="Run a registered flow, show it, and return the run with its output, stores and trace.",
     operands=(Operand("NAME", "a registered flow (%flows lists them)", "flow"),),
     options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
@@ -84,7 +84,7 @@ r.output""",
 
 RUN_PIPELINE_ASYNC = Command(
     name="%run_pipeline_async",
-    about="Start a registered flow in the background and get its handle: await it, wait, result, cancel.",
+    about="Start a registered flow in the background and return the run: await it, wait, result, cancel.",
     operands=(Operand("NAME", "a registered flow (%flows lists them)", "flow"),),
     options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
@@ -94,7 +94,7 @@ await h""",
 
 RUN_PIPELINE_INLINE = Command(
     name="%%run_pipeline_inline",
-    about="Run a pipeline without registering it, as an agent that wrote it might: it must pass the static gate.",
+    about="Run a pipeline without registering it, like an agent that wrote it: it must pass the static gate.",
     options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
 %%run_pipeline_inline --set n=3
@@ -116,38 +116,43 @@ steps:
 
 RUNS = Command(
     name="%runs",
-    about="The runs that go on and those that are kept; one of them, step by step; wait for them; cancel one.",
-    operands=(Operand("RUN", "the run's id, or a part of it that no other has", "run", required=False),),
+    about="List the latest runs; show one step by step; wait for runs; cancel or delete one.",
+    operands=(Operand("RUN", "the id of a run, or a part of it that no other id has", "run", required=False),),
     options=(
-        Option("--wait", "wait for the run, or for all that go on; an interrupt ends the waiting alone"),
+        Option(
+            "--status", "list only runs with this status: ok, error, cancelled, waiting, running", "status", "STATUS"
+        ),
+        Option("--name", "list only runs of flows with TEXT in the name", "flow", "TEXT"),
+        Option("--limit", "list at most N runs; by default 20", "count", "N"),
+        Option("--wait", "wait for the run, or for all background runs; an interrupt only ends the waiting"),
         Option("--cancel", "cancel a run", "run", "RUN"),
-        Option("--compare", "in which steps RUN and OTHER differ", "run", "OTHER"),
+        Option("--compare", "show the steps in which RUN and OTHER differ", "run", "OTHER"),
         Option("--export", "write RUN to a .json file", "file", "FILE"),
-        Option("--delete", "forget a run", "run", "RUN"),
+        Option("--delete", "delete a run from the journal", "run", "RUN"),
         Option(
             "--prune",
-            "forget the runs that ended more than DAYS ago, else what the settings say",
+            "delete the runs that ended more than DAYS ago; by default as the settings say",
             "days",
             "DAYS",
             optional=True,
         ),
     ),
     example="""\
-%runs --wait""",
+%runs --status error --limit 5""",
 )
 
 RESUME = Command(
     name="%resume",
-    about="Take up a run that was interrupted, failed, was cancelled or waits for an answer; what was done stays done.",
+    about="Resume a run that was interrupted, failed, was cancelled or waits for an answer; finished calls stay.",
     operands=(
-        Operand("RUN", "the run's id, or its beginning; else the last that was interrupted", "run", required=False),
+        Operand("RUN", "the id of a run, or its beginning; by default the last interrupted run", "run", required=False),
     ),
     options=(
-        Option("--answer", "the answer it waits for: a YAML value, or $name", "value", "ANSWER"),
+        Option("--answer", "the answer that the run waits for: a YAML value, or $name", "value", "ANSWER"),
         SET,
         INPUT,
-        Option("--trust", "read values that somebody else has signed: they may run any code"),
-        Option("--caps", "under the caps that are set now, not those it was begun with"),
+        Option("--trust", "read values that another user has signed: they may run any code"),
+        Option("--caps", "use the current limits instead of the original ones"),
         OUT,
         QUIET,
     ),
@@ -157,17 +162,22 @@ RESUME = Command(
 
 PLAN = _defines(
     "%%plan",
-    "Define a plan: a list of calls in YAML or JSON that are wired by what they read and write.",
+    "Define a plan: a list of calls in YAML or JSON, connected by the references that they read and write.",
     """\
 %%plan report --draw --run --set 'word=pear'
 calls:
 - {_tool: measure, word: †input.word, _outputPath: †state.length}
 - {_tool: double, number: †state.length, _outputPath: †state.twice}
 output: †state""",
-    Option("--context", "the named context it reads and adds to; else that of its own name", "context", "NAME"),
-    Option("--latent", "a tool that nobody does: its calls have their answers as _output", "new", "TOOL", many=True),
-    Option("--ordered", "results that overlap are kept in the order of the calls, not of their ends"),
-    Option("--keep-going", "calls that fail are warned about; the run fails by none of them"),
+    Option(
+        "--context",
+        "the named context that it reads and extends; by default the context of its own name",
+        "context",
+        "NAME",
+    ),
+    Option("--latent", "a tool that is never executed: each of its calls gives _output", "new", "TOOL", many=True),
+    Option("--ordered", "write overlapping results in the order of the calls instead of the order in which they end"),
+    Option("--keep-going", "a failed call is only a warning and does not fail the run"),
 )
 
 GRAPH = _defines(
@@ -186,28 +196,28 @@ edges:
 
 CONTEXT = Command(
     name="%context",
-    about="A plan's named context: its messages, what a reference reads, what it was after any of them.",
+    about="Show the named context of a plan: its messages, the value of a reference, its state after any message.",
     operands=(
-        Operand("NAME", "a context; else the one that a run added to last", "context", required=False),
-        Operand("REFERENCE", "what to read of it, as in †state.user", "reference", required=False),
+        Operand("NAME", "a context; by default that of the last run", "context", required=False),
+        Operand("REFERENCE", "the reference to read: $state.user or †state.user", "reference", required=False),
     ),
     options=(
-        Option("--at", "as it was after so many messages", "count", "N"),
-        Option("--clear", "begin a new one of that name; who has the old log keeps it"),
-        Option("--save", "write it to a .jsonl file, a message a line", "file", "FILE"),
-        Option("--load", "make it of the messages in a .jsonl or .json file", "file", "FILE"),
+        Option("--at", "its state after the first N messages", "count", "N"),
+        Option("--clear", "start a new context of that name; variables keep the old log"),
+        Option("--save", "write it to a .jsonl file, one message per line", "file", "FILE"),
+        Option("--load", "load its messages from a .jsonl or .json file", "file", "FILE"),
     ),
     example="""\
-%context report †state.twice --at 2""",
+%context report $state.twice --at 2""",
 )
 
 FLOWS = Command(
     name="%flows",
-    about="The registered flows; one of them as it was written; write it to a file; delete it.",
+    about="List the registered flows; show the source of one, write it to a file, or delete it.",
     operands=(Operand("NAME", "a registered flow", "flow", required=False),),
     options=(
         Option("--export", "write NAME to a .yaml file", "file", "FILE"),
-        Option("--delete", "forget a flow", "flow", "NAME"),
+        Option("--delete", "delete a flow", "flow", "NAME"),
     ),
     example="""\
 %flows longest --export flows/longest.yaml""",
@@ -215,14 +225,15 @@ FLOWS = Command(
 
 TOOLS = Command(
     name="%tools",
-    about="The registered tools and agents, with their arguments.",
+    about="List the registered tools and agents with their arguments, or show one.",
+    operands=(Operand("NAME", "a registered tool or agent", "tool", required=False),),
     example="""\
-%tools""",
+%tools measure""",
 )
 
 DRAW = Command(
     name="%draw",
-    about="The picture of a registered flow.",
+    about="Show the picture of a registered flow.",
     operands=(Operand("NAME", "a registered flow", "flow"),),
     options=(Option("--save", "write the picture to a .svg or .dot file", "file", "FILE"),),
     example="""\
@@ -231,7 +242,7 @@ DRAW = Command(
 
 R1 = Command(
     name="%r1",
-    about="The value of an R1 expression on what the last run left: ctx is its input and stores, pipe its output.",
+    about="Evaluate an R1 expression on the last run: ctx has its input and stores, pipe is its output.",
     operands=(Operand("EXPRESSION", "an R1 expression, without quotes around it", "expression", rest=True),),
     example="""\
 %r1 count(filter(ctx.lengths, n -> n > 3))""",
@@ -239,7 +250,7 @@ R1 = Command(
 
 DEFINE = Command(
     name="%define",
-    about="Define the contents of files, in whichever language they are written; * stands for any part of a name.",
+    about="Define the flows in files, in any of the languages; * matches any part of a name.",
     operands=(Operand("FILE", "a .yaml or .json file, or a pattern of them", "file", many=True),),
     options=(STRICT, QUIET),
     example="""\

@@ -1,7 +1,7 @@
-"""Tab: what completes the lines and the bodies of our magics, silent everywhere else.
+"""Tab: completion of the lines and the bodies of our magics.
 
-The answer always names the fragment it replaces (IPython's own idea of a token ends at a dash) and is the only one
-there: in a YAML body an empty answer is better than Python's names.
+The answer always names the fragment that it replaces, because IPython's tokens end at a dash. It suppresses all other
+completions: in a YAML body an empty answer is better than Python's names.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult
@@ -18,40 +19,45 @@ from ..catalog import Registry
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
-from .body import Choice, Offer, by_schema, expression, offer
+from .body import Choice, Offer, complete_by_schema, complete_document, expression
 from .commands import COMMANDS
 from .explain import entries
+from .history import STATUSES
 from .names import NAMES
 from .options import Command, Kind
 
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
 FILES = (".yaml", ".yml", ".json", ".svg", ".dot")
-MOST_FILES = 200
+_MOST_FILES = 200
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
-"""What a text surely or maybe reads of its input, in whatever language it is written."""
+"""A field of the input that a text of any language reads."""
+SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
+MOST_RUNS = 20
+"""Runs that are offered, the latest first."""
+RESUMABLE = ("interrupted", "waiting", "error", "cancelled")
 
 
 class Silence(list[SimpleCompletion]):
-    """Nothing to offer, and nobody else has either: IPython lets all others speak where a list has no length."""
+    """A list that is never empty by its length: after an empty one IPython asks its other matchers."""
 
     def __len__(self) -> int:
         return super().__len__() or 1
 
 
 class Known(NamedTuple):
-    """What the notebook knows besides the text."""
+    """The state of the notebook."""
 
     registry: Registry
     names: Mapping[str, Any]
     """The notebook's variables."""
     frame: Mapping[str, Any]
-    """What the last run left, as an expression sees it: ctx and pipe."""
-    runs: Callable[[], Iterable[str]] = tuple
-    """The ids of the runs that are kept."""
+    """The last run as an expression sees it: ctx and pipe."""
+    runs: Callable[[], Iterable[tuple[str, str, str]]] = tuple
+    """The id, the flow and the status of each run in the journal, the latest first."""
 
 
 def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
-    """What may stand at the cursor of a cell; None where it is none of our magics."""
+    """The completions at the cursor of a cell; None if the cell or the line is not ours."""
     lines = text.split("\n")
     before = lines[line][:column]
     first = next((number for number, found in enumerate(lines) if found.strip()), 0)
@@ -66,20 +72,20 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     above = "\n".join([*lines[first + 1 : line], before])
     inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
     language = LANGUAGES.get(found[2]) or LANGUAGES["pipeline"]  # %%run_pipeline_inline
-    made = _in_body(language, above, body[len(above) :], inputs, known)
-    return made if before.endswith(made.fragment) else Offer("")  # a text of several lines is nobody's name
+    offer = _in_body(language, above, body[len(above) :], inputs, known)
+    return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
 
 
 def _in_body(language: Language, above: str, below: str, inputs: list[str], known: Known) -> Offer:
     if language.words is not None:
-        return offer(above, below, inputs, language.words, known.registry)
+        return complete_document(above, below, inputs, language.words, known.registry)
     if language.schema is None:
         return Offer("")
-    return by_schema(above, below, inputs, language.schema, NAMES[language.name], known.registry)
+    return complete_by_schema(above, below, inputs, language.schema, NAMES[language.name], known.registry)
 
 
 def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
-    """What IPython is told."""
+    """The completions for IPython."""
     found = complete(context.full_text, context.cursor_line, len(context.text_until_cursor), known)
     if found is None:
         return SimpleMatcherResult(completions=[], suppress=False)
@@ -90,31 +96,36 @@ def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
 def _in_line(command: Command, rest: str, body: str, known: Known) -> Offer:
     if command.operands and command.operands[0].rest:
         return expression(rest.lstrip(), lambda path: _data(path, known.frame))
-    *said, word = re.split(r"\s+", rest)
+    *before, word = re.split(r"\s+", rest)
     options = {option.flag: option for option in command.options}
     flag, equals, value = word.partition("=")
     if equals and flag in options:
-        return _values(options[flag].kind, value, said, body, known)
+        return _values(options[flag].kind, value, flag, before, body, known)
     if word.startswith("-"):
-        left = [option.flag for option in command.options if option.many or option.flag not in said]
+        left = [option.flag for option in command.options if option.many or option.flag not in before]
         return _those(word, "option", [*left, "--help"])
-    if said and said[-1] in options and options[said[-1]].kind != "switch":
-        return _values(options[said[-1]].kind, word, said, body, known)
+    if before and before[-1] in options and options[before[-1]].kind != "switch":
+        return _values(options[before[-1]].kind, word, before[-1], before, body, known)
     if not command.operands:
         return Offer(word)
-    return _values(command.operands[0].kind, word, said, body, known)
+    return _values(command.operands[0].kind, word, command.name, before, body, known)
 
 
-def _values(kind: Kind, word: str, said: list[str], body: str, known: Known) -> Offer:
+def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, known: Known) -> Offer:
+    """``owner``: the option or the magic whose value is completed."""
     match kind:
         case "flow":
             return _those(word, "flow", known.registry.flows)
+        case "tool":
+            return _those(word, "tool", [*known.registry.tools, *known.registry.agents])
         case "context":
             return _those(word, "context", known.registry.contexts)
         case "code":
             return _those(word, "code", entries())
         case "run":
-            return _those(word, "run", [*(run.run_id for run in live), *known.runs()])
+            return _those(word, "run", _runs(word, owner, before, known))
+        case "status":
+            return _those(word, "status", STATUSES)
         case "variable":
             mappings = [name for name in _variables(known) if isinstance(known.names[name], Mapping)]
             return _those(word.lstrip("$"), "variable", mappings)
@@ -127,14 +138,33 @@ def _values(kind: Kind, word: str, said: list[str], body: str, known: Known) -> 
             if equals:
                 names = _variables(known) if value.startswith("$") else []
                 return _those(value[1:], "variable", names) if names else Offer(value)
-            flow = next((known.registry.flows[name] for name in said if name in known.registry.flows), None)
+            flow = next((known.registry.flows[name] for name in before if name in known.registry.flows), None)
             inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(body)
             return _those(key, "input", [f"{name}=" for name in inputs])
     return Offer(word)
 
 
+def _runs(fragment: str, owner: str, before: list[str], known: Known) -> list[str]:
+    """The latest runs that begin with ``fragment``, those that fit the magic or the option first."""
+    runs = dict.fromkeys([*((run.run_id, run.name, run.status) for run in reversed(tuple(live))), *known.runs()])
+    latest = {id: (name, status) for id, name, status in reversed(runs) if id.startswith(fragment)}
+
+    def fits(id: str) -> bool:
+        name, status = latest[id]
+        match owner:
+            case "%resume":
+                return status in RESUMABLE
+            case "--cancel":
+                return status == "running"
+            case "--reuse":
+                return name in before
+        return True
+
+    return sorted(latest, key=fits)[: -MOST_RUNS - 1 : -1]
+
+
 def _data(path: str, frame: Mapping[str, Any]) -> Iterable[Choice]:
-    """The names at ``path`` in what the last run left."""
+    """The names at ``path`` in the last run."""
     value: Any = frame
     for part in path.split(".") if path else ():
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -145,7 +175,13 @@ def _data(path: str, frame: Mapping[str, Any]) -> Iterable[Choice]:
 
 
 def _variables(known: Known) -> list[str]:
-    return [name for name in known.names if not name.startswith("_")]
+    """The data of the user first, then functions and modules, and IPython's own names last."""
+    names = [name for name in known.names if not name.startswith("_")]
+    return sorted(names, key=lambda name: (name in SHELL_NAMES, _is_code(known.names[name])))
+
+
+def _is_code(value: Any) -> bool:
+    return callable(value) or isinstance(value, ModuleType)
 
 
 def _files(word: str) -> Offer:
@@ -155,7 +191,7 @@ def _files(word: str) -> Offer:
     except (OSError, ValueError):
         return Offer(word)
     names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
-    return _those(fragment, "file", [name for name in names if name.endswith(("/", *FILES))][:MOST_FILES])
+    return _those(fragment, "file", [name for name in names if name.endswith(("/", *FILES))][:_MOST_FILES])
 
 
 def _those(fragment: str, type: str, names: Iterable[str]) -> Offer:

@@ -1,13 +1,13 @@
-"""``%config AgfMagics.*``: the settings as traits, and those of the view, which exist only in a notebook.
+"""``%config AgfMagics.*``: the settings as traits, and the settings of the view, which only a notebook has.
 
-IPython's ``%config`` logs every Exception of a wrong value and lets the cell succeed; so ours is none (`BadSetting`).
+IPython's ``%config`` logs every Exception of a trait and lets the cell succeed, so `BadSetting` is a BaseException.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
@@ -16,23 +16,27 @@ from .. import settings
 from ..text.diagnostics import Diagnostic, suggest
 
 SHARED = tuple(field.name for field in fields(settings.Settings))
-"""What files and the environment can set as well."""
+"""The settings that files and the environment can also set."""
 
 DEFAULTS = settings.Settings()
 
 
 class BadSetting(BaseException):
-    """A setting that does not exist or a value that does not fit. Not an Exception: IPython would swallow it."""
+    """An unknown setting or a wrong value."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic)
         self.diagnostic = diagnostic
+        self.diagnostics = (diagnostic,)
 
     def __str__(self) -> str:
         return str(self.diagnostic)
 
-    def _render_traceback_(self) -> list[str]:
-        return f"{type(self).__name__}: {self}".splitlines()
+
+def _setting(kind: type[Any], default: Any, help: str, least: float | None = None) -> Any:
+    """A trait. A text may be None, a number must be at least ``least``."""
+    options = {"allow_none": True} if kind is Unicode else {"min": least} if least is not None else {}
+    return kind(default, help=help, **options).tag(config=True)
 
 
 class AgfMagics(Configurable):
@@ -41,67 +45,57 @@ class AgfMagics(Configurable):
     progress = Enum(
         ("auto", "widget", "html", "text", "off"),
         "auto",
-        help="How a run is watched: auto is a live widget where somebody can see it, plain HTML in a kernel without a "
-        "front end, lines of text in a terminal.",
+        help="How a run is shown: auto is a live widget in a front end, static HTML in a kernel without one, lines of "
+        "text in a terminal.",
     ).tag(config=True)
-    progress_after = Float(0.3, min=0.0, help="Seconds a run must take before a live view is shown.").tag(config=True)
-    refresh_hz = Float(10.0, min=0.1, max=10.0, help="How often a live view is drawn again, at most.").tag(config=True)
+    progress_after = Float(0.3, min=0.0, help="Seconds after which a live view of a run is shown.").tag(config=True)
+    refresh_hz = Float(10.0, min=0.1, max=10.0, help="The most updates of a live view per second.").tag(config=True)
     traceback = Enum(
-        ("short", "full"), "short", help="Errors: ours in a few lines, or with every frame of Python."
+        ("short", "full"), "short", help="How errors are shown: in a few lines, or as Python tracebacks."
     ).tag(config=True)
 
-    max_pipeline_fan_out_depth = Int(
-        DEFAULTS.max_pipeline_fan_out_depth,
-        min=0,
-        help="How deep for_each scopes may nest; 0: no limit.",
-    ).tag(config=True)
-    max_pipeline_spawns = Int(
-        DEFAULTS.max_pipeline_spawns, min=0, help="Agent steps and model sessions a run may open; 0: no limit."
-    ).tag(config=True)
-    timeout = Float(DEFAULTS.timeout, min=0.0, help="Seconds a run may take; 0: no limit.").tag(config=True)
-    step_timeout = Float(
-        DEFAULTS.step_timeout,
-        min=0.0,
-        help="Seconds a call of a tool, an agent or a transform may take; 0: no limit.",
-    ).tag(config=True)
-    model = Unicode(
+    max_pipeline_fan_out_depth = _setting(
+        Int, DEFAULTS.max_pipeline_fan_out_depth, "How deep for_each scopes may nest; 0: no limit.", 0
+    )
+    max_pipeline_spawns = _setting(
+        Int, DEFAULTS.max_pipeline_spawns, "Agent steps and model sessions a run may open; 0: no limit.", 0
+    )
+    timeout = _setting(Float, DEFAULTS.timeout, "Seconds a run may take; 0: no limit.", 0.0)
+    step_timeout = _setting(
+        Float, DEFAULTS.step_timeout, "Seconds a call of a tool, an agent or a transform may take; 0: no limit.", 0.0
+    )
+    model = _setting(
+        Unicode,
         DEFAULTS.model,
-        allow_none=True,
-        help="The model that answers, whatever a definition names: openai:gpt-4o; empty: the one that it names.",
-    ).tag(config=True)
-    model_base_url = Unicode(
+        "The model that replaces the one in a definition: openai:gpt-4o; empty: no replacement.",
+    )
+    model_base_url = _setting(
+        Unicode,
         DEFAULTS.model_base_url,
-        allow_none=True,
-        help="The address of a server that speaks the OpenAI protocol, for models of openai or without a provider.",
-    ).tag(config=True)
-    model_timeout = Float(
-        DEFAULTS.model_timeout, min=0.0, help="Seconds a model may take for one reply; 0: no limit."
-    ).tag(config=True)
-    allow_shell = Bool(DEFAULTS.allow_shell, help="Whether shell steps may start processes.").tag(config=True)
-    allow_import = Bool(
-        DEFAULTS.allow_import, help="Whether a definition may name functions of Python files, which are then imported."
-    ).tag(config=True)
-    journal = Unicode(
-        DEFAULTS.journal,
-        allow_none=True,
-        help="The file that runs are kept in, relative to the project's folder; None: nowhere.",
-    ).tag(config=True)
-    journal_value = Int(
-        DEFAULTS.journal_value, min=0, help="Bytes a kept value may take; what is larger is not kept."
-    ).tag(config=True)
-    journal_days = Int(
-        DEFAULTS.journal_days, min=0, help="Days after which a run that has ended is forgotten; 0: never."
-    ).tag(config=True)
-    journal_size = Int(
-        DEFAULTS.journal_size, min=0, help="Bytes the journal may take before old runs are forgotten; 0: no limit."
-    ).tag(config=True)
-    max_text = Int(DEFAULTS.max_text, min=1, help="Characters of a definition.").tag(config=True)
-    max_depth = Int(DEFAULTS.max_depth, min=1, help="How deep a definition may nest.").tag(config=True)
-    max_aliases = Int(DEFAULTS.max_aliases, min=0, help="YAML alias expansions of a definition.").tag(config=True)
-    max_nodes = Int(DEFAULTS.max_nodes, min=1, help="YAML nodes of a definition.").tag(config=True)
+        "The address of a server with the OpenAI protocol, for models of openai or without a provider.",
+    )
+    model_timeout = _setting(Float, DEFAULTS.model_timeout, "Seconds a model may take for one reply; 0: no limit.", 0.0)
+    allow_shell = _setting(Bool, DEFAULTS.allow_shell, "Whether shell steps may start processes.")
+    allow_import = _setting(
+        Bool, DEFAULTS.allow_import, "Whether a definition may name functions of Python files to import."
+    )
+    journal = _setting(
+        Unicode, DEFAULTS.journal, "The file of the journal, relative to the project's folder; None: no journal."
+    )
+    journal_value = _setting(
+        Int, DEFAULTS.journal_value, "The most bytes of a value in the journal; a larger value is not stored.", 0
+    )
+    journal_days = _setting(Int, DEFAULTS.journal_days, "Days after which an ended run is deleted; 0: never.", 0)
+    journal_size = _setting(
+        Int, DEFAULTS.journal_size, "Bytes of the journal above which old runs are deleted; 0: no limit.", 0
+    )
+    max_text = _setting(Int, DEFAULTS.max_text, "Characters of a definition.", 1)
+    max_depth = _setting(Int, DEFAULTS.max_depth, "How deep a definition may nest.", 1)
+    max_aliases = _setting(Int, DEFAULTS.max_aliases, "YAML alias expansions of a definition.", 0)
+    max_nodes = _setting(Int, DEFAULTS.max_nodes, "YAML nodes of a definition.", 1)
 
     def __init__(self, shell: Any, folder: Path) -> None:
-        """What IPython's own configuration says, else what `settings.read` finds for ``folder``."""
+        """A value is that of IPython's configuration, otherwise that of `settings.read` for ``folder``."""
         found = settings.read(folder)
         self._check(shell.config)
         super().__init__(parent=shell)
@@ -113,12 +107,12 @@ class AgfMagics(Configurable):
         self._apply()
 
     def update_config(self, config: Config) -> None:
-        """What ``%config`` calls. Raises BadSetting and changes nothing when anything is wrong."""
+        """Called by ``%config``. Raises BadSetting for any error, and then changes nothing."""
         self._check(config)
         super().update_config(config)
 
     def forget(self) -> None:
-        """Let the settings of this process be what they are without a notebook."""
+        """Restore the settings of a process without a notebook."""
         settings.current.settings = settings.without_files()
 
     def _check(self, config: Config) -> None:
@@ -126,15 +120,17 @@ class AgfMagics(Configurable):
         for name, value in config.get("AgfMagics", {}).items():
             if name not in known:
                 hint = suggest(name, sorted(known), "settings")
-                _wrong("unknown-setting", f"AgfMagics has no setting {name!r}", hint)
+                raise _bad_setting("unknown-setting", f"AgfMagics has no setting {name!r}", hint)
             try:
-                fits = isinstance(value, bool) <= isinstance(known[name], Bool)  # True is no number
+                fits = isinstance(value, bool) <= isinstance(known[name], Bool)  # a bool is not a number
                 if value is not None or not known[name].allow_none:
                     known[name].validate(self, value)
             except TraitError:
                 fits = False
             if not fits:
-                _wrong("setting", f"AgfMagics.{name} takes {_takes(known[name])}, not {value!r}", known[name].help)
+                raise _bad_setting(
+                    "setting", f"AgfMagics.{name} must be {_takes(known[name])}, not {value!r}", known[name].help
+                )
 
     def _apply(self, _: object = None) -> None:
         settings.current.settings = settings.Settings(**{name: getattr(self, name) for name in SHARED})
@@ -153,5 +149,5 @@ def _takes(trait: Any) -> str:
     return ", ".join(["a whole number" if isinstance(trait, Int) else "a number", *bounds])
 
 
-def _wrong(what: str, message: str, hint: str | None) -> NoReturn:
-    raise BadSetting(Diagnostic(f"magic.{what}", message, hint=hint))
+def _bad_setting(what: str, message: str, hint: str | None) -> BadSetting:
+    return BadSetting(Diagnostic(f"magic.{what}", message, hint=hint))

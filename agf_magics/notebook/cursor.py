@@ -1,7 +1,7 @@
-"""Where the cursor stands in YAML that is still being written.
+"""The place of the cursor in incomplete YAML.
 
-By indentation and brackets, not by parsing: a parser gives up at the first thing that is missing, and what is missing
-is what we are asked for. It reads only what stands before the cursor, once, and never fails.
+It is found by indentation and brackets: a parser fails at the first missing part. Only the text before the cursor is
+read, once, and reading never fails.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 ELEMENT = "-"
-"""What an element of a list is called in a path."""
+"""An element of a list in a path."""
 
 FLOW = 10**6
-"""The column of what stands in brackets: deeper than any indentation."""
+"""The column of text in brackets: deeper than any indentation."""
 
 KEY = re.compile(
     r"""("(?:[^"\\]|\\.)*+"|'(?:[^']|'')*+'|(?:[^\s#{}\[\],"'&*!|>%@`-]|-\S)(?:[^#:]|:(?!\s|$))*+)\s*+:(?=\s|$)"""
@@ -27,25 +27,25 @@ TAG = re.compile(r"(?<![\w!])![\w!]*+(?:\s++|$)")
 
 
 class Keys(NamedTuple):
-    """A mapping as far as it was read, and where it stands."""
+    """The part of a mapping that was read, and its place."""
 
     path: tuple[str, ...]
     near: dict[str, str]
-    """Its keys, with their values where those are on one line."""
+    """Its keys, with their values if those are on one line."""
 
 
 class Cursor(NamedTuple):
-    """A place where something may be written."""
+    """A place in a document."""
 
     path: tuple[str, ...]
     """The keys from the top of the document, ELEMENT for an element: ``("steps", "-", "tool", "name")``."""
     part: Literal["key", "value", "comment"]
     text: str
-    """What of the key or the value already stands before the cursor, without its opening quote and tag."""
+    """The part of the key or the value before the cursor, without its opening quote and tag."""
     tag: str
     """The value's tag, as in ``!expr``."""
     around: tuple[dict[str, str], ...]
-    """What the mapping it stands in has, as in `Keys.near`; then the mapping around it, and so on."""
+    """The keys of the mapping around it, as in `Keys.near`; then those of the next outer mapping, and so on."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class _Level:
 
 
 class Reading:
-    """A body of which ``before`` stands before the cursor.
+    """A body with the text ``before`` before the cursor.
 
     >>> Reading("steps:\\n- tool: {name: fetch, ar").spot[:3]
     (('steps', '-', 'tool'), 'key', 'ar')
@@ -71,13 +71,13 @@ class Reading:
         here = self._reader.copy()
         here.line(self._last, last=True)
         self.spot = here.spot()
-        """Where the cursor stands."""
+        """The place of the cursor."""
         here.leave(0)
         self.above: list[Keys] = here.left
-        """Every mapping up to the cursor, in all documents; inner ones first."""
+        """Every mapping before the cursor, in all documents; inner ones first."""
 
     def everywhere(self, after: str) -> list[Keys]:
-        """Every mapping of the whole body, of which ``after`` stands behind the cursor. To be asked for once."""
+        """Every mapping of the body, with the text ``after`` after the cursor. Can be called once."""
         for line in (self._last + after).split("\n"):
             self._reader.line(line)
         self._reader.leave(0)
@@ -88,14 +88,14 @@ class _Reader:
     def __init__(self) -> None:
         self.levels: list[_Level] = []
         self.token = ""
-        """What has been read of the key or scalar under way."""
+        """The part of the current key or scalar that was read."""
         self.quote = ""
         self.literal: int | None = None
-        """In a block scalar: the column its lines are deeper than."""
+        """In a block scalar: its lines are indented deeper than this column."""
         self.is_value = self.is_comment = False
         self.left: list[Keys] = []
         self.column = 0
-        """Where the last key in a block began."""
+        """The column of the last key in a block."""
 
     def copy(self) -> _Reader:
         other = copy(self)
@@ -158,7 +158,7 @@ class _Reader:
             self._flow(value)
 
     def _close(self, column: int) -> None:
-        """Leave what a thing at ``column`` does not stand in; a dash beside it is one, a key is not."""
+        """Leave the levels that do not contain text at ``column``; a dash in the same column does."""
         while self.levels:
             top = self.levels[-1]
             if top.column < column or (top.column == column and top.opener != "-"):
@@ -166,7 +166,7 @@ class _Reader:
             self.leave(len(self.levels) - 1)
 
     def leave(self, depth: int) -> None:
-        """Leave all but the first ``depth`` levels."""
+        """Leave all levels after the first ``depth``."""
         while len(self.levels) > depth:
             top = self.levels.pop()
             if top.near:
@@ -177,7 +177,7 @@ class _Reader:
         return tuple(part for level in self.levels for part in _parts(level))
 
     def _flow(self, text: str) -> None:
-        """Read the characters of a scalar or of what stands in brackets."""
+        """Read the characters of a scalar or in brackets."""
         i = 0
         while i < len(text):
             char = text[i]
@@ -208,7 +208,7 @@ class _Reader:
                 top.near[top.key] = ""
                 self.token, self.is_value = "", True
             else:
-                # What is not special is read in one go: a body is read at every key that is pressed.
+                # Plain text in one step: the body is read again for each key that a person presses.
                 end = _next(text, i + 1)
                 self.token += text[i:end]
                 i = end - 1
@@ -247,7 +247,7 @@ class _Reader:
             is_value = self.is_value or self.literal is not None
             if not is_value and top:
                 if top.column == self.column and not top.opener:
-                    path = path[:-1]  # one more key beside those that mapping has
+                    path = path[:-1]  # another key of that mapping
                 else:
                     around.insert(0, {})
         text, tag = self.token.lstrip(), ""
@@ -259,7 +259,7 @@ class _Reader:
 
 
 def _next(text: str, start: int) -> int:
-    """The place of the next character that may mean something."""
+    """The place of the next special character."""
     found = SPECIAL.search(text, start)
     return found.start() if found else len(text)
 

@@ -15,8 +15,7 @@ from IPython.core.magic import line_magic, magics_class
 
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
 from . import commands
-from .beside import Beside
-from .magics import takes
+from .base import NotebookMagics, takes
 from .options import ParsedLine
 from .output import show
 
@@ -38,7 +37,7 @@ def entries() -> Mapping[str, str]:
 
 
 @magics_class
-class ExplainMagics(Beside):
+class ExplainMagics(NotebookMagics):
     """Shares the notebook of `PipelineMagics`."""
 
     @line_magic

@@ -1,4 +1,4 @@
-"""What the words of a line stand for: objects of the notebook, YAML values, files. Nothing is ever pasted as text."""
+"""The values of the words of a line: objects of the notebook, YAML values, files. No text is pasted into code."""
 
 from __future__ import annotations
 
@@ -12,49 +12,65 @@ from typing import Any, TypeVar
 
 from ..lifecycle import past_runs as kept_runs
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
+from ..text.nodes import shorten
 from ..text.source import UNUSABLE, Source, why
 from ..text.yamlnodes import Items, Scalar, documents, plain
-from .options import ParsedLine, Token, wrong
+from .options import ParsedLine, Token, line_error
 
 T = TypeVar("T")
 
-MOST_FILES = 1_000
-"""Files of a folder that are looked through for one of nearly that name."""
+_MOST_FILES = 1_000
+"""Files of a folder that are compared with the name of a missing file."""
 
 
-def inputs(said: ParsedLine, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The input that ``--input`` and ``--set`` make, the latter on top."""
-    whole = said.word("--input")
+def inputs(parsed: ParsedLine, names: Mapping[str, Any]) -> dict[str, Any]:
+    """The input of ``--input``, updated by each ``--set``."""
+    whole = parsed.word("--input")
     found = dict(_mapping(whole, names)) if whole else {}
-    for word in said.words("--set"):
+    for word in parsed.words("--set"):
         key, equals, _ = word.text.partition("=")
         if not equals or not key.isidentifier():
-            wrong("set", f"--set takes key=value, not {word.text!r}", word.span,
-                   "write --set doc=text, --set doc=$variable or --set 'tags=[a, b]'")  # fmt: skip
+            name = word.text if word.text.isidentifier() else "name"
+            hint = f"write --set {name}=text, --set {name}=$variable or --set '{name}=[a, b]'"
+            raise line_error("set", f"--set takes key=value, not {word.text!r}", word, hint)
         found[key] = value(word.part(len(key) + 1, len(word.text)), names)
     return found
 
 
-def misread(said: ParsedLine, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
-    """Texts that read as if a variable of that name had been meant."""
+def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+    """Warnings for texts that are also the name of a variable, which the author may have meant."""
     found = []
-    for word in said.words("--set"):
+    for word in parsed.words("--set"):
         key, _, text = word.text.partition("=")
         if text in names and not text.startswith("_") and value(word.part(len(key) + 1, len(word.text)), names) == text:
-            meant, span = names[text], word.locate(len(key) + 1, len(word.text))
-            says_so = span.source.text[span.start - 1 : span.start] in ("'", '"') or text in ("In", "Out")
-            if not says_so and not callable(meant) and not isinstance(meant, ModuleType):
-                message = f"{key} is the text {text!r}, and there is a variable of that name"
-                hint = f"--set {key}=${text} passes the variable"
+            variable, span = names[text], word.locate(len(key) + 1, len(word.text))
+            is_quoted = span.source.text[span.start - 1 : span.start] in ("'", '"') or text in ("In", "Out")
+            if not is_quoted and not callable(variable) and not isinstance(variable, ModuleType):
+                message = f"{key!r} gets the text {text!r}, not the variable {text}"
+                hint = f'write --set {key}=${text} for the variable, --set {key}="{text}" for the text'
                 found.append(Diagnostic("magic.text", message, span, hint, "warning"))
     return tuple(found)
 
 
+def write_file(word: Token, text: str) -> None:
+    path = Path(word.text)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except UNUSABLE as error:
+        raise unwritable(word, error) from None
+    print(f"wrote {path}")
+
+
+def unwritable(word: Token, error: Exception) -> DefinitionError:
+    return line_error("file", f"{shorten(word.text)!r} cannot be written: {why(error)}", word)
+
+
 def near_file(text: str) -> str:
-    """What to say of a file that is not there."""
+    """The hint for a file that does not exist."""
     path = Path(text)
     try:
-        others = [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), MOST_FILES) if one.is_file()]
+        others = [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), _MOST_FILES) if one.is_file()]
     except UNUSABLE:
         others = []
     near = suggest(text, others)
@@ -62,14 +78,14 @@ def near_file(text: str) -> str:
 
 
 def value(word: Token, names: Mapping[str, Any]) -> Any:
-    """``$name`` is the object of that name; brackets or quotes begin YAML; anything else is one YAML scalar."""
+    """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is a scalar."""
     text = word.text
     if text.startswith("$") and text[1:2].isidentifier():
         return lookup(word.part(1, len(text)), names)
     if not text:
-        return ""  # whoever writes name='' means the empty text; YAML would say null
+        return ""  # the empty text, which YAML would read as null
     problems = Diagnostics()
-    lead = "- "  # an element of a list: a document that is null would be none
+    lead = "- "  # a list element: a null document would have no node
     nodes = documents(Source("", lead + text), problems)
     if text[:1] in ("{", "[", '"', "'"):
         for problem in problems.errors:
@@ -79,7 +95,7 @@ def value(word: Token, names: Mapping[str, Any]) -> Any:
         return plain(nodes[0])[0]
     if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Items) and len(nodes[0].items) == 1:
         node = nodes[0].items[0]
-        # `a: b`, `# c` and `*d` are YAML too, but whoever writes them here means the text.
+        # `a: b`, `# c` and `*d` are other YAML, but as an unquoted value they are text.
         if isinstance(node, Scalar) and node.text == text and node.tag is None:
             return node.value
     return text
@@ -89,47 +105,50 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     """The notebook's object of that name."""
     name = word.text
     if not name.isidentifier():
-        hint = "give the value a name of its own first; a text that begins with $ is quoted twice: '\"$a\"'"
-        wrong("variable", f"only a name may follow $, not {name!r}", word.span, hint)
+        hint = "assign the value to a variable in a cell above; quote a text that begins with $ twice: '\"$a\"'"
+        raise line_error("variable", f"$ takes the name of a variable, not {name!r}", word, hint)
     if name not in names:
         yours = [known for known in names if not known.startswith("_")]
-        wrong("unknown-variable", f"there is no variable {name!r} in the notebook", word.span,
-               suggest(name, yours) or "run the cell that sets it first")  # fmt: skip
+        hint = suggest(name, yours) or "run the cell that sets it first"
+        raise line_error("unknown-variable", f"the notebook has no variable {name!r}", word, hint)
     return names[name]
 
 
 def new_name(word: Token) -> str:
     """A name that a variable can have."""
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
-        wrong("name", f"{word.text!r} cannot be the name of a variable", word.span, "a name is letters, digits and _")
+        message = f"{word.text!r} cannot be the name of a variable"
+        raise line_error("name", message, word, "use letters, digits and _")
     return word.text
 
 
 def seconds(word: Token) -> float:
-    try:
-        found = float(word.text)
-    except ValueError:
-        found = -1.0
-    if not 0 < found < float("inf"):
-        wrong("seconds", f"{word.text!r} is no time", word.span, "write seconds, as in 30 or 0.5")
+    found = _number(word.text)
+    if found is None or found == 0:
+        raise line_error("seconds", f"{word.text!r} is not a number of seconds above 0", word, "write --timeout 30")
     return found
 
 
-def number(word: Token) -> float:
-    """A number of days."""
-    try:
-        found = float(word.text)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        wrong("days", f"{word.text!r} is no number of days", word.span, "write days, as in 30 or 0.5")
+def days(word: Token) -> float:
+    found = _number(word.text)
+    if found is None:
+        raise line_error("days", f"{word.text!r} is not a number of days", word, "write --prune 30")
     return found
+
+
+def _number(text: str) -> float | None:
+    """A number of at least 0, if ``text`` is one."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if 0 <= found < float("inf") else None
 
 
 def count(word: Token) -> int:
     """A whole number, 0 or more."""
     if not (word.text.isascii() and word.text.isdigit() and len(word.text) < 10):
-        wrong("count", f"{word.text!r} is no whole number", word.span, "write one, as in 0 or 12")
+        raise line_error("count", f"{word.text!r} is not a whole number of at least 0", word, "write a number like 12")
     return int(word.text)
 
 
@@ -139,8 +158,8 @@ def _mapping(word: Token, names: Mapping[str, Any]) -> Mapping[str, Any]:
     else:
         found = lookup(word.part(1, len(word.text)) if word.text.startswith("$") else word, names)
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
-        wrong("input", f"{word.text!r} is not a mapping with text keys but {type(found).__name__}", word.span,
-               "--input names a dict; a single value is given by --set key=$name")  # fmt: skip
+        message = f"--input needs a dict with text keys, and {word.text!r} is a {type(found).__name__}"
+        raise line_error("input", message, word, f"pass a single value with --set key=${word.text.lstrip('$')}")
     return found
 
 
@@ -149,25 +168,26 @@ def _file(word: Token) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except UNUSABLE as error:
-        wrong("file", f"{word.text!r} cannot be read: {why(error)}", word.span, near_file(word.text))
+        message = f"{word.text!r} cannot be read: {why(error)}"
+        raise line_error("file", message, word, near_file(word.text)) from None
     problems = Diagnostics()
     nodes = documents(Source(str(path), text), problems)
     problems.refuse()
     return plain(nodes[0]) if nodes else None
 
 
-def reused(said: ParsedLine) -> bool | str:
-    """Whose results are taken over: those of the run that is named, True for the last one."""
-    word = said.word("--reuse")
+def reused(parsed: ParsedLine) -> bool | str:
+    """The run whose results are reused; True for the last one."""
+    word = parsed.word("--reuse")
     if word is None or word.text == "--reuse":
         return word is not None
     return at(word, lambda: kept_runs.named(word.text))
 
 
-def at(word: Token, made: Callable[[], T]) -> T:
-    """What ``made`` gives; what it refuses is said of this word."""
+def at(word: Token, call: Callable[[], T]) -> T:
+    """The result of ``call``; its errors point at this word."""
     try:
-        return made()
+        return call()
     except DefinitionError as error:
         first, *others = error.diagnostics
     raise DefinitionError(replace(first, span=first.span or word.span), *others)

@@ -1,4 +1,4 @@
-"""Magics for the journal: runs taken up again, looked back at, compared, written to a file, forgotten."""
+"""Magics for the journal: runs are listed, resumed, compared, written to a file and deleted."""
 
 from __future__ import annotations
 
@@ -14,128 +14,136 @@ from ..lifecycle import launch
 from ..lifecycle import past_runs as kept_runs
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.resume import resume_run
+from ..pictures.page import status
 from ..pictures.past_page import runs_html, runs_text
 from ..pictures.plain import counted, line
-from ..text.diagnostics import DefinitionError, Diagnostic
-from ..text.source import UNUSABLE, why
+from ..text.diagnostics import DefinitionError, suggest
+from ..text.source import UNUSABLE
 from . import commands, view, watching
-from .beside import Beside
-from .given import at, inputs, misread, new_name, number, value
-from .magics import takes
-from .options import ParsedLine, Token
-from .output import Bundle
+from .base import NotebookMagics, takes
+from .given import at, count, days, inputs, new_name, unwritable, value, warn_about_names
+from .options import ParsedLine, Token, line_error
+from .output import show
 from .rendering import told
 
-MOST_TOLD = 3
-"""Interrupted runs that are named when the extension is loaded."""
+MOST_NAMED = 3
+"""Interrupted runs whose ids are printed when the extension is loaded."""
+MOST_LISTED = 20
+"""Runs in the list of ``%runs``, if ``--limit`` says nothing else."""
+
+STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
 
 
 @magics_class
-class HistoryMagics(Beside):
-    """Beside `PipelineMagics`, whose notebook it shares."""
+class HistoryMagics(NotebookMagics):
+    """``%resume``."""
 
     @line_magic
     @needs_local_scope
     @takes(commands.RESUME)
-    def resume(self, said: ParsedLine) -> Any:
-        notebook, word, out = self.notebook, said.word("RUN"), said.word("--out")
+    def resume(self, parsed: ParsedLine) -> Any:
+        notebook, word, out = self.notebook, parsed.word("RUN"), parsed.word("--out")
         name = new_name(out) if out else None
-        names = {**notebook.ipython.user_ns, **self.local}
-        answer = said.word("--answer")
-        if "--quiet" not in said and (doubts := misread(said, names)):
-            print(told(doubts))
-        seen = view.view(notebook.settings, notebook.ipython, quiet="--quiet" in said, drawn=None)
+        names = notebook.names
+        answer = parsed.word("--answer")
+        if "--quiet" not in parsed and (warnings := warn_about_names(parsed, names)):
+            print(told(warnings))
+        display = view.choose_view(notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=None)
 
-        def begin(enter: Callable[[], None]) -> launch.Run:
-            def taken_up() -> launch.Run:
+        def start(enter: Callable[[], None]) -> launch.Run:
+            def resumed() -> launch.Run:
                 return resume_run(
                     word.text if word is not None else None,
-                    input=inputs(said, names) or None,
+                    input=inputs(parsed, names) or None,
                     answer=value(answer, names) if answer is not None else None,
-                    trust="--trust" in said,
-                    limits=settings.current.settings.limits if "--caps" in said else None,
+                    trust="--trust" in parsed,
+                    limits=settings.current.settings.limits if "--caps" in parsed else None,
                     registry=notebook.registry,
                     enter=enter,
                 )
 
-            run = at(word, taken_up) if word is not None else taken_up()
-            run.origin = notebook.cell
-            notebook.last = run
-            if name is not None:
-                notebook.ipython.user_ns[name] = run
-            if seen.shows_page:
-                notebook.shown = run, notebook.number
+            run = at(word, resumed) if word is not None else resumed()
+            notebook.adopt(run, display, name)
             return run
 
-        run = watching.watch(begin, seen, notebook.settings.refresh_hz).result()
+        run = watching.watch(start, display, notebook.settings.refresh_hz).result()
         return None if name is not None else run
 
 
-def listed() -> Bundle | None:
-    """The runs of the journal that are over, as a table; None where there are none."""
-    here = {run.run_id for run in launch.live}
-    found = kept_runs.Runs(one for one in kept_runs.runs() if one.run_id not in here)
-    return {"text/html": runs_html(found), "text/plain": runs_text(found)} if found else None
+def list_runs(parsed: ParsedLine) -> None:
+    """The latest runs of this process and of the journal, filtered by the options."""
+    wanted, name, limit = parsed.word("--status"), parsed.text("--name"), parsed.word("--limit")
+    if wanted is not None and wanted.text not in STATUSES:
+        hint = suggest(wanted.text, STATUSES, "statuses")
+        raise line_error("status", f"{wanted.text!r} is not the status of a run", wanted, hint)
+    here = {run.run_id: run for run in launch.live}
+    found = [
+        one._replace(status=status(here[one.run_id].progress)) if one.run_id in here else one
+        for one in kept_runs.runs()
+    ]
+    listed = kept_runs.Runs(
+        one
+        for one in found
+        if (wanted is None or one.status == wanted.text) and (name is None or name.lower() in one.name.lower())
+    )
+    most, places = count(limit) if limit is not None else MOST_LISTED, {id: run.origin for id, run in here.items()}
+    show({"text/html": runs_html(listed, most, places), "text/plain": runs_text(listed, most, places)})
 
 
-def forget(said: ParsedLine) -> None:
+def delete_runs(parsed: ParsedLine) -> None:
     """``--delete`` and ``--prune``."""
-    unwanted, pruned = said.word("--delete"), said.word("--prune")
+    unwanted, pruned = parsed.word("--delete"), parsed.word("--prune")
     if unwanted is not None:
-        (gone,) = at(unwanted, lambda: kept_runs.delete([unwanted.text]))
-        print(f"deleted {gone}")
+        (deleted,) = at(unwanted, lambda: kept_runs.delete([unwanted.text]))
+        print(f"deleted {deleted}")
     if pruned is not None:
-        days = number(pruned) if pruned.text != "--prune" else None
-        count, size = kept_runs.prune(days)
-        takes = f"{size / 1e6:,.1f} MB" if size >= 1_000_000 else f"{size / 1e3:,.0f} kB"
-        print(f"forgot {counted(count, 'run')}; the journal takes {takes}")
+        number, size = kept_runs.prune(days(pruned) if pruned.text != "--prune" else None)
+        bytes_left = f"{size / 1e6:,.1f} MB" if size >= 1_000_000 else f"{size / 1e3:,.0f} kB"
+        print(f"deleted {counted(number, 'run')}; the journal has {bytes_left}")
 
 
-def shown(said: ParsedLine, word: Token) -> Any:
-    """A run of the journal, compared or written to a file where the line says so, else to be displayed."""
+def show_past(parsed: ParsedLine, word: Token) -> Any:
+    """A run of the journal for display, or its comparison; nothing if it is written to a file."""
     run = _past(word)
-    other, target = said.word("--compare"), said.word("--export")
+    other, target = parsed.word("--compare"), parsed.word("--export")
     if target is not None:
         try:
             print(f"wrote {run.export(Path(target.text))}")
         except UNUSABLE as error:
-            message = f"{target.text!r} cannot be written: {why(error)}"
-            raise DefinitionError(Diagnostic("magic.file", message, target.span)) from None
+            raise unwritable(target, error) from None
     if other is not None:
         return run.compare(_past(other))
     return run if target is None else None
 
 
-def needs_run(said: ParsedLine) -> None:
-    """``--compare`` and ``--export`` are about one run."""
+def check_run_given(parsed: ParsedLine) -> None:
+    """``--compare`` and ``--export`` need a RUN."""
     for flag in ("--compare", "--export"):
-        word = said.word(flag)
+        word = parsed.word(flag)
         if word is not None:
-            message, hint = f"{flag} needs the RUN that it is about", f"%runs RUN {flag} {word.text}"
-            raise DefinitionError(Diagnostic("magic.missing", message, word.span, hint))
+            raise line_error("missing", f"{flag} needs a RUN", word, f"write %runs RUN {flag} {word.text}")
 
 
-def kept_ids() -> list[str]:
-    """The ids of the runs of the journal; none where that cannot be read."""
+def kept_ids() -> list[tuple[str, str, str]]:
+    """The id, the flow and the status of the runs in the journal, the latest first; none if it cannot be read."""
     try:
-        return [one.run_id for one in kept_runs.kept()]
+        return [(one.run_id, one.name, one.status) for one in kept_runs.kept()]
     except DefinitionError:
         return []
 
 
-def told_on_load() -> str:
-    """Which runs can be resumed and what is wrong with the journal, a line each; empty where there is neither."""
-    found, wrong = kept_runs.on_load()
-    return "\n".join(filter(None, (_told_cut(found), line(wrong, 300))))
+def describe_on_load() -> str:
+    """The runs that can be resumed and the damage of the journal; empty if there is neither."""
+    found, damage = kept_runs.on_load()
+    return "\n".join(filter(None, (_describe_interrupted(found), line(damage, 300))))
 
 
-def _told_cut(found: list[RunHead]) -> str:
+def _describe_interrupted(found: list[RunHead]) -> str:
     if not found:
         return ""
-    names = ", ".join(line(one.run_id, 60) for one in found[:MOST_TOLD])
-    more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
-    cut = f"{counted(len(found), 'run')} did not come to an end: {names}{more}"
-    return f"{cut} · %resume RUN takes one up, %runs lists them"
+    names = ", ".join(line(one.run_id, 60) for one in found[:MOST_NAMED])
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    return f"{counted(len(found), 'run')} did not finish: {names}{more} · %resume RUN continues one, %runs lists them"
 
 
 def _past(word: Token) -> PastRun:

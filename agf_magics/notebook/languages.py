@@ -1,4 +1,4 @@
-"""The cells of the other languages, and the contexts of plans. What all languages do is `PipelineMagics.definition`."""
+"""The cells of the other languages, and the contexts of plans. `PipelineMagics.definition` does what they share."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from IPython.core.magic import cell_magic, line_magic, magics_class
 
 from ..flow.steps import Flow
 from . import commands
-from .beside import Beside
-from .magics import takes, wrong
-from .options import ParsedLine
+from .base import NotebookMagics, takes
+from .options import ParsedLine, line_error
 
 
 @magics_class
-class LanguageMagics(Beside):
-    """Beside `PipelineMagics`, whose notebook it shares."""
+class LanguageMagics(NotebookMagics):
+    """``%%policy``, ``%%graph``, ``%%plan`` and ``%context``."""
 
     @cell_magic
     @takes(commands.POLICY)
-    def policy(self, said: ParsedLine, body: str) -> Any:
-        return self.notebook.definition("policy", said, body)
+    def policy(self, parsed: ParsedLine, body: str) -> Any:
+        return self.notebook.definition("policy", parsed, body)
 
     @cell_magic
     @takes(commands.GRAPH)
-    def graph(self, said: ParsedLine, body: str) -> Any:
-        return self.notebook.definition("graph", said, body)
+    def graph(self, parsed: ParsedLine, body: str) -> Any:
+        return self.notebook.definition("graph", parsed, body)
 
     @cell_magic
     @takes(commands.PLAN)
-    def plan(self, said: ParsedLine, body: str) -> Any:
-        context = said.word("--context")
+    def plan(self, parsed: ParsedLine, body: str) -> Any:
+        context = parsed.word("--context")
         if context is not None and not context.text.strip():
-            raise wrong("name", "a context's name cannot be blank", context, "leave it out: the plan's name is used")
+            hint = "remove it: the default is the name of the plan"
+            raise line_error("name", "the name of a context cannot be blank", context, hint)
 
         def change(flow: Flow) -> Flow:
             if context is not None and flow.extension is not None:
                 flow = replace(flow, extension=flow.extension.with_context(context.text))
             for option in ("--ordered", "--keep-going"):
-                if option in said and flow.extension is not None:
+                if option in parsed and flow.extension is not None:
                     flow = flow.extension.with_option(flow, option) or flow
             return flow
 
-        return self.notebook.definition("plan", said, body, change)
+        return self.notebook.definition("plan", parsed, body, change)
 
     @line_magic
     @takes(commands.CONTEXT)
-    def context(self, said: ParsedLine) -> Any:
-        from .contexts import context  # it knows plans, and most notebooks have none
+    def context(self, parsed: ParsedLine) -> Any:
+        from .contexts import run_context  # imports the plan language, which most notebooks do not use
 
-        return context(self.notebook, said)
+        return run_context(self.notebook, parsed)

@@ -1,8 +1,7 @@
-"""The magics. Each says what it does in a few lines: what it takes stands in `commands`, what it shows in `draw`."""
+"""The magics that define, run and show flows. Their lines are tables in `commands`; `pictures` makes their output."""
 
 from __future__ import annotations
 
-import functools
 import glob
 import re
 from collections import deque
@@ -12,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
 
 from .. import settings
 from ..catalog import Registry
@@ -25,53 +24,22 @@ from ..pictures.diagram import Diagram
 from ..pictures.layout import NoPicture
 from ..pictures.outline import size
 from ..pictures.plain import line
-from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
-from ..text.nodes import shorten
-from ..text.source import UNUSABLE, Source, why
+from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.source import Source
 from . import commands, registered, view, watching
+from .base import NotebookMagics, takes
 from .config import AgfMagics
-from .given import inputs, misread, near_file, new_name, reused, seconds
-from .options import Command, ParsedLine, Token, read
+from .given import inputs, near_file, new_name, reused, seconds, unwritable, warn_about_names, write_file
+from .options import ParsedLine, Token, line_error
 from .output import show
 from .rendering import told
-
-Magic = Callable[..., Any]
-
-
-def takes(command: Command) -> Callable[[Magic], Magic]:
-    """A magic that is given its line as understood; its help is the command's, its errors are short."""
-
-    def wrap(magic: Magic) -> Magic:
-        @functools.wraps(magic)
-        def called(self: PipelineMagics, rest: str, *body: str, local_ns: Mapping[str, Any] | None = None) -> Any:
-            failure: BaseException
-            try:
-                self.local = local_ns or {}
-                said = read(command, rest, self.cell)
-                if said is None:
-                    print(command.help)
-                    return None
-                return magic(self, said, *body)
-            except AgfError as error:
-                failure = error
-            except KeyboardInterrupt:
-                failure = KeyboardInterrupt()
-            # Outside the except: IPython takes another way where an ExceptionGroup is the context of an error.
-            failure.__context__ = None
-            raise failure
-
-        called.__doc__ = command.help
-        return no_var_expand(called)
-
-    return wrap
-
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
 
 
-class Asked(NamedTuple):
-    """What a line says about a run."""
+class RunRequest(NamedTuple):
+    """The options of a run in a line."""
 
     given: dict[str, Any]
     limits: Limits
@@ -83,11 +51,11 @@ class Asked(NamedTuple):
 
 
 @magics_class
-class PipelineMagics(Magics):
-    """What ``%load_ext agf_magics`` adds to a shell."""
+class PipelineMagics(NotebookMagics):
+    """The notebook: what the magics of the extension know of it, and those of them that every notebook uses."""
 
     def __init__(self, shell: Any, registry: Registry, config: AgfMagics) -> None:
-        super().__init__(shell)
+        super().__init__(shell, self)
         self.ipython: Any = shell
         self.registry = registry
         self.settings = config
@@ -95,35 +63,37 @@ class PipelineMagics(Magics):
         self.shown: tuple[launch.Run, int] | None = None
         """The run that a view shows, and the number of its cell."""
         self.followed: deque[tuple[launch.Run, view.View]] = deque(maxlen=launch.live.KEPT)
-        """The last views of runs in the background."""
+        """The last views of background runs."""
         self.undo = ExitStack()
-        """Takes out of the shell what `load` put in."""
+        """Undoes what `load` did to the shell."""
         self.local: Mapping[str, Any] = {}
+        """The variables of the function that contains the line magic."""
 
     # ------------------------------------------------------------------------------------------------------------------
 
     @cell_magic
     @takes(commands.PIPELINE)
-    def pipeline(self, said: ParsedLine, body: str) -> Any:
-        return self.definition("pipeline", said, body)
+    def pipeline(self, parsed: ParsedLine, body: str) -> Any:
+        return self.definition("pipeline", parsed, body)
 
     @line_magic
     @needs_local_scope
     @takes(commands.RUN_PIPELINE)
-    def run_pipeline(self, said: ParsedLine) -> Any:
-        return self.run(self.flow(said.words("NAME")[0]), self.asked(said, runs=True))
+    def run_pipeline(self, parsed: ParsedLine) -> Any:
+        return self.run(self.flow(parsed.words("NAME")[0]), self.request(parsed, runs=True))
 
     @line_magic
     @takes(commands.FLOWS)
-    def flows(self, said: ParsedLine) -> None:
-        unwanted, name, target = said.word("--delete"), said.word("NAME"), said.word("--export")
+    def flows(self, parsed: ParsedLine) -> None:
+        unwanted, name, target = parsed.word("--delete"), parsed.word("NAME"), parsed.word("--export")
         if target is not None and name is None:
-            raise wrong("missing", "--export needs the NAME of a flow", target, "%flows NAME --export FILE")
+            hint = f"write %flows NAME --export {target.text}"
+            raise line_error("missing", "--export needs the NAME of a flow", target, hint)
         if unwanted is not None:
             self.registry.flows.remove(self.flow(unwanted).name)
             print(f"deleted {unwanted.text}")
         if name is not None and target is not None:
-            self._write(target, self.flow(name).source.text)
+            write_file(target, self.flow(name).source.text)
         elif name is not None:
             print(self.flow(name).source.text)
         elif unwanted is None:
@@ -131,41 +101,46 @@ class PipelineMagics(Magics):
 
     @line_magic
     @takes(commands.TOOLS)
-    def tools(self, said: ParsedLine) -> None:
-        show(registered.tools(self.registry))
+    def tools(self, parsed: ParsedLine) -> None:
+        name = parsed.word("NAME")
+        known = [*self.registry.tools, *self.registry.agents]
+        if name is not None and name.text not in known:
+            hint = suggest(name.text, known, "tools and agents")
+            raise line_error("unknown-tool", f"no tool or agent {name.text!r} is registered", name, hint)
+        show(registered.tools(self.registry, name.text if name is not None else None))
 
     @line_magic
     @takes(commands.DRAW)
-    def draw(self, said: ParsedLine) -> Any:
-        picture, target = Diagram(self.flow(said.words("NAME")[0])), said.word("--save")
+    def draw(self, parsed: ParsedLine) -> Any:
+        picture, target = Diagram(self.flow(parsed.words("NAME")[0])), parsed.word("--save")
         if target is None:
             return picture
         try:
             print(f"wrote {picture.save(target.text)}")
         except (ValueError, NoPicture) as error:
-            raise wrong("file", str(error), target) from None
+            raise line_error("file", str(error), target) from None
         except OSError as error:
             raise unwritable(target, error) from None
         return None
 
     @line_magic
     @takes(commands.R1)
-    def r1(self, said: ParsedLine) -> Any:
-        expression = LANGUAGES["pipeline"].expressions["r1"](said.words("EXPRESSION")[0])
+    def r1(self, parsed: ParsedLine) -> Any:
+        expression = LANGUAGES["pipeline"].expressions["r1"](parsed.words("EXPRESSION")[0])
         return expression.evaluate(self.frame)
 
     @line_magic
     @takes(commands.DEFINE)
-    def define(self, said: ParsedLine) -> None:
+    def define(self, parsed: ParsedLine) -> None:
         problems: list[Diagnostic] = []
-        for word in said.words("FILE"):
+        for word in parsed.words("FILE"):
             paths = sorted(glob.glob(word.text, recursive=True))
             if not paths:
-                hint = near_file(word.text)
-                problems.append(wrong("file", f"there is no file {word.text!r}", word, hint).diagnostic)
+                message = f"no file {word.text!r}"
+                problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
             for path in paths:
                 try:
-                    self._define(Path(path), said, language=None, name=None, origin=path)
+                    self._define(Path(path), parsed, language=None, name=None, origin=path)
                 except DefinitionError as error:
                     problems.extend(error.diagnostics)
         if problems:
@@ -175,22 +150,22 @@ class PipelineMagics(Magics):
 
     @property
     def cell(self) -> str:
-        """What an error calls the cell."""
+        """The name of the cell in an error: ``In[6]``."""
         return f"In[{self.number}]"
 
     @property
     def number(self) -> int:
-        """The number of the cell that is running; `execution_count` is already the next one's, in some versions."""
+        """The number of the running cell. In some versions `execution_count` is already that of the next one."""
         return int(self.ipython.displayhook.prompt_count)
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """The notebook's variables, those of the function that a line magic stands in before them."""
+        """The variables that a line can read."""
         return {**self.ipython.user_ns, **self.local}
 
     @property
     def frame(self) -> dict[str, Any]:
-        """What the last run left, as an expression sees it."""
+        """The last run as an expression sees it."""
         last = self.last
         if last is None:
             return {"ctx": {}, "pipe": None}
@@ -198,155 +173,157 @@ class PipelineMagics(Magics):
         return {**stores, "ctx": stores, "pipe": last.output}
 
     def is_shown(self, run: launch.Run) -> bool:
-        """Whether the cell that is running shows ``run`` already."""
+        """Whether the running cell already shows ``run``."""
         return self.shown is not None and self.shown[0] is run and self.shown[1] == self.number
 
-    def with_body(self, lines: list[str]) -> list[str]:
-        """A cell that is only the line of one of our cell magics gets an empty body: IPython refuses none, with a
-        UsageError that looks like success to whoever runs the notebook, and ``%%pipeline --help`` needs none."""
+    def add_body(self, lines: list[str]) -> list[str]:
+        """Add an empty body to a cell that is only the line of one of our cell magics, as ``%%pipeline --help`` is:
+        IPython refuses it with a UsageError, which does not fail the cell."""
         found = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
         command = commands.COMMANDS.get(found[1]) if found else None
         return [lines[0].rstrip("\n") + "\n", "\n"] if command and command.name.startswith("%%") else lines
 
     def definition(
-        self, language: str, said: ParsedLine, body: str, change: Callable[[Flow], Flow] | None = None
+        self, language: str, parsed: ParsedLine, body: str, change: Callable[[Flow], Flow] | None = None
     ) -> Any:
-        """A cell that is a definition: registered, and written, drawn and run as its line says. ``change``: what the
-        language's own options make of it."""
-        asked = self.asked(said)  # first: a cell whose line is wrong defines nothing
+        """Register the definition in a cell, and write, draw and run it as its line says. ``change`` applies the
+        options of the language."""
+        request = self.request(parsed)  # first: a cell with an error in its line defines nothing
         source = Source(f"{self.cell} %%{language}", body, first_line=2)
-        given = asked.given if "--run" in said else {}
-        flow = self._define(source, said, language=language, name=self._name(said), origin=self._cell_id(), given=given)
+        given = request.given if "--run" in parsed else {}
+        name = _flow_name(parsed)
+        flow = self._define(source, parsed, language=language, name=name, origin=self._cell_id(), given=given)
         if flow is not None and change is not None:
             flow = change(flow)
             self.registry.flows.define(flow, self._cell_id())
-        target = said.word("--write")
+        target = parsed.word("--write")
         if target is not None:
-            self._write(target, body)
-        wanted = said.word("--run") or said.word("--draw")
+            write_file(target, body)
+        wanted = parsed.word("--run") or parsed.word("--draw")
         if flow is None and wanted is not None:
-            raise wrong("no-flow", f"this cell has schemas alone: {wanted.text} needs a {language}", wanted)
-        if flow is None or "--run" not in said:
-            return Diagram(flow) if flow and "--draw" in said else None
-        return self.run(flow, asked)
+            message = f"{wanted.text} needs a {language}, and this cell only defines schemas"
+            raise line_error("no-flow", message, wanted, f"remove {wanted.text} or add a {language}")
+        if flow is None or "--run" not in parsed:
+            return Diagram(flow) if flow and "--draw" in parsed else None
+        return self.run(flow, request)
 
     def _define(
         self,
         source: Source | Path,
-        said: ParsedLine,
+        parsed: ParsedLine,
         *,
         language: str | None,
         name: str | None,
         origin: str | None,
         given: Collection[str] = (),
     ) -> Flow | None:
-        """``language``: None is what the text itself says. ``given``: the names of the input of a run that follows."""
-        strict, quiet = "--strict" in said, "--quiet" in said
-        defined = register(source, language, name=name, strict=strict, registry=self.registry, origin=origin,
-                           latent=[word.text for word in said.words("--latent")], given=given)  # fmt: skip
-        findings = before_a_run(defined, self.registry) if "--run" in said else defined.findings
-        if quiet:
-            findings = tuple(found for found in findings if found.code in NOT_QUIET)
+        """``language``: None to recognize it by the text. ``given``: the input of the run that follows."""
+        runs = "--run" in parsed
+        defined = register(source, language, name=name, strict="--strict" in parsed, registry=self.registry,
+                           origin=origin, latent=[word.text for word in parsed.words("--latent")],
+                           given=given)  # fmt: skip
+        findings = before_a_run(defined, self.registry) if runs else defined.findings
+        if "--quiet" in parsed:
+            findings = tuple(one for one in findings if one.code in NOT_QUIET)
         else:
             print(_summary(defined))
-        if findings:
+        # The page of the run has the model that answers.
+        if findings := tuple(one for one in findings if not runs or one.code != "model.configured"):
             print(told(findings))
         return defined.flow
 
-    def asked(self, said: ParsedLine, runs: bool = False) -> Asked:
-        """What the line says about a run. ``runs``: the magic runs without being told to."""
-        idle = next((option.flag for option in commands.FOR_RUNS if option.flag in said), None)
-        if idle is not None and not runs and "--run" not in said:
-            raise wrong(
-                "needs-run", f"{idle} is for a run, and this cell runs nothing", said.words(idle)[0], "add --run"
-            )
-        if "--quiet" not in said and (doubts := misread(said, self.names)):
-            print(told(doubts))
-        limits, limit, out = settings.current.settings.limits, said.word("--timeout"), said.word("--out")
-        return Asked(
-            given=inputs(said, self.names),
+    def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
+        """The run options of the line. ``runs``: whether the magic runs a flow without ``--run``."""
+        idle = next((option.flag for option in commands.FOR_RUNS if option.flag in parsed), None)
+        if idle is not None and not runs and "--run" not in parsed:
+            message = f"{idle} needs --run: this cell only defines a flow"
+            raise line_error("needs-run", message, parsed.words(idle)[0], "add --run")
+        if "--quiet" not in parsed and (warnings := warn_about_names(parsed, self.names)):
+            print(told(warnings))
+        limits, limit, out = settings.current.settings.limits, parsed.word("--timeout"), parsed.word("--out")
+        return RunRequest(
+            given=inputs(parsed, self.names),
             limits=replace(limits, timeout=seconds(limit)) if limit else limits,
             out=new_name(out) if out else None,
-            dry="--dry" in said,
-            draw="--draw" in said,
-            quiet="--quiet" in said,
-            reuse=reused(said),
+            dry="--dry" in parsed,
+            draw="--draw" in parsed,
+            quiet="--quiet" in parsed,
+            reuse=reused(parsed),
         )
 
-    def run(self, flow: Flow, asked: Asked, *, behind: bool = False, inline: bool = False) -> launch.Run | None:
-        """Run ``flow`` and show it in this cell. ``behind``: in the background, for which nobody waits. ``inline``:
-        it is not registered and must pass the static gate."""
-        drawn = flow if asked.draw else None
-        seen = view.view(self.settings, self.ipython, quiet=asked.quiet, drawn=drawn, behind=behind)
+    def run(
+        self, flow: Flow, request: RunRequest, *, background: bool = False, inline: bool = False
+    ) -> launch.Run | None:
+        """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the static gate."""
+        drawn = flow if request.draw else None
+        display = view.choose_view(self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background)
 
-        def begin(enter: Callable[[], None]) -> launch.Run:
+        def start(enter: Callable[[], None]) -> launch.Run:
             run = launch.begin(
-                flow, asked.given, registry=self.registry, limits=asked.limits, dry=asked.dry, enter=enter,
-                behind=behind, inline=inline, reuse=asked.reuse,
+                flow, request.given, registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
+                behind=background, inline=inline, reuse=request.reuse,
             )  # fmt: skip
-            run.origin = self.cell
-            # At once: a run that is interrupted is of interest too.
-            self.last = self.last if behind else run
-            if asked.out:
-                self.ipython.user_ns[asked.out] = run
-            if seen.shows_page:
-                self.shown = run, self.number
+            self.adopt(run, display, request.out, is_last=not background)
             return run
 
         hz = self.settings.refresh_hz
-        run = watching.follow(begin, seen, hz) if behind else watching.watch(begin, seen, hz).result()
-        if behind:
-            self.followed.append((run, seen))
-        if asked.quiet and asked.out and not behind and run.progress.losses:
-            print(told(run.progress.losses))
-        return None if asked.out else run
+        if background:
+            run = watching.follow(start, display, hz)
+            self.followed.append((run, display))
+        else:
+            run = watching.watch(start, display, hz).result()
+            if request.quiet and request.out and run.progress.losses:
+                print(told(run.progress.losses))
+        return None if request.out else run
+
+    def adopt(self, run: launch.Run, display: view.View, out: str | None, is_last: bool = True) -> None:
+        """Note a run that was just started: it is the last run even if it is interrupted."""
+        run.origin = self.cell
+        if is_last:
+            self.last = run
+        if out:
+            self.ipython.user_ns[out] = run
+        if display.shows_page:
+            self.shown = run, self.number
 
     def show_again(self, run: launch.Run) -> bool:
-        """Show a run of the background that goes on, alive, in this cell too; whether it could be."""
+        """Show a background run that still runs, live, in this cell too; False if it has ended."""
         if not run.behind or run.done:
             return False
-        seen = view.view(self.settings, self.ipython, quiet=False, drawn=None, behind=True, apart=True)
-        watching.follow(lambda _: run, seen, self.settings.refresh_hz)
-        self.followed.append((run, seen))
+        display = view.choose_view(
+            self.settings, self.ipython, quiet=False, drawn=None, background=True, elsewhere=True
+        )
+        watching.follow(lambda _: run, display, self.settings.refresh_hz)
+        self.followed.append((run, display))
         return True
 
     def wait(self, run: launch.Run) -> None:
-        """Wait for a run in the background, until every cell shows its end. That is sent once more from this cell: who
-        executes a notebook hears of a cell that has ended by another one alone."""
-        watching.settled(run.wait())
-        for followed, seen in self.followed:
-            if followed is run and seen.shows_page:
-                seen.close(run)
+        """Wait for a background run until every cell shows its end. This cell sends the last page once more: nbclient
+        updates the output of an ended cell only while another one runs."""
+        watching.join_views(run.wait())
+        for followed, display in self.followed:
+            if followed is run and display.shows_page:
+                display.close(run)
 
     def flow(self, word: Token) -> Flow:
-        if word.text not in self.registry.flows:
-            hint = (
-                suggest(word.text, self.registry.flows, "registered flows")
-                or "define one first, in a cell or with %define"
-            )
-            raise wrong("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
-        return self.registry.flows[word.text]
-
-    def _name(self, said: ParsedLine) -> str | None:
-        word = said.word("NAME")
-        if word is not None and not word.text.strip():
-            raise wrong("name", "a flow's name cannot be blank", word, "leave it out: the document names the flow")
-        return word.text if word else None
-
-    def _write(self, word: Token, text: str) -> None:
-        path = Path(word.text)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except UNUSABLE as error:
-            raise unwritable(word, error) from None
-        print(f"wrote {path}")
+        flows = self.registry.flows
+        if word.text not in flows:
+            hint = suggest(word.text, flows, "registered flows") or "define it in a cell or with %define"
+            raise line_error("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
+        return flows[word.text]
 
     def _cell_id(self) -> str | None:
-        """The notebook's own name of the cell, where the front end tells it."""
+        """The id of the cell in the notebook, if the front end sends it."""
         parent: Callable[[], dict[str, Any]] = getattr(self.ipython, "get_parent", dict)
         cell: str | None = parent().get("metadata", {}).get("cellId")
         return cell
+
+
+def _flow_name(parsed: ParsedLine) -> str | None:
+    word = parsed.word("NAME")
+    if word is not None and not word.text.strip():
+        raise line_error("name", "the name of a flow cannot be blank", word, "remove it: the document has a name")
+    return word.text if word else None
 
 
 def _summary(defined: Defined) -> str:
@@ -355,11 +332,3 @@ def _summary(defined: Defined) -> str:
     if flow is None:
         return f"schema{'s' * (len(defined.schemas) != 1)} {', '.join(line(name, 60) for name in defined.schemas)}"
     return f"{flow.language} {line(flow.name, 80)}: {size(flow)}"
-
-
-def wrong(what: str, message: str, word: Token, hint: str | None = None) -> DefinitionError:
-    return DefinitionError(Diagnostic(f"magic.{what}", message, word.span, hint))
-
-
-def unwritable(word: Token, error: Exception) -> DefinitionError:
-    return wrong("file", f"{shorten(word.text)!r} cannot be written: {why(error)}", word)

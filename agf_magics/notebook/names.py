@@ -1,7 +1,7 @@
-"""The names that a definition can mean: what is registered, what its own text declares, the paths that it reads.
+"""The names that a definition can use: registered names, names that its text declares, and the paths that it reads.
 
-A language is three tables here: whose name a key takes, where names are keys, and how its paths are written. The text
-is read as it stands, by `cursor`: who names a thing need not have written it to its end.
+Each language has three tables: the keys that take a name, the keys below which names are keys, and the form of its
+paths. `cursor` reads the text, which may be incomplete.
 """
 
 from __future__ import annotations
@@ -15,61 +15,61 @@ from .cursor import ELEMENT, Cursor, Keys
 
 
 class Context(NamedTuple):
-    """What is known at the cursor."""
+    """The text and the registry at the cursor."""
 
     spot: Cursor
     everywhere: tuple[Keys, ...]
     """Every mapping of the text."""
     text: str
-    """The text, without what is being written."""
+    """The text without the word at the cursor."""
     inputs: tuple[str, ...]
     registry: Registry
 
     def keys_of(self, *path: str) -> list[str]:
-        """The keys of the mappings that stand at the end of this path, wherever it begins."""
+        """The keys of all mappings registered path ends with ``path``."""
         return [key for found in self.everywhere if found.path[-len(path) :] == path for key in found.near]
 
-    def said_of(self, key: str, *path: str) -> list[str]:
-        """What is written behind ``key`` in the mappings at the end of this path."""
+    def values_of(self, key: str, *path: str) -> list[str]:
+        """The values of ``key`` in all mappings registered path ends with ``path``."""
         return [
             found.near[key] for found in self.everywhere if found.path[-len(path) :] == path and found.near.get(key)
         ]
 
 
 class Paths(NamedTuple):
-    """How a language writes what it reads."""
+    """How a language writes its paths."""
 
     written: re.Pattern[str]
-    """The path at the end of a text; its group ``path`` is what is completed, part by part."""
+    """Matches the path at the end of a text; the group ``path`` is completed part by part."""
     known: Callable[[Context], Iterable[str]]
     where: Callable[[Cursor], bool]
-    """Whether the value, or the key, at a spot is one, or has one in it."""
+    """Whether the value or the key at a place is a path or contains one."""
 
 
 class Names(NamedTuple):
-    """What of a language is somebody's name."""
+    """The names in a language."""
 
     values: Mapping[str, tuple[str, ...]]
-    """By the key: whose name its value is, in words of `SOURCES`."""
+    """For a key: the kinds of names that its value may be, in words of `SOURCES`."""
     keys: Mapping[str, tuple[str, ...]]
-    """By the key: whose names the keys below it are."""
+    """For a key: the kinds of names that the keys below it are."""
     paths: Paths
     alone: Mapping[str, tuple[str, ...]] = {}
-    """By the key: words of the language that stand where a name may."""
+    """For a key: words of the language that it takes instead of a name."""
 
 
 def offered(names: Names, here: Context) -> dict[str, str]:
-    """What may be named at the spot, each with what it is called in the popup."""
+    """The names that fit the place, each with its kind in the popup."""
     spot = here.spot
     key = next((part for part in reversed(spot.path) if part != ELEMENT), "")
     table = names.keys if spot.part == "key" else names.values
     found = {name: what for what in table.get(key, ()) for name in SOURCES[what](here)}
-    own = dict.fromkeys(names.alone.get(key, ()), "keyword") if spot.part == "value" else {}
-    return found | own
+    keywords = dict.fromkeys(names.alone.get(key, ()), "keyword") if spot.part == "value" else {}
+    return found | keywords
 
 
 def next_parts(paths: Paths, here: Context) -> tuple[str, list[str]] | None:
-    """What of a path is being written, and what may stand there; None where no path is."""
+    """The unfinished part of a path and its completions; None if there is no path."""
     written = paths.written.search(here.spot.text) if paths.where(here.spot) else None
     if written is None:
         return None
@@ -84,13 +84,13 @@ def _tools(here: Context) -> Iterable[str]:
 
 
 def _arguments(here: Context) -> Iterable[str]:
-    """Of the tool or the agent that the mapping around the spot, or the one around that, names."""
+    """The arguments of the tool or agent that one of the mappings around the place names."""
     tools, agents, flows = here.registry.tools, here.registry.agents, here.registry.flows
-    whose: Mapping[str, Mapping[str, Any]] = {
+    registered: Mapping[str, Mapping[str, Any]] = {
         **dict.fromkeys(("_tool", "tool", "tool_name", "_delegate"), tools),
         "agent": agents,
     }
-    named = ((near.get(key), known) for near in here.spot.around for key, known in whose.items())
+    named = ((near.get(key), known) for near in here.spot.around for key, known in registered.items())
     name, known = next(((name, known) for name, known in named if name), ("", tools))
     if name in known:
         return list((getattr(known[name], "accepts", None) or {}).get("properties", {}))
@@ -98,12 +98,12 @@ def _arguments(here: Context) -> Iterable[str]:
 
 
 def _aliased(here: Context) -> Iterable[str]:
-    """What an alias may be called to mean what is registered."""
+    """The registered names that an alias may have."""
     return here.registry.tools if "local_tools" in here.spot.path else [*here.registry.agents, *here.registry.flows]
 
 
 def _agents(here: Context) -> Iterable[str]:
-    return [*here.said_of("alias", "local_agents", ELEMENT), *here.registry.agents, *here.registry.flows]
+    return [*here.values_of("alias", "local_agents", ELEMENT), *here.registry.agents, *here.registry.flows]
 
 
 SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
@@ -124,9 +124,9 @@ SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
 
 
 def _parent(here: Context) -> Iterable[str]:
-    """``parent.input.topic``, ``writer.output``: what the interface and the line say, and what is read elsewhere."""
+    """``parent.input.topic``, ``writer.output``: from the interface, the line, and other paths in the text."""
     fields = {*here.inputs, *here.keys_of("input", "properties")}
-    aliases = {*here.said_of("alias", "local_agents", ELEMENT), *here.said_of("agent", "steps", ELEMENT)}
+    aliases = {*here.values_of("alias", "local_agents", ELEMENT), *here.values_of("agent", "steps", ELEMENT)}
     yield from (f"parent.input.{name}" for name in fields)
     yield "parent.input."
     yield from (f"{alias}.{side}." for alias in aliases for side in ("output", "input"))
@@ -148,7 +148,7 @@ def _state(here: Context) -> Iterable[str]:
 
 
 def _conditions(here: Context) -> Iterable[str]:
-    """In a condition a key of the state stands alone."""
+    """A condition names a key of the state without ``state.``."""
     return [path.removeprefix("state.") for path in _state(here)]
 
 

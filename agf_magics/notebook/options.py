@@ -1,28 +1,32 @@
-"""The line of a magic: words with their places, options from one table. What the words stand for is in `given`.
+"""The line of a magic as words with their places, and the options in it, from one table. `given` reads the values.
 
-Our own splitter, because IPython's keeps the quotes inside a value (``--set 'q=1'``) and refuses ``--set msg="a b"``,
-and because a caret needs to know where a word stood.
+IPython's splitter keeps the quotes inside a value (``--set 'q=1'``), refuses ``--set msg="a b"`` and loses the place of
+a word, which a caret needs.
 """
 
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, NoReturn
+from typing import Literal, NamedTuple
 
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Source, Span
 
 Kind = Literal[
     "switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "days", "value", "expression", "context",
-    "reference", "count", "code",
+    "reference", "count", "status", "tool", "code",
 ]  # fmt: skip
-"""What is written there; completion and reading both go by it. ``new``: a name the magic will bind."""
+"""What a word is, for reading and completion. ``new``: a name that the magic will bind."""
 
 BLANKS = " \t\r\n"
 ESCAPES = os.sep != "\\"
-"""On Windows a backslash is a part of a path."""
+"""Whether a backslash escapes the next character; on Windows it separates the parts of a path."""
+
+WIDE = 78
+"""Columns of a help text, which fit an output when the file browser is open."""
 
 
 class Option(NamedTuple):
@@ -34,7 +38,7 @@ class Option(NamedTuple):
     metavar: str = ""
     many: bool = False
     optional: bool = False
-    """Whether its value may be left out; the next word is its value only when the magic has the operands it needs."""
+    """Whether its value may be omitted; the next word is its value only if the magic has the operands that it needs."""
 
     @property
     def shown(self) -> str:
@@ -50,12 +54,12 @@ class Operand(NamedTuple):
     required: bool = True
     many: bool = False
     rest: bool = False
-    """It is the whole rest of the line, as it is written: no quotes, no options."""
+    """It is the unparsed rest of the line: no quotes, no options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """All that a magic takes: the parser, ``--help``, completion and the reference read this and nothing else."""
+    """The operands and options of a magic, for the parser, ``--help``, completion and the reference."""
 
     name: str
     """With its percent signs: ``%%pipeline``."""
@@ -76,23 +80,24 @@ class Command:
 
     @property
     def help(self) -> str:
-        """What ``--help`` prints and ``?`` shows."""
+        """The text of ``--help`` and ``?``, on lines of WIDE columns."""
         rows = [(o.metavar, o.help) for o in self.operands]
         rows += [(o.shown, o.help) for o in self.options]
         rows.append(("-h, --help", "show this"))
-        width = max(len(left) for left, _ in rows)
-        table = "\n".join(f"  {left:<{width}}  {right}" for left, right in rows)
-        example = "\n".join(f"    {line}".rstrip() for line in self.example.splitlines())
-        return f"{self.about}\n\n{self.usage}\n\n{table}\n\nExample:\n\n{example}\n"
+        width = max(len(left) for left, _ in rows) + 4
+        usage = _wrapped(self.usage, "", " " * (len(self.name) + 1))
+        table = "\n".join(_wrapped(text, f"  {left}".ljust(width), " " * width) for left, text in rows)
+        example = textwrap.indent(self.example, "    ")
+        return f"{_wrapped(self.about, '', '')}\n\n{usage}\n\n{table}\n\nExample:\n\n{example}\n"
 
 
 class Token(NamedTuple):
-    """A word of the line as it is meant, and where each of its characters stands. It is a `text.source.Text`."""
+    """A word of the line without its quotes, and the place of each character. It is a `text.source.Text`."""
 
     text: str
     span: Span
     at: tuple[int, ...]
-    """The offset in the source of every character of ``text``, and of what follows the last one."""
+    """The offset in the source of every character of ``text``, and of the end."""
 
     def locate(self, start: int, end: int) -> Span:
         return Span(self.span.source, self.at[min(start, len(self.text))], self.at[min(end, len(self.text))])
@@ -103,7 +108,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """A line that was understood: what was written for each operand (by its metavar) and option (by its flag)."""
+    """The words of each operand (by its metavar) and option (by its flag)."""
 
     source: Source
     given: Mapping[str, tuple[Token, ...]]
@@ -123,9 +128,9 @@ class ParsedLine:
 
 
 def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
-    """What ``line`` (all after the magic's name) says; None when it asks for help. ``where``: ``In[6]``.
+    """Parse ``line``, the text after the name of the magic; None if it asks for help. ``where``: the cell, ``In[6]``.
 
-    Raises a DefinitionError that points at the very word.
+    Raises DefinitionError with the place of the word.
     """
     source = Source(f"{where} {command.name}".lstrip(), f"{command.name} {line}")
     start = len(command.name) + 1
@@ -136,11 +141,10 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
     if any(word.text in ("-h", "--help") and len(word.text) == word.span.end - word.span.start for word in words):
         return None
     given: dict[str, list[Token]] = {}
-    loose = _options(command, words, given)
-    _operands(command, loose, given)
+    _operands(command, _options(command, words, given), given)
     missing = next((o for o in command.operands if o.required and o.metavar not in given), None)
     if missing:
-        wrong("missing", f"{command.name} needs {missing.metavar}: {missing.help}", source.span(), command.usage)
+        raise _missing(command, missing, source)
     return ParsedLine(source, {name: tuple(found) for name, found in given.items()})
 
 
@@ -149,43 +153,79 @@ def _whole(command: Command, source: Source, start: int) -> ParsedLine:
     start += len(text) - start - len(text[start:].lstrip())
     end = max(start, len(text.rstrip()))
     if operand.required and start == end:
-        wrong("missing", f"{command.name} needs {operand.metavar}: {operand.help}", source.span(), command.usage)
+        raise _missing(command, operand, source)
     word = Token(text[start:end], Span(source, start, end), tuple(range(start, end + 1)))
     return ParsedLine(source, {operand.metavar: (word,)} if word.text else {})
 
 
 def _options(command: Command, words: Sequence[Token], given: dict[str, list[Token]]) -> list[Token]:
-    """Take the options and their values out of ``words``; what is left are the operands."""
+    """Move the options and their values from ``words`` to ``given``, and return the others, the operands."""
     known = {option.flag: option for option in command.options}
-    loose, queue = [], list(words)
+    operands, queue = [], list(words)
     needed = sum(operand.required for operand in command.operands)
     while queue:
         word = queue.pop(0)
-        if not word.text.startswith("-") or word.text == "-":
-            loose.append(word)
-            continue
         flag, equals, _ = word.text.partition("=")
+        if not word.text.startswith("-") or word.text == "-":
+            if equals and "--set" in known and flag.isidentifier():
+                raise line_error("extra-word", f"unexpected {word.text!r}: --set takes one key=value", word,
+                                 f"write --set {word.text}")  # fmt: skip
+            operands.append(word)
+            continue
         option = known.get(flag)
         if option is None:
-            shown = word.part(0, len(flag))
-            wrong("unknown-option", f"{command.name} has no option {flag!r}", shown.span,
-                   suggest(flag, [*known, "--help"], "options"))  # fmt: skip
-        if option.flag in given and not option.many:
-            wrong("option-twice", f"{flag} is given twice", word.span, f"{flag} takes one value; leave one out")
+            raise line_error("unknown-option", f"{command.name} has no option {flag!r}", word.part(0, len(flag)),
+                             suggest(flag, [*known, "--help"], "options"))  # fmt: skip
+        if flag in given and not option.many:
+            raise line_error("option-twice", f"{flag} is given twice", word, f"{flag} takes one value: remove one")
         if option.kind == "switch":
             if equals:
-                wrong("unwanted-value", f"{flag} takes no value", word.span, f"write {flag} alone")
+                raise line_error("unwanted-value", f"{flag} takes no value", word, f"write {flag} alone")
             value = word
         elif equals:
             value = word.part(len(flag) + 1, len(word.text))
-        elif queue and not queue[0].text.startswith("--") and (not option.optional or len(loose) >= needed):
+        elif queue and not queue[0].text.startswith("--") and (not option.optional or len(operands) >= needed):
             value = queue.pop(0)
         elif option.optional:
             value = word
         else:
-            wrong("missing-value", f"{flag} needs a value", word.span, f"write {flag} {option.metavar}: {option.help}")
-        given.setdefault(option.flag, []).append(value)
-    return loose
+            hint = f"write {flag} {option.metavar}: {option.help}"
+            raise line_error("missing-value", f"{flag} needs a value", word, hint)
+        if option.kind == "pair":
+            _check_pair(value, queue)
+        given.setdefault(flag, []).append(value)
+    return operands
+
+
+def _check_pair(word: Token, rest: Sequence[Token]) -> None:
+    """Refuse a ``key=value`` that a blank without quotes cuts in two."""
+    key, equals, value = word.text.partition("=")
+    following = [one.text for one in rest[:20]]
+    if not equals and following and following[0].startswith("="):
+        whole = "".join([key, *following[:2]]) if following[0] == "=" else key + following[0]
+    elif equals and not value and following and word.span.text.endswith("=") and not following[0].startswith("-"):
+        whole = word.text + following[0]
+    else:
+        end = _closed_at([value, *following])
+        if not end:
+            return
+        whole = " ".join([word.text, *following[:end]])
+        message = f"{word.text!r} is only the start of a value: a blank ends a value without quotes"
+        raise line_error("set", message, word, f"write --set '{whole}'")
+    hint = f"write --set {whole}"
+    raise line_error("set", f"no blank may separate {key!r} from its value", word, hint)
+
+
+def _closed_at(parts: Sequence[str]) -> int:
+    """How many further parts a list or an object that starts in the first one takes; 0 if none."""
+    depth = 0
+    for number, part in enumerate(parts):
+        if number and part.startswith("--"):
+            return 0
+        depth += sum(part.count(c) for c in "[{") - sum(part.count(c) for c in "]}")
+        if depth <= 0 or not parts[0].startswith(("[", "{")):
+            return number
+    return 0
 
 
 def _operands(command: Command, words: Sequence[Token], given: dict[str, list[Token]]) -> None:
@@ -193,18 +233,27 @@ def _operands(command: Command, words: Sequence[Token], given: dict[str, list[To
     for word in words:
         if not places:
             takes = " and ".join(o.metavar for o in command.operands) or "no name"
-            wrong("extra-word", f"{word.text!r} is one word too many for {command.name}, which takes {takes}",
-                   word.span, "a value with blanks is written in quotes; " + command.usage)  # fmt: skip
+            hint = f"quote a value with blanks, as in --set 'a=b c'; {command.name} --help lists the options"
+            raise line_error("extra-word", f"unexpected word {word.text!r}: {command.name} takes {takes}", word, hint)
         given.setdefault(places[0].metavar, []).append(word)
         if not places[0].many:
             places.pop(0)
+
+
+def _missing(command: Command, operand: Operand, source: Source) -> DefinitionError:
+    hint = f"write {command.name} {operand.metavar}; {command.name} --help lists the options"
+    return line_error("missing", f"{command.name} needs {operand.metavar}: {operand.help}", source.span(), hint)
+
+
+def _wrapped(text: str, first: str, others: str) -> str:
+    return textwrap.fill(text, WIDE, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
 def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token]:
-    """The words of ``source`` as a POSIX shell would see them, each with its place.
+    """The words of ``source`` as in a POSIX shell, each with its place.
 
     >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"'''))]
     ['a', 'b c', 'q={"x": 1}', 'd=e f']
@@ -229,18 +278,21 @@ def _word(source: Source, start: int, escapes: bool) -> Token:
         elif not quote and char in "'\"":
             quote, opened = char, i
         else:
-            # In double quotes a backslash is one, except before what it must be able to protect.
+            # In double quotes a backslash escapes only the quote and itself.
             if char == "\\" and (text[i + 1 : i + 2] in (quote, "\\") if quote == '"' else escapes and not quote):
                 i += 1
                 if i == len(text):
-                    wrong("quote", "the line ends after a backslash", Span(source, i - 1, i), "write \\\\ for one")
+                    span = Span(source, i - 1, i)
+                    raise line_error("quote", "the line ends after a backslash", span, "write \\\\ for a backslash")
             at.append(i)
         i += 1
     if quote:
-        wrong("quote", f"the quote {quote} is never closed", Span(source, opened, opened + 1),
-               f"close it with {quote}; a quote inside a value stands in the other kind of quotes")  # fmt: skip
+        hint = f"close it with {quote}; around a quote use the other kind of quotes"
+        raise line_error("quote", f"the quote {quote} is not closed", Span(source, opened, opened + 1), hint)
     return Token("".join(text[k] for k in at), Span(source, start, i), (*at, i))
 
 
-def wrong(what: str, message: str, span: Span, hint: str | None) -> NoReturn:
-    raise DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))
+def line_error(what: str, message: str, place: Token | Span, hint: str | None = None) -> DefinitionError:
+    """The error ``magic.WHAT`` of a word of the line."""
+    span = place.span if isinstance(place, Token) else place
+    return DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))

@@ -1,4 +1,4 @@
-"""Outputs of a cell: shown once, or one that can be changed later. IPython's own functions for it carry no types."""
+"""Outputs of a cell that are shown once or can be replaced. IPython's functions for it have no types."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any
 from IPython.display import DisplayHandle, display
 
 Bundle = dict[str, Any]
-"""By mime type."""
+"""A text for each MIME type."""
 
 
 def show(bundle: Bundle) -> None:
     display(bundle, raw=True)  # type: ignore[no-untyped-call]
 
 
-def heard(widget: Any) -> None:
-    """What a person does to this widget reaches the kernel while a cell waits, where a kernel can be reached then.
+def receive_while_busy(widget: Any) -> None:
+    """Let the kernel receive the events of ``widget`` while a cell waits, if the kernel has subshells.
 
-    ipykernel 7.4 would send it to the shell that opened the widget, which may be the very one that waits.
+    ipykernel 7.4 sends them to the shell that opened the widget, which may be the one that waits.
     """
     if hasattr(widget.comm, "_reply_subshell_for"):
         widget.comm._reply_subshell_for = lambda data, default: default
 
 
-class Slot:
-    """One output, which stands where it was reserved, whatever is printed later."""
+class OutputSlot:
+    """One output, which keeps its place among everything that is printed later."""
 
     def __init__(self) -> None:
         self._handle: DisplayHandle | None = None
         self._lock = threading.Lock()
 
     def reserve(self, first: Bundle) -> None:
-        """Take the place, with ``first`` in it; nothing happens the second time."""
+        """Show ``first``; a second call does nothing."""
         with self._lock:
             if self._handle is None:
                 self._handle = display(first, raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
     def put(self, bundle: Bundle) -> None:
-        """Replace what it shows."""
+        """Replace the output."""
         self.reserve({})
         assert self._handle is not None
         self._handle.update(bundle, raw=True)  # type: ignore[no-untyped-call]

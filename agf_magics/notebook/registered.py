@@ -1,49 +1,49 @@
-"""What is registered, as one page: flows, tools, agents."""
+"""The registered flows, tools and agents as one page."""
 
 from __future__ import annotations
 
 from ..catalog import Agent, ModelAgent, Registry
-from ..pictures.listing import flows_html, flows_text, tools_html, tools_text
-from ..pictures.plain import counted, line
-from ..pictures.values import table_html, table_text
+from ..pictures.listing import list_flows, list_rows, list_tools
+from ..pictures.plain import line
 from .output import Bundle
 
-AGENT_COLUMNS = ("name", "arguments", "description", "tools", "answers")
+_COLUMNS = ("name", "arguments", "description", "tools", "answers")
 
 
 def flows(registry: Registry) -> Bundle:
-    found = list(registry.flows.values())
-    return {"text/html": flows_html(found), "text/plain": flows_text(found)}
+    return list_flows(registry.flows.values())
 
 
-def tools(registry: Registry) -> Bundle:
-    """Tools, and agents where there are any."""
-    found = list(registry.tools.values())
-    html, text = tools_html(found), tools_text(found)
-    default = registry.default_agent
-    rows = tuple(_agent(agent, agent is default) for agent in registry.agents.values())
-    if rows:
-        html += table_html(AGENT_COLUMNS, rows, counted(len(rows), "agent"))
-        text = "\n".join([text, "", *table_text(AGENT_COLUMNS, rows)])
-    return {"text/html": html, "text/plain": text}
+def tools(registry: Registry, name: str | None = None) -> Bundle:
+    """Tools and agents; ``name``: only the tool and the agent of this name."""
+    found = [tool for tool in registry.tools.values() if name in (None, tool.name)]
+    agents = [agent for agent in registry.agents.values() if name in (None, agent.name)]
+    tables = [list_tools(found)] if found or not agents else []
+    if agents:
+        rows = [_agent(agent, agent is registry.default_agent) for agent in agents]
+        tables.append(list_rows(_COLUMNS, rows, "agent", ""))
+    return _joined(*tables)
 
 
 def everything(registry: Registry) -> Bundle:
-    above, below = flows(registry), tools(registry)
+    return _joined(flows(registry), tools(registry))
+
+
+def _joined(*tables: Bundle) -> Bundle:
     return {
-        "text/html": above["text/html"] + below["text/html"],
-        "text/plain": f"{above['text/plain']}\n\n{below['text/plain']}",
+        "text/html": "".join(one["text/html"] for one in tables),
+        "text/plain": "\n\n".join(one["text/plain"] for one in tables),
     }
 
 
 def _agent(agent: Agent | ModelAgent, is_default: bool) -> tuple[str, ...]:
-    may = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
-    answers = "whenever no identity is named" if is_default else "by its name"
+    tools = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
+    answers = "if no identity is named" if is_default else "by its name"
     return (
         line(agent.name, 60),
         line(_takes(agent), 100),
         line(agent.description, 100),
-        line(may, 80),
+        line(tools, 80),
         answers,
     )
 

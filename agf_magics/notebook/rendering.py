@@ -1,7 +1,7 @@
-"""How our exceptions are shown in a cell: in a few lines, with a caret, instead of a traceback of our internals.
+"""The display of our exceptions in a cell: a few lines with a caret instead of a traceback of our internals.
 
-IPython asks an exception for ``_render_traceback_``; while the extension is loaded ours have one. Of a tool that
-raised, the frames from the tool inwards are shown too: whoever wrote it needs those and no others.
+IPython calls ``_render_traceback_`` of an exception, which ours have while the extension is loaded. If a tool raised,
+the frames of the tool are shown too.
 """
 
 from __future__ import annotations
@@ -18,32 +18,35 @@ from ..flow.steps import Flow
 from ..lifecycle.launch import Run
 from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
-from ..text.diagnostics import AgfError, Diagnostic, StepError
+from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
+from ..text.excerpt import wrapped
 from . import registered
+from .config import BadSetting
 from .output import show
 
 HOOK = "_render_traceback_"
 OURS = str(Path(__file__).parents[1])
 MOST = 20
-"""Findings shown of one error; the rest is counted."""
+"""Findings of one error that are shown."""
 
 RED, BOLD, OFF = "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
 
 def install(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
-    """Let IPython show our errors by `render`. ``is_full()``: whether the person wants Python's tracebacks instead."""
+    """Let IPython show our errors with `render`. ``is_full()``: whether to show Python's tracebacks instead."""
 
-    def hook(error: AgfError) -> list[str]:
+    def hook(error: Any) -> list[str]:
         if is_full():
             return list(shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0))
         return render(shell, error)
 
-    setattr(AgfError, HOOK, hook)
-    undo.callback(delattr, AgfError, HOOK)
+    for kind in (AgfError, BadSetting):
+        setattr(kind, HOOK, hook)
+        undo.callback(delattr, kind, HOOK)
 
 
 def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
-    """How flows, registries and runs are displayed. ``is_shown``: whether the cell shows this run already."""
+    """Register the display of flows, registries and runs. ``is_shown``: whether the cell already shows the run."""
 
     def flow(found: Flow, **_: Any) -> dict[str, str]:
         return Diagram(found)._repr_mimebundle_()
@@ -69,12 +72,14 @@ def render(shell: Any, error: AgfError) -> list[str]:
     """The lines of an error; of a failed step also the frames of the code that failed, as ``%xmode`` has them."""
     red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
     lines = []
-    for finding in error.diagnostics[:MOST]:
-        first, *rest = plain(str(finding), 20_000).split("\n")
+    findings = merge_equal(error.diagnostics)
+    for finding in findings[:MOST]:
         head = type(error).__name__ if finding.severity == "error" else finding.severity
-        lines += [f"{red}{head}{off}: {bold}{first}{off}", *rest]
-    if len(error.diagnostics) > MOST:
-        lines.append(f"... and {len(error.diagnostics) - MOST} more")
+        first, *rest = plain(str(finding), 20_000).split("\n")
+        message = wrapped(f"{head}: {first}").removeprefix(head)
+        lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrapped, rest)]
+    if len(findings) > MOST:
+        lines.append(f"... and {len(findings) - MOST} more")
     if isinstance(error, StepError) and error.path_text:
         lines.append(f"  {error.path_text}")
     cause = error.__cause__
@@ -96,15 +101,16 @@ def _safe(found: re.Match[str]) -> str:
 
 def told(findings: tuple[Diagnostic, ...]) -> str:
     """Warnings, and in a line each notes, as they are printed under the line that a definition prints."""
-    more = len(findings) - MOST
-    return "\n".join([*map(_told, findings[:MOST]), *([f"... and {more} more"] if more > 0 else [])])
+    merged = merge_equal(findings)
+    more = len(merged) - MOST
+    return "\n".join([*map(_told, merged[:MOST]), *([f"... and {more} more"] if more > 0 else [])])
 
 
 def _told(finding: Diagnostic) -> str:
     if finding.severity != "note":
-        return f"{finding.severity}: {plain(str(finding), 20_000)}"
+        return wrapped(f"{finding.severity}: {plain(str(finding), 20_000)}")
     where = f" (line {finding.span.place[0]})" if finding.span else ""
-    return f"note: {line(finding.message, 300)}{where}"
+    return wrapped(f"note: {line(finding.message, 300)}{where}")
 
 
 def _theirs(tb: TracebackType | None) -> TracebackType | None:

@@ -1,4 +1,4 @@
-"""A time slider over a plan's context; in a saved notebook the table of its messages says the same."""
+"""The context of a plan: a slider over its messages, and for a saved notebook a table of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .timeline import messages, state
 
 
 def bundle(name: str, log: Log, alive: bool) -> Bundle:
-    """What shows the context ``name``. ``alive``: in a front end that has widgets."""
+    """The display of the context ``name``. ``alive``: whether the front end shows widgets."""
     page = static(name, log)
     return {**slider(log)._repr_mimebundle_(), **page} if alive and len(log) else page
 
@@ -25,7 +25,7 @@ def static(name: str, log: Log) -> Bundle:
 
 
 def slider(log: Log) -> Any:
-    """The widget: a slider from before the first message to the last, and the state at that moment."""
+    """A slider from 0 messages to all of them, and the state after so many."""
     import ipywidgets  # type: ignore[import-untyped]
 
     page = ipywidgets.HTML(_at(log, len(log)))

@@ -1,4 +1,4 @@
-"""Tab, as IPython knows it: one matcher. What answers knows the languages, and is imported when somebody presses it."""
+"""The matcher for IPython. `complete` imports the languages, so it is imported at the first Tab."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def matcher(known: Callable[[], Known]) -> Matcher:
 
 
 def known(magics: Any, shell: Any) -> Known:
-    """What this notebook knows just now."""
+    """The present state of the notebook."""
     from .complete import Known
     from .history import kept_ids
 

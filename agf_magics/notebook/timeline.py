@@ -1,7 +1,6 @@
-"""What a plan's context was after each of its messages: which references there are, what each was, who gave it.
+"""The state of a plan's context after each message: the references, their values, and the calls that wrote them.
 
-A log is never changed, so nothing needs to be kept for this: a moment is the log up to a message. What is shown of one
-is bounded however long the log is.
+A log never changes, so the state at a moment is that of the log up to a message. A page shows the last messages only.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from ..pictures.values import table_html, table_text
 from ..text.diagnostics import AgfError
 
 MOST_ROWS = 60
-"""References of a moment, and messages of a log, that are shown: the last ones."""
+"""The last references and messages that are shown."""
 
-STATE = ("reference", "value", "given by")
-LOG = ("#", "by", "writes", "how", "value", "which then is", "when")
+_STATE = ("reference", "value", "given by")
+_LOG = ("#", "by", "writes", "how", "value", "value after it", "when")
 
 
 class Cells(NamedTuple):
@@ -41,19 +40,21 @@ class Cells(NamedTuple):
 
 
 def messages(log: Log) -> Cells:
-    """The log, a write a row."""
+    """The log, one row per write."""
     rows = [row for number, message in _last(log) for row in _writes(log.until(number + 1), message)]
     title = counted(len(log), "message")
-    return Cells(title + (f", the last {MOST_ROWS:,}" if len(log) > MOST_ROWS else ""), LOG, tuple(rows))
+    return Cells(title + (f", the last {MOST_ROWS:,}" if len(log) > MOST_ROWS else ""), _LOG, tuple(rows))
 
 
 def state(log: Log) -> Cells:
-    """Every reference that a message of ``log`` writes, what it is at its end, and which message gave it."""
+    """Every reference that a message of ``log`` writes, its value at the end, and the messages that wrote it."""
     found = list(_references(log))
     rows = tuple(_row(log, reference) for reference in found[-MOST_ROWS:])
     more = f", the last {MOST_ROWS:,} of {len(found):,}" if len(found) > MOST_ROWS else ""
-    after = f"after message {len(log) - 1}: {_by(log[-1])}" if len(log) else "before the first message"
-    return Cells(after + more, STATE, rows)
+    after = (
+        f"after {counted(len(log), 'message')}, the last by {_by(log[-1])}" if len(log) else "before the first message"
+    )
+    return Cells(after + more, _STATE, rows)
 
 
 def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
@@ -62,26 +63,26 @@ def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
 
 
 def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
-    """What the last message of ``log`` writes, and what that is from then on, where it is more than was written."""
-    told, number = said(message), str(len(log) - 1)
+    """The writes of the last message of ``log``, each with the resulting value if that is another one."""
+    content, number = said(message), str(len(log) - 1)
     by, when = _by(message), line(str(message.get("_date", "")), 30)
-    if told is None:
+    if content is None:
         yield number, by, "", "", "", "", when
         return
-    for writing in told.writings[:MOST_ROWS]:
-        reference = Reference(told.kind, writing.path, told.instance)
+    for writing in content.writings[:MOST_ROWS]:
+        reference = Reference(content.kind, writing.path, content.instance)
         written, then = _value(writing.value), _row(log, reference)[1]
         name, method = line(str(reference), 100), "" if writing.method in ("set", PATCH) else writing.method
         yield number, by, name, method, written, then if then != written else "", when
 
 
 def _references(log: Log) -> list[Reference]:
-    """Those of the last messages that say something, in the order in which they were first written."""
+    """The references that the last messages write, in the order of their first write."""
     found: dict[Reference, None] = {}
     for _, message in _last(log):
-        told = said(message)
-        for writing in told.writings[:MOST_ROWS] if told else ():
-            found.setdefault(Reference(told.kind, writing.path, told.instance))  # type: ignore[union-attr]
+        content = said(message)
+        for writing in content.writings[:MOST_ROWS] if content else ():
+            found.setdefault(Reference(content.kind, writing.path, content.instance))  # type: ignore[union-attr]
     return list(found)
 
 
@@ -96,7 +97,7 @@ def _row(log: Log, reference: Reference) -> tuple[str, str, str]:
 
 
 def _by(message: Mapping[str, Value]) -> str:
-    """Which call gave a message; what it is otherwise."""
+    """The call that wrote a message, or the kind of the message."""
     call = message.get("_call")
     if isinstance(call, Mapping):
         return line(str(call.get("_tool") or call.get("_delegate") or "a call"), 60)

@@ -1,8 +1,7 @@
-"""A run while it goes on: one output of the cell, reserved before the first print, alive, and frozen when it is over.
+"""The display of a run while it runs: one output of the cell, reserved before the first print and static at the end.
 
-What stays behind is static HTML and text, so that the saved notebook reads without a kernel. Nothing here computes what
-is shown: a view asks for the page of the run at most `refresh_hz` times a second, from one thread of its own, and only
-if something changed.
+The static end is HTML and text, so that a saved notebook reads without a kernel. A view renders the page of the run at
+most `refresh_hz` times a second, on one thread of its own, and only if something changed.
 """
 
 from __future__ import annotations
@@ -17,38 +16,28 @@ from ..flow.steps import Flow
 from ..lifecycle.launch import Run
 from ..pictures.counters import words
 from ..pictures.diagram import SMALLEST, Diagram
-from ..pictures.page import (
-    failures_html,
-    failures_text,
-    headline,
-    questions_html,
-    questions_text,
-    steps_html,
-    steps_text,
-    warnings_html,
-    warnings_text,
-)
-from ..pictures.plain import duration, line
-from ..pictures.run_page import run_html, run_text
+from ..pictures.page import DIM, headline
+from ..pictures.plain import duration, html, line
+from ..pictures.run_page import body_html, body_text, header_html, how_to_continue
 from ..progress.progress import Row
 from .config import AgfMagics
-from .output import Bundle, Slot, heard, show
+from .output import Bundle, OutputSlot, receive_while_busy, show
 
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
-"""Set in a kernel that somebody looks at; nbclient sets none, and would keep a widget nobody sees for ever."""
+"""Environment variables of a kernel with a front end. nbclient sets none and would save an empty widget."""
 
 KEPT = 10
-"""Runs whose widgets stay open: a page that is loaded again finds its models, or shows an error in their place."""
+"""Runs whose widgets stay open. A reloaded page looks for their models and shows an error if there are none."""
 
 CLOCK = 1.0
-"""Seconds after which a page is drawn again though nothing happened: it shows how long things take."""
+"""Seconds after which a page is rendered again without an event, for its durations."""
 
 
 class View(Protocol):
     """How a run is shown. `reserve` may come from any thread; then `tick` from one, then `close` from one."""
 
     shows_page: bool
-    """Whether it leaves the page of the run behind."""
+    """Whether the page of the run stays in the output."""
 
     def reserve(self) -> None: ...
 
@@ -58,20 +47,20 @@ class View(Protocol):
 
 
 class Page:
-    """Static HTML and text, sent again when it has changed."""
+    """Static HTML and text, sent again after a change."""
 
     shows_page = True
 
-    def __init__(self, config: AgfMagics, flow: Flow | None, apart: bool = False) -> None:
-        """``flow``: whose picture stands above the page, from the beginning on. ``apart``: whether the run asks in
-        another cell's output; where it asks in this one, a question stands there already."""
-        self.config, self._apart = config, apart
-        self.slot = Slot()
-        # Here and not in `reserve`, which the engine's thread calls: a first picture takes graphviz a while.
-        self._first = _first(flow) if flow else {"text/html": "", "text/plain": ""}
+    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool = False) -> None:
+        """``flow``: shown as a picture above the steps, from the start. ``elsewhere``: whether the run asks its
+        questions in the output of another cell; in its own output the page does not repeat them."""
+        self.config, self._elsewhere = config, elsewhere
+        self.slot = OutputSlot()
+        # Not in `reserve`, which the engine's thread calls: graphviz needs a second for the first picture.
+        self._first = _picture(flow) if flow else {"text/html": "", "text/plain": ""}
         self._flow = flow
         self._diagram: Diagram | None = None
-        self._began = self._drawn = time.monotonic()
+        self._started = self._drawn = time.monotonic()
         self._seen = -1
 
     def reserve(self) -> None:
@@ -79,7 +68,7 @@ class Page:
 
     def tick(self, run: Run) -> None:
         now, changes = time.monotonic(), run.progress.changes
-        if now - self._began < self.config.progress_after:
+        if now - self._started < self.config.progress_after:
             return
         if changes != self._seen or now - self._drawn >= CLOCK:
             self._seen, self._drawn = changes, now
@@ -88,78 +77,103 @@ class Page:
     def draw(self, run: Run) -> None:
         self.slot.put(self.page(run))
 
-    def close(self, run: Run) -> None:
-        self.slot.put(self.page(run))
+    close = draw
 
     def page(self, run: Run) -> Bundle:
-        return self.bundle(run, self.picture(run) + self.html(run))
+        return self.bundle(run, self.picture(run), self.body(run))
 
-    def bundle(self, run: Run, html: str) -> Bundle:
-        return {"text/html": html, "text/plain": _text(run, self._apart or run.done)}
+    def bundle(self, run: Run, picture: str, body: str) -> Bundle:
+        """The page of the run. A notebook that is saved during the run has it for good, so it says that."""
+        saved = "" if run.done else f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
+        text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **self._parts(run))]
+        note = f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>' if saved else ""
+        return {
+            "text/html": header_html(run) + picture + body + note,
+            "text/plain": "\n".join([*text, *([saved] if saved else [])]),
+        }
 
-    def html(self, run: Run) -> str:
-        return _html(run, self._apart or run.done)
+    def body(self, run: Run) -> str:
+        return body_html(run, **self._parts(run))
 
     def picture(self, run: Run) -> str:
-        """In the colours of the run as it stands; empty where none is wanted."""
+        """The picture in the colors of the run; empty if none is wanted."""
         if self._flow is None:
             return ""
         self._diagram = self._diagram or Diagram(self._flow, run.progress)
         return self._diagram.html(SMALLEST)
 
+    def _parts(self, run: Run) -> dict[str, bool]:
+        """The cell itself raises the error of a run that it waits for."""
+        return {"error": run.behind, "questions": self._elsewhere or run.done}
+
 
 class Widget(Page):
-    """The same page alive, with a button that cancels the run; frozen to the page at the end."""
+    """The same page as a widget with a Cancel button, and the static page at the end."""
 
     _kept: ClassVar[deque[list[Any]]] = deque()
 
-    def __init__(self, config: AgfMagics, flow: Flow | None, apart: bool, has_button: bool) -> None:
-        """``has_button``: whether a click would be heard while the cell waits."""
-        super().__init__(config, flow, apart)
-        self._has_button = has_button
+    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool, hears_clicks: bool) -> None:
+        """``hears_clicks``: whether the kernel receives a click while the cell waits."""
+        super().__init__(config, flow, elsewhere)
+        self._hears_clicks = hears_clicks
         self._box: Any = None
-        """The picture, the steps, the button: as many of them as there are."""
+        """The status with the button, the picture, the steps."""
 
     def draw(self, run: Run) -> None:
         if self._box is None:
             self._open(run)
         else:
-            self._fill(self.picture(run), self.html(run))
+            self._fill(run, self.picture(run), self.body(run))
 
     def close(self, run: Run) -> None:
-        picture, html = self.picture(run), self.html(run)
-        self.slot.put(self.bundle(run, picture + html))
+        picture, body = self.picture(run), self.body(run)
+        self.slot.put(self.bundle(run, picture, body))
         if self._box is not None:
-            self._fill(picture, html)
-            if self._has_button:
-                self._box.children = self._box.children[:-1]
+            self._fill(run, picture, body)
+            self._box.children[0].children = self._box.children[0].children[:1]
 
-    def _fill(self, picture: str, html: str) -> None:
-        # A widget is sent only what differs: the picture does not flicker while a clock beneath it goes on.
-        for widget, text in zip(self._box.children, self._texts(picture, html), strict=False):
+    def _fill(self, run: Run, picture: str, body: str) -> None:
+        # ipywidgets sends only what differs: the picture does not flicker while the durations change.
+        top, *parts = self._box.children
+        for widget, text in zip([top.children[0], *parts], self._texts(run, picture, body), strict=True):
             widget.value = text
 
-    def _texts(self, picture: str, html: str) -> list[str]:
-        return [*([picture] if self._flow is not None else []), f'<div style="line-height:1.4">{html}</div>']
+    def _texts(self, run: Run, picture: str, body: str) -> list[str]:
+        """The status, the picture if there is one, the steps."""
+        # As wide as the output: a widget would grow with its longest word.
+        fitted = '<div style="line-height:1.4;width:0;min-width:100%">{}</div>'
+        return [header_html(run), *(fitted.format(part) for part in [*([picture] if self._flow else []), body])]
 
     def _open(self, run: Run) -> None:
         import ipywidgets  # type: ignore[import-untyped]
 
-        # Each model is a message to the front end, and takes as long to make as a page: no more of them than are seen.
-        picture, html = self.picture(run), self.html(run)
+        # Each model is a message to the front end and costs as much as a page.
+        picture, body = self.picture(run), self.body(run)
         layout, style = ipywidgets.Layout(), ipywidgets.HTML.style.klass()
-        parts = [ipywidgets.HTML(text, layout=layout, style=style) for text in self._texts(picture, html)]
-        models = [*parts, layout, style]
-        if self._has_button:
-            tooltip = "Kernel ▸ Interrupt (■) works too"
-            button = ipywidgets.Button(description="Cancel", icon="stop", tooltip=tooltip, layout=layout)
-            button.on_click(lambda _: run.cancel("Cancel button"))
-            heard(button)
-            parts.append(button)
-            models += [button, button.style]
-        self._box = ipywidgets.VBox(parts, layout=layout)
-        self._keep([self._box, *models])
-        self.slot.put({**self._box._repr_mimebundle_(), **self.bundle(run, picture + html)})
+        texts = self._texts(run, picture, body)
+        shrinking = ipywidgets.Layout(flex="0 1 auto", min_width="0")
+        header = ipywidgets.HTML(texts[0], layout=shrinking, style=style)
+        parts = [ipywidgets.HTML(text, layout=layout, style=style) for text in texts[1:]]
+        models = [header, *parts, layout, style, shrinking]
+        buttons = [self._cancel_button(run)] if self._hears_clicks else []
+        for button in buttons:
+            models += [button, button.style, button.layout]
+        top = ipywidgets.HBox([header, *buttons], layout=ipywidgets.Layout(align_items="center"))
+        self._box = ipywidgets.VBox([top, *parts], layout=layout)
+        self._keep([self._box, top, top.layout, *models])
+        self.slot.put({**self._box._repr_mimebundle_(), **self.bundle(run, picture, body)})
+
+    @staticmethod
+    def _cancel_button(run: Run) -> Any:
+        import ipywidgets
+
+        layout = ipywidgets.Layout(flex="0 0 auto", width="auto", margin="0 0 4px 16px")
+        other = f"%runs --cancel {run.run_id}" if run.behind else "Kernel ▸ Interrupt (■)"
+        tooltip = f"Cancel this run; {other} does the same"
+        button = ipywidgets.Button(description="Cancel", icon="stop", tooltip=tooltip, layout=layout)
+        button.on_click(lambda _: run.cancel("Cancel button"))
+        receive_while_busy(button)
+        return button
 
     @classmethod
     def _keep(cls, widgets: list[Any]) -> None:
@@ -169,52 +183,11 @@ class Widget(Page):
                 widget.close()
 
     @classmethod
-    def forget(cls) -> None:
-        """Close what is still open of the runs before."""
+    def close_all(cls) -> None:
+        """Close the widgets of all runs."""
         while cls._kept:
             for widget in cls._kept.popleft():
                 widget.close()
-
-
-class Text:
-    """For a terminal: a line for each step as it ends, and the result is the cell's."""
-
-    shows_page = False
-
-    def __init__(self) -> None:
-        self._told: dict[str, int] = {}
-        """How often each step had run when it was told last."""
-
-    def reserve(self) -> None:
-        """Lines come as they come."""
-
-    def tick(self, run: Run) -> None:
-        for row in list(run.progress.rows.values()):
-            # What stands in a fan-out is told by the fan-out's own line; an iteration or a visit has one of its own.
-            if self._told.get(row.id) != row.times and not row.many and row.state not in ("pending", "running"):
-                self._told[row.id] = row.times
-                print(_line(row))
-
-    def close(self, run: Run) -> None:
-        self.tick(run)
-        print(headline(run.progress, now=clock()))
-        if run.note:
-            print(run.note)
-
-
-class Ending:
-    """For a terminal, of a run in the background: the line of its end, among what else is written by then."""
-
-    shows_page = False
-
-    def reserve(self) -> None:
-        """No output."""
-
-    def tick(self, run: Run) -> None:
-        """No output."""
-
-    def close(self, run: Run) -> None:
-        print(f"{headline(run.progress, now=clock())}  {line(run.run_id, 100)}")
 
 
 class Nothing:
@@ -232,21 +205,49 @@ class Nothing:
         """No output."""
 
 
-def view(
-    config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None, behind: bool = False, apart: bool = False
+class Text(Nothing):
+    """For a terminal: a line for each step that ended; the result is the value of the cell."""
+
+    def __init__(self) -> None:
+        self._printed: dict[str, int] = {}
+        """How often each step had run when its last line was printed."""
+
+    def tick(self, run: Run) -> None:
+        for row in list(run.progress.rows.values()):
+            # A fan-out has one line; an iteration or a visit has a line of its own.
+            if self._printed.get(row.id) != row.times and not row.many and row.state not in ("pending", "running"):
+                self._printed[row.id] = row.times
+                print(_line(row))
+
+    def close(self, run: Run) -> None:
+        self.tick(run)
+        print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
+        for text in filter(None, (run.note, how_to_continue(run))):
+            print(text)
+
+
+class EndLine(Nothing):
+    """For a terminal: one line at the end of a background run."""
+
+    def close(self, run: Run) -> None:
+        print(headline(run.progress, run.run_id, now=clock()))
+
+
+def choose_view(
+    config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None, background: bool = False, elsewhere: bool = False
 ) -> View:
-    """The view that the settings ask for; ``auto``: that suits where we are. ``drawn``: whose picture to show;
-    ``apart``: whether the run asks in another cell's output."""
+    """The view of the settings, or with ``auto`` the one that fits the front end. ``drawn``: the flow of the picture;
+    ``elsewhere``: whether the run asks its questions in the output of another cell."""
     mode = "off" if quiet else _mode(config.progress, shell)
     if mode in ("widget", "html"):
-        # A cell that has ended keeps nobody waiting: the button is heard on every kernel.
-        hears = behind or _hears_clicks(shell)
-        return Widget(config, drawn, apart, hears) if mode == "widget" else Page(config, drawn, apart)
+        # After the end of a cell every kernel receives clicks.
+        hears = background or _hears_clicks(shell)
+        return Widget(config, drawn, elsewhere, hears) if mode == "widget" else Page(config, drawn, elsewhere)
     if drawn is not None:
-        show(_first(drawn))
+        show(_picture(drawn))
     if mode != "text":
         return Nothing()
-    return Ending() if behind else Text()
+    return EndLine() if background else Text()
 
 
 def _mode(wanted: str, shell: Any) -> str:
@@ -258,45 +259,21 @@ def _mode(wanted: str, shell: Any) -> str:
 
 
 def is_watched(shell: Any) -> bool:
-    """Whether somebody looks at the kernel in a front end that shows widgets."""
+    """Whether the kernel has a front end that shows widgets."""
     return getattr(shell, "kernel", None) is not None and any(name in os.environ for name in FRONT_ENDS)
 
 
 def _hears_clicks(shell: Any) -> bool:
-    """Whether the kernel can be reached while a cell waits (ipykernel 7); a dead button is worse than none."""
-    told = getattr(getattr(shell, "kernel", None), "kernel_info", {})
-    return "kernel subshells" in told.get("supported_features", ())
+    """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no button."""
+    info = getattr(getattr(shell, "kernel", None), "kernel_info", {})
+    return "kernel subshells" in info.get("supported_features", ())
 
 
-def _first(flow: Flow) -> Bundle:
+def _picture(flow: Flow) -> Bundle:
     return dict(Diagram(flow)._repr_mimebundle_())
-
-
-def _html(run: Run, asks: bool) -> str:
-    """A run that came to its end with its result; otherwise its steps: the error is the cell's own output, but for a
-    run in the background, whose cell ended long ago. ``asks``: with what it asks."""
-    if _is_told_whole(run):
-        return run_html(run)
-    progress = run.progress
-    asked = questions_html(progress) if asks else ""
-    return "".join([steps_html(progress, now=clock()), asked, failures_html(progress), warnings_html(run.warnings)])
-
-
-def _text(run: Run, asks: bool) -> str:
-    """The same as text."""
-    if _is_told_whole(run):
-        return run_text(run)
-    progress, now = run.progress, clock()
-    asked = questions_text(progress) if asks else []
-    text = [headline(progress, now=now), *steps_text(progress, now=now), *asked, *failures_text(progress)]
-    return "\n".join([*text, *warnings_text(run.warnings)])
-
-
-def _is_told_whole(run: Run) -> bool:
-    return run.status == "ok" or (run.behind and run.done)
 
 
 def _line(row: Row) -> str:
     """``✓ ok  tool fetch  steps[0]  12 ms``"""
     what = f"{line(row.word, 24)} {line(row.label, 60)}".rstrip() + (f" ×{row.times:,}" if row.times > 1 else "")
-    return "  ".join(bit for bit in (words(row), what, line(row.id, 100), duration(row.seconds)) if bit)
+    return "  ".join(part for part in (words(row), what, line(row.id, 100), duration(row.seconds)) if part)

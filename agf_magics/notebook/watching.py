@@ -1,4 +1,4 @@
-"""A run begun and shown until its end: by the cell that waits for it, or beside the cells that run meanwhile."""
+"""A run is started and shown until its end: by the cell that waits for it, or while other cells run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from ..lifecycle.launch import Run
 from ..lifecycle.run import driven
 from .view import View
 
-Begin = Callable[[Callable[[], None]], Run]
+Start = Callable[[Callable[[], None]], Run]
+"""Starts a run and calls its argument first: the output must be above everything that the run prints."""
 
 
-def watch(begin: Begin, view: View, hz: float) -> Run:
-    """Begin a run and wait for its end, showing it meanwhile. The view is closed whatever happens.
-
-    ``begin`` is given what is to be called before anything of the run is: the output must stand above all prints.
-    """
+def watch(start: Start, view: View, hz: float) -> Run:
+    """Start a run, show it and wait for its end. The view is closed in any case."""
     over = threading.Event()
 
     def wait(run: Run) -> None:
@@ -25,7 +23,7 @@ def watch(begin: Begin, view: View, hz: float) -> Run:
             while not over.wait(1 / hz):
                 view.tick(run)
 
-        # In the cell's context: what a thread displays belongs to the cell by that alone.
+        # In the context of the cell, to which the output of the thread then belongs.
         context = contextvars.copy_context()
         ticker = threading.Thread(target=context.run, args=(tick,), name="agf-view", daemon=True)
         ticker.start()
@@ -36,30 +34,29 @@ def watch(begin: Begin, view: View, hz: float) -> Run:
             ticker.join()
             view.close(run)
 
-    return driven(lambda: begin(view.reserve), wait)
+    return driven(lambda: start(view.reserve), wait)
 
 
-def follow(begin: Begin, view: View, hz: float) -> Run:
-    """Begin a run in the background and go on showing it in this cell's output, from a thread that ends with it."""
-    run = begin(view.reserve)
+def follow(start: Start, view: View, hz: float) -> Run:
+    """Start a run in the background and show it in the output of this cell, from a thread that ends with the run."""
+    run = start(view.reserve)
 
     def show() -> None:
         while not run.wait(1 / hz).done:
             view.tick(run)
         view.close(run)
 
-    # In the cell's context, as above: other cells run meanwhile.
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(show,), name=_follower(run), daemon=True).start()
+    threading.Thread(target=context.run, args=(show,), name=_thread_name(run), daemon=True).start()
     return run
 
 
-def settled(run: Run, seconds: float = 5.0) -> None:
-    """Wait until every view of a run in the background that has ended shows its end."""
+def join_views(run: Run, seconds: float = 5.0) -> None:
+    """Wait until every view of an ended background run shows its end."""
     for thread in threading.enumerate():
-        if thread.name == _follower(run):
+        if thread.name == _thread_name(run):
             thread.join(seconds)
 
 
-def _follower(run: Run) -> str:
+def _thread_name(run: Run) -> str:
     return f"agf-view {run.run_id}"

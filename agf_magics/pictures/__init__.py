@@ -1,9 +1,9 @@
-"""Pictures and pages: a flow and a run as graphviz text, SVG, an outline, static HTML and text. Never IPython.
+"""Pictures and pages: a flow and a run as graphviz text, SVG, an outline, static HTML and text. Without IPython.
 
-    plain -> look -> boxes -> edges -> scene     what is drawn of a flow
-    dot -> layout -> numbers -> svg -> diagram   where it goes; painted
-    plain -> values -> page, run_page, listing                    the pages
+    plain -> theme -> dataflow -> boxes -> edges -> scene        the content of a picture
+    dot -> layout -> numbers -> svg -> diagram                   its layout and painting
+    plain -> values -> page, run_page, past_page, listing        the pages
 
-Whatever is shown goes through `plain` first: nobody's name, value or error can write markup, move a terminal's cursor,
-turn the direction of the text, or take longer to show than it takes to read.
+All texts go through `plain`: no name, value or error can write markup, move a terminal's cursor, reverse the direction
+of text, or take long to display.
 """

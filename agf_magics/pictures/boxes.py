@@ -1,43 +1,48 @@
-"""What a picture is made of: boxes, frames around them, arrows between them. No state and no place yet.
+"""The parts of a picture: boxes, frames around them, arrows between them; without states and places.
 
-Every step is one box. A step with steps under it is a frame whose head is that box, so an arrow into a step always ends
-at a box, and what its head says (source, limit, policy, counters) has a place of its own that no edge crosses.
+Every step is one box. A step that contains steps is a frame with that box as its head, so that an arrow into a step
+always ends at a box, and no edge crosses the texts of the head (source, limit, policy, counters).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..flow.frame import Expr
 from ..flow.steps import Branches, Each, Fold, Invoke, Repeat, Step
 from . import theme as look
+from .dataflow import DataFlow
 from .plain import line
 
 Line = Literal["control", "data", "wire", "again", "back", "beside", "exit", "below", "right"]
-"""``wire``: data that alone says what comes after what. ``again``: back to the head of a frame for the next element or
-iteration. ``back``: to a node that was passed before, ``beside`` where only one way leads down from that; ``exit``:
-where a node leads that has run often enough. ``below`` and ``right`` are not drawn: they keep a box in its place."""
+"""``data``: a value that flows; ``wire``: the same in a plan, where only values decide the order. ``again``: to the
+head of a frame for the next element or iteration. ``back``: to an earlier node of a graph, ``beside`` if only one
+edge leads down from that. ``exit``: from a node that reached its limit. ``below`` and ``right`` are invisible and keep
+a box in its place."""
 HIDDEN = frozenset({"below", "right"})
 
 INPUT = "input"
-"""The id of the box for the run's input; no step's id, which always has a bracket or a dot."""
+"""The id of the box of the run's input."""
 
 POINTS_WORD = 10.0
 POINTS_NAME = 12.5
 CORNER = 92.0
-"""Room for a state in the corner of a box, with or without one: the layout must not change while a run goes on."""
+"""Room for a state in the corner of every box: the layout must not change during a run."""
 LEADING = 15.0
 LONGEST = 230.0
 LINES = 3
-"""In how many lines a name stands that is longer; the tooltip has all of it."""
+"""Lines of a longer name; the tooltip has all of it."""
 WHOLE = 200
-"""Characters of a name that a picture knows of."""
+"""Characters of a name before it is broken into lines."""
+NOTE = 60
+TOOLTIP = 500
+SHORT_ID = 28
 CONDITION = 52
 """Characters of a condition that are shown."""
 LABEL = 40
-"""Characters of what stands on the way to a branch or a case: they stand side by side."""
+"""Characters of the label of an arrow to a branch or a case: these are next to each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,21 +50,22 @@ class Box:
     id: str
     word: str
     kicker: str
-    """The small first line: the kind, and what part of its frame it is."""
+    """The small first line: the kind, the role in its frame, who is asked, the id if the name is not unique."""
     name: str
-    """The bold second line, and the lines after it where it is long."""
+    """The bold lines below."""
     note: str = ""
-    """A small third one: how a fan-out runs."""
+    """The small last line: how a fan-out runs, the tools of an agent, the output."""
+    tooltip: str = ""
     head: bool = False
     many: bool = False
-    """Stands in a fan-out or a fold: drawn as a stack."""
+    """Inside a fan-out or a fold: drawn as a stack."""
     small: bool = False
-    """Only its kicker, in a box to fit: where a walk begins and ends."""
+    """Only its kicker: the start and the end of a graph."""
     step: Step | None = None
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The name as it is drawn."""
+        """The lines of the name."""
         return look.wrapped(self.name, POINTS_NAME, LONGEST, LINES) if self.name else ()
 
     @property
@@ -82,7 +88,7 @@ class Box:
 
     @property
     def stack(self) -> float:
-        """What its stack takes more, to the right and above."""
+        """The additional size of a stack, to the right and above."""
         return 6.0 if self.many else 0.0
 
 
@@ -101,13 +107,13 @@ class Arrow(NamedTuple):
     leaves: str | None = None
     """The frame at whose border it begins."""
     carries: str = ""
-    """What flows along a control arrow, from the very step before to the next."""
+    """The values that flow along a control arrow, from a step to the next one."""
     way: str = ""
-    """For an edge that a run may take or not: what it is called among the states (see `way`)."""
+    """The key of a graph's edge among the states (see `way`)."""
 
 
 def way(walk: str, source: str, target: str) -> str:
-    """What an edge of a walk is called among the states of boxes."""
+    """The key of a graph's edge among the states of a run."""
     return f"{walk}: {source} → {target}"
 
 
@@ -127,19 +133,62 @@ class Scene:
         yield from _frames(self.parts)
 
 
-def box(step: Step, many: bool, part: str = "", head: bool = False, note: str = "", name: str = "") -> Box:
-    """``part``: what part of its frame it is; ``note``: what is said of it where it stands; ``name``: what it is called
-    there, where that is not its label."""
+def make_box(
+    step: Step, data: DataFlow, many: bool, *, part: str = "", head: bool = False, note: str = "", name: str = ""
+) -> Box:
+    """The box of ``step``. ``part``: its role in its frame; ``note``: of its place there; ``name``: its name there,
+    if that is not its label."""
     if name and step.label != name:
         part = line(step.label, 32)
-    kicker = f"{look.kind(step.word).glyph} {line(step.word, 24)}{f' · {part}' if part else ''}"
-    name = line(name or step.label, WHOLE)
-    told = " · ".join(bit for bit in (how(step), note) if bit)
-    return Box(id=step.id, word=step.word, kicker=kicker, name=name, note=told, head=head, many=many, step=step)
+    place = step.id if data.is_repeated(step) and not name else ""
+    kicker = " · ".join(filter(None, (_kind(step), part, line(_asked(step), 32), _short_id(place))))
+    notes = (how(step), note, _tools(step), data.summary(step))
+    return Box(
+        id=step.id,
+        word=step.word,
+        kicker=kicker,
+        name=line(name or step.label, WHOLE),
+        note=line(" · ".join(filter(None, notes)), NOTE),
+        tooltip=_tooltip(step, name, data, (how(step), note, _tools(step, 50))),
+        head=head,
+        many=many,
+        step=step,
+    )
+
+
+def _kind(step: Step) -> str:
+    return f"{look.kind(step.word).glyph} {line(step.word, 24)}"
+
+
+def _asked(step: Step) -> str:
+    """The identity that an agent's step asks, unless it is the label."""
+    if isinstance(step, Invoke) and step.kind == "agent" and step.name.text != step.label:
+        return step.name.text
+    return ""
+
+
+def _short_id(id: str) -> str:
+    return line(id if len(id) <= SHORT_ID else f"…{id[1 - SHORT_ID :]}", SHORT_ID)
+
+
+def _tools(step: Step, most: int = 3) -> str:
+    """The tools that an agent or a model may use: ``tools: search, load``."""
+    if isinstance(step, Invoke) and step.kind in ("agent", "model") and step.tools is not None:
+        names = [name.text for name in step.tools]
+        more = f" and {len(names) - most} more" if len(names) > most else ""
+        return f"tools: {', '.join(names[:most])}{more}" if names else "no tools"
+    return ""
+
+
+def _tooltip(step: Step, name: str, data: DataFlow, notes: Iterable[str]) -> str:
+    reads, writes = data.reads(step), data.writes(step)
+    facts = (f"{step.id}: {step.word} {name}".rstrip(), step.label if step.label != name else "", *notes)
+    flows = (f"reads {reads}" if reads else "", f"writes {writes}" if writes else "")
+    return "\n".join(line(fact, TOOLTIP) for fact in dict.fromkeys((*facts, *flows)) if fact)
 
 
 def how(step: Step) -> str:
-    """How a step of many runs goes: ``4 at once · on error: retry(2)``, ``until score >= 0.8 · at most 5 times``."""
+    """How a step repeats and fails: ``4 at once · on error: retry(2)``, ``until score >= 0.8 · at most 5 times``."""
     bits = []
     match step:
         case Each():
@@ -156,7 +205,7 @@ def how(step: Step) -> str:
     if isinstance(step, Invoke) and step.permit is not None:
         bits.append("asks before")
     if step.rescue is not None:
-        bits.append("a failure is kept")
+        bits.append("continues if it fails")
     return " · ".join(bits)
 
 
@@ -166,7 +215,7 @@ def _bound(step: Each, most: int) -> str:
 
 
 def condition(expr: Expr) -> str:
-    """An expression as its language shows it (its ``text``), else as it is written."""
+    """An expression as its language shows it (its ``text``), else its source."""
     return line(getattr(expr, "text", None) or expr.span.text, CONDITION)
 
 

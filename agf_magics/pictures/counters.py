@@ -1,6 +1,6 @@
-"""What a row of a run comes to: its elements counted, its state in words.
+"""The counts and the state of a row of a run, in words.
 
-A fan-out's own row says when it started and ended; how many elements are done stands in the rows under it.
+The row of a fan-out has its start and end; the rows below it count its elements.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .theme import State, state
 MOST_NUMBERS = 4
 
 AGAIN = "↺"
-"""Marks what was taken over from an earlier run, or an earlier session of this one."""
+"""Marks results that are reused from another run, or from an earlier session of this one."""
 
 
 class Tally(NamedTuple):
@@ -42,31 +42,28 @@ class Tally(NamedTuple):
 
 
 class Corner(NamedTuple):
-    """The state of a step in the corner of its box, short, so that room can be kept for it: ``▶ 812/1,000``."""
+    """The state of a step in the corner of its box, short enough for the reserved space: ``▶ 812/1,000``."""
 
     words: str
     look: State
     shares: tuple[float, float] | None = None
-    """Of a fan-out's elements, which part is ok and which failed."""
+    """The shares of the elements of a fan-out that are ok and that failed."""
 
 
 def tallies(progress: Progress) -> Mapping[Key, Tally]:
-    """The fan-outs that have announced their elements."""
+    """The elements of each fan-out that has started."""
     rows = list(progress.rows.values())
     return {row.key: _tally(row.width, row.elements) for row in rows if row.width is not None}
 
 
 def words(row: Row) -> str:
-    """The state of a row: ``✓ ok``; of one that stands in a fan-out also how often.
-
-    A mark and a word always: a colour alone says nothing to who cannot see it.
-    """
+    """The state of a row as a mark and a word: ``✓ ok``."""
     look = state(row.state)
     return f"{look.mark} {look.word}{_left(row)}{_earlier(row)}"
 
 
 def corner(row: Row, tally: Tally | None) -> Corner:
-    """What a box of the picture shows of its row."""
+    """The corner of the box of a row."""
     look = state(row.state)
     again = f" {AGAIN}" if row.earlier else ""
     if tally is not None and row.state != "pending":
@@ -82,8 +79,8 @@ def corner(row: Row, tally: Tally | None) -> Corner:
 
 
 def paths(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
-    """The edges that were taken by the walks of the outermost flow: walk, source, target, and after which rounds; what
-    leads from START is 1."""
+    """The taken edges of the walks of the outermost flow: for walk, source and target the round numbers. An edge
+    from START has the number 1."""
     found: dict[tuple[str, str, str], list[int]] = {}
     for at, source, target in list(progress.taken):
         match at:
@@ -93,15 +90,13 @@ def paths(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
 
 
 def taken(numbers: list[int]) -> Corner:
-    """What stands on an edge that was taken: ``1, 4``."""
+    """The label of an edge that was taken: ``1, 4``."""
     few = ", ".join(f"{number:,}" for number in numbers[:MOST_NUMBERS])
     return Corner(f"{few}, … {len(numbers):,}×" if len(numbers) > MOST_NUMBERS else few, state("taken"))
 
 
 def times(row: Row) -> str:
-    """How often a row ran that may run more than once: ``812 ok, 3 failed, 8 running``; why it did not, where nothing
-    else says so. Empty for one that ran once, as most do.
-    """
+    """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row that ran once."""
     if not row.many:
         if row.by_need and row.state == "skipped":
             return line(row.why, 100)
@@ -119,10 +114,10 @@ def _left(row: Row) -> str:
 
 
 def _earlier(row: Row) -> str:
-    """What was not called, because an earlier session or an earlier run had called it."""
+    """How many results were reused instead of calling again."""
     if not row.earlier:
         return ""
-    return f", {AGAIN} taken over" if row.earlier == row.times else f", {AGAIN} {row.earlier:,} taken over"
+    return f", {AGAIN} reused" if row.earlier == row.times else f", {AGAIN} {row.earlier:,} reused"
 
 
 def _tally(total: int, parts: tuple[Row, ...]) -> Tally:

@@ -1,29 +1,36 @@
-"""A flow (and a run of it) as a picture that is there wherever a notebook is read."""
+"""The picture of a flow, and of a run of it, for every place where a notebook is read."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
+from math import ceil
 from pathlib import Path
 
 from ..flow.steps import Flow
 from ..progress.progress import Progress
-from .dot import scene_dot, states
-from .layout import NoPicture, export, layout
+from .boxes import Scene
+from .dot import States, scene_dot, states
+from .layout import Layout, NoPicture, export, layout
 from .outline import outline
 from .plain import html
 from .scene import scene
-from .svg import described, paint
+from .svg import EDGE, SCALE, described, paint, tooltip
 
-SMALLEST = 0.65
-"""Of its own size: smaller, its words cannot be read."""
+SMALLEST = 1 / SCALE
+"""A picture is not shown smaller than this fraction of its width: its smallest text then has 10 pixels."""
+TALLEST = 800
+"""Pixels of height; a taller picture is scrolled."""
+QUICK = 300
+"""Boxes and arrows of a picture that is displayed: of 1,000 random flows with at most so many, each took below 1 s."""
 MOST_BOXES = 1_000
-"""Two seconds to place them; nobody sees anything in more."""
+"""Boxes of any picture."""
 
 
 class Diagram:
-    """The picture of a flow; with ``progress`` in the colours of the run as it stands, on the same layout.
+    """The picture of a flow; with ``progress`` in the colours of the run, on the same layout.
 
-    Without graphviz it is the outline, and a line that says how to get the picture.
+    Without graphviz, or for a large flow, it is displayed as an outline with a line that says how to get the picture.
     """
 
     def __init__(self, flow: Flow, progress: Progress | None = None) -> None:
@@ -33,32 +40,26 @@ class Diagram:
         self._boxes = tuple(self._scene.boxes)
 
     def to_dot(self) -> str:
-        """Graphviz text, for any graphviz tool."""
-        return scene_dot(self._scene, states(self._progress) if self._progress else {})
+        """The picture as graphviz text, for any graphviz tool."""
+        return scene_dot(self._scene, self._states())
 
     def svg(self) -> str:
-        """NoPicture if there is no graphviz."""
-        return self._painted()[0]
-
-    def _painted(self) -> tuple[str, float]:
-        """The picture, and how wide it is."""
-        if len(self._boxes) > MOST_BOXES:
-            raise NoPicture(f"no picture: {len(self._boxes):,} steps are too many for one")
-        # Placed without its states: a run that goes on is painted anew and never placed anew.
-        placed = layout(scene_dot(self._scene, {}))
-        return paint(self._scene, placed, states(self._progress) if self._progress else {}), placed.width
+        """The picture as SVG. Raises `NoPicture` if there is no graphviz."""
+        return paint(self._scene, self._layout(), self._states())
 
     def outline(self) -> str:
+        """The flow as indented text."""
         return outline(self._flow, self._progress)
 
-    def html(self, smallest: float = 0.0) -> str:
-        """A figure that survives a saved and an untrusted notebook: the SVG in an <img>; without one the outline.
+    def html(self, smallest: float = SMALLEST) -> str:
+        """A figure that a saved and an untrusted notebook keep: the SVG in an <img>, with tooltips over its boxes.
 
-        It is as wide as its place at most, and ``smallest`` of its own width at least: there it is scrolled."""
+        Its width is that of its place, but at least the fraction ``smallest`` of its own: below that it is scrolled.
+        """
         return self._shown(smallest)["text/html"]
 
     def save(self, path: str | Path) -> Path:
-        """As .svg, .dot or .txt; as .png or .pdf where graphviz itself is installed."""
+        """Save as .svg, .dot or .txt; as .png or .pdf if graphviz itself is installed. Returns the path."""
         path = Path(path)
         match path.suffix.lower():
             case ".svg":
@@ -81,21 +82,50 @@ class Diagram:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self._shown(SMALLEST)
 
+    def _states(self) -> States:
+        return states(self._progress) if self._progress else {}
+
+    def _layout(self) -> Layout:
+        if len(self._boxes) > MOST_BOXES:
+            raise NoPicture(f"no picture: {len(self._boxes):,} boxes; at most {MOST_BOXES:,} can be drawn")
+        # Without states: the cached layout serves the whole run.
+        return layout(scene_dot(self._scene, {}))
+
     def _shown(self, smallest: float) -> dict[str, str]:
+        outlined = self.outline()
         try:
-            picture, width = self._painted()
-        except NoPicture as why:
-            said = self.outline()
-            page = f"<pre>{html(said)}</pre><p><em>{html(why.diagnostic.message)}</em></p>"
-            return {"text/html": page, "text/plain": f"{said}\n({why.diagnostic.message})"}
-        figure = _figure(picture, described(self._scene), smallest * width)
-        return {"text/html": figure, "image/svg+xml": picture, "text/plain": self.outline()}
+            if len(self._boxes) + len(self._scene.arrows) > QUICK and len(self._boxes) <= MOST_BOXES:
+                message = f"no picture: {len(self._boxes):,} boxes take long to place"
+                raise NoPicture(f"{message}; agf.draw({self._flow.name!r}).save('picture.svg') draws them")
+            placed = self._layout()
+        except NoPicture as error:
+            reason = error.diagnostic.message
+            style = f"max-height:{TALLEST}px;overflow:auto;margin:0"
+            page = f'<pre style="{style}">{html(outlined)}</pre><p><em>{html(reason)}</em></p>'
+            return {"text/html": page, "text/plain": f"{outlined}\n({reason})"}
+        found = self._states()
+        picture = paint(self._scene, placed, found)
+        figure = _figure(self._scene, picture, placed, found, smallest)
+        return {"text/html": figure, "image/svg+xml": picture, "text/plain": outlined}
 
 
-def _figure(picture: str, told: str, least: float) -> str:
+def _figure(drawn: Scene, picture: str, placed: Layout, found: States, smallest: float) -> str:
+    """The picture in an <img>, where nothing in it can act on the page, under transparent areas with tooltips."""
     data = base64.b64encode(picture.encode()).decode()
-    style = f"max-width:100%;min-width:{least:.0f}px;height:auto"
+    width = SCALE * (placed.width + 2 * EDGE)
+    inside = f"position:relative;max-width:{width:.0f}px;min-width:{ceil(smallest * width)}px"
     return (
-        f'<figure style="margin:0;overflow:auto"><img alt="{html(told)}" style="{style}" '
-        f'src="data:image/svg+xml;base64,{data}"></figure>'
+        f'<figure style="margin:0;overflow:auto;max-height:{TALLEST}px"><div style="{inside}">'
+        f'<img alt="{html(described(drawn))}" style="display:block;width:100%;height:auto" '
+        f'src="data:image/svg+xml;base64,{data}">{"".join(_tooltips(drawn, placed, found))}</div></figure>'
     )
+
+
+def _tooltips(drawn: Scene, placed: Layout, found: States) -> Iterator[str]:
+    width, height = placed.width + 2 * EDGE, placed.height + 2 * EDGE
+    for number, box in enumerate(drawn.boxes):
+        middle = placed.boxes[f"n{number}"]
+        left, top = middle.x - box.width / 2 + EDGE, middle.y - box.height / 2 + EDGE
+        place = f"left:{100 * left / width:.2f}%;top:{100 * top / height:.2f}%"
+        size = f"width:{100 * box.width / width:.2f}%;height:{100 * box.height / height:.2f}%"
+        yield f'<span title="{html(tooltip(box, found.get(box.id)))}" style="position:absolute;{place};{size}"></span>'

@@ -1,7 +1,7 @@
-"""A scene as graphviz text: its boxes at their full size, so that graphviz places them and never measures a letter.
+"""A scene as graphviz text, with boxes of fixed size: graphviz places them and measures no text.
 
-That makes the layout the same for every graphviz, every font and every state of a run; and the text can be drawn by any
-``dot`` as it stands (labels, colours and states are in it).
+So the layout is the same for every graphviz, every font and every state of a run. The text has the labels, colours and
+states too: any ``dot`` can draw it.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ def dot(flow: Flow, progress: Progress | None = None) -> str:
 
 
 def states(progress: Progress) -> States:
-    """What stands in the corners of the boxes of a run."""
+    """The corners of the boxes and the numbers of the edges of a run."""
     counted = tallies(progress)
     found = {key[0]: corner(row, counted.get(key)) for key, row in progress.rows.items() if len(key) == 1}
     return found | {way(*edge): taken(numbers) for edge, numbers in paths(progress).items()}
 
 
 def scene_dot(drawn: Scene, shown: States) -> str:
-    """Boxes are ``n0, n1, …``, frames ``cluster_0, …``, arrows ``e0, …`` in the order of the scene: an id in a text is
-    anybody's text, and graphviz reads names by rules of its own."""
+    """Boxes are ``n0, n1, …``, frames ``cluster_0, …``, arrows ``e0, …`` in the order of the scene: a step's id may
+    contain any text, and graphviz has its own rules for names."""
     boxes = {box.id: place for place, box in enumerate(drawn.boxes)}
     frames = {frame.id: place for place, frame in enumerate(drawn.frames)}
-    ranks = "0.5" if any(arrow.way for arrow in drawn.arrows) else "0.3"  # room for when each edge was taken
+    ranks = "0.5" if any(arrow.way for arrow in drawn.arrows) else "0.3"  # room for the numbers of the edges
     lines = [f"digraph {_quoted(line(drawn.name, 80))} {{", HEAD.replace("RANKS", ranks)]
     for part in drawn.parts:
         lines += _part(part, boxes, frames, shown, "  ")
@@ -98,28 +98,24 @@ def _box(box: Box, shown: Corner | None) -> str:
 def _arrow(arrow: Arrow, place: int, boxes: Places, frames: Places) -> str:
     tail, head, end = boxes[arrow.tail], boxes[arrow.head], "ltail"
     facts = [f"id=e{place}", *STYLES[arrow.line]]
-    if arrow.line in (
-        "again",
-        "back",
-        "beside",
-    ):  # written downwards and drawn upwards, or graphviz turns all upside down
+    if arrow.line in ("again", "back", "beside"):  # written downwards, or graphviz puts the picture upside down
         tail, head, end = head, tail, "lhead"
     elif arrow.line == "data":
         facts.append("constraint=false" if tail >= head else f"weight={8 if head == tail + 1 else 0}")
     if arrow.carries:
         facts.append(f'color="{look.LINE}:{look.DATA}", fontcolor="{look.DATA}"')
     if arrow.label or arrow.carries:
-        room = "      " if arrow.way else ""  # on the line stands when it was taken
+        room = "      " if arrow.way else ""  # for the number on the line
         facts.append(f"label={_quoted(f'{room}  {arrow.label or arrow.carries}   {room[2:]}')}")
     if arrow.leaves:
         facts.append(f"{end}=cluster_{frames[arrow.leaves]}")
     edge = f"n{tail} -> n{head} [{', '.join(facts)}]"
-    # Side by side in the order they are written: graphviz keeps that only for an edge along one rank.
+    # Branches in the order of the text: graphviz keeps it only for an edge within a rank.
     return f"  {{rank=same {edge}}}" if arrow.line == "right" else f"  {edge}"
 
 
 def _quoted(*lines: str) -> str:
-    """A string of graphviz. Backslashes and ampersands begin escapes there."""
+    """A string of graphviz, in which backslashes and ampersands begin escapes."""
     return '"' + "\\n".join(_escaped(text) for text in lines) + '"'
 
 

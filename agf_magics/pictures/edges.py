@@ -1,4 +1,4 @@
-"""A graph's nodes and edges as boxes and arrows: where it begins and ends, conditions on the way, ways back."""
+"""The nodes and edges of a graph as boxes and arrows, with its start, its end, conditions and edges back."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from .plain import line
 
 
 class Drawn(NamedTuple):
-    """A node as it is drawn."""
+    """The boxes of a node."""
 
     parts: tuple[Box | Frame, ...]
     entry: str
-    """The box that an edge to it ends at."""
+    """The box at which an edge to it ends."""
     exit: str
-    """The box that an edge from it begins at, and the frame it leaves there."""
+    """The box at which an edge from it begins."""
     leaves: str | None
+    """The frame that this edge leaves."""
 
 
 Boxes = tuple[Box | Frame, ...]
 
 
 def walked(
-    step: Walk, head: Box | None, drawn: Callable[[str, str], Drawn]
+    step: Walk, head: Box | None, draw: Callable[[str, str], Drawn]
 ) -> tuple[Boxes, list[Arrow], tuple[str, ...]]:
-    """The parts of a walk, its arrows, and the boxes it ends at.
+    """The parts of a walk, its arrows, and the boxes at which it ends.
 
-    ``head``: the head of its frame, where it begins; without one it has a box START. ``drawn``: makes a node, given
-    what is said of it here.
+    ``head``: the head of its frame, at which it begins; without one it gets a box START. ``draw`` makes the boxes of a
+    node, given its name and a note.
     """
-    nodes = {name: drawn(name, _limit(step, name)) for name in step.nodes}
+    nodes = {name: draw(name, _limit(step, name)) for name in step.nodes}
     start = head or _end(step.id, START)
     end = _end(step.id, END)
     places = {name: (node.entry, node.exit, node.leaves) for name, node in nodes.items()}
@@ -50,15 +51,14 @@ def _arrows(step: Walk, places: Mapping[str, tuple[str, str, str | None]]) -> It
     back = _back(step.edges)
     drawn: set[tuple[str, str]] = set()
     for place, edge in enumerate(step.edges):
-        # An edge to nowhere is told when the graph is loaded; here it only has no place.
+        # Loading reports an edge to an unknown node; it cannot be drawn.
         if edge.source not in places or edge.target not in places:
             continue
         _, tail, leaves = places[edge.source]
         named = "" if (edge.source, edge.target) in drawn else way(step.id, edge.source, edge.target)
         drawn.add((edge.source, edge.target))
-        # A way back begins at the node itself: from the border of a frame it would run through it.
         at: Line = _way_back(step, edge, back) if place in back else "control"
-        yield Arrow(tail, places[edge.target][0], at, said_of(edge), leaves, way=named)
+        yield Arrow(tail, places[edge.target][0], at, condition_of(edge), leaves, way=named)
     for name in step.limits:
         target = step.exits.get(name, END)
         if name in places and target in places and (name, target) not in drawn:
@@ -67,13 +67,13 @@ def _arrows(step: Walk, places: Mapping[str, tuple[str, str, str | None]]) -> It
 
 
 def _way_back(step: Walk, edge: Edge, back: set[int]) -> Line:
-    """Beside the only way down, where there is room; among several ways wherever graphviz finds it."""
+    """An edge back is next to the only edge down; among several edges graphviz finds its way."""
     down = {one.target for place, one in enumerate(step.edges) if one.source == edge.target and place not in back}
     return "beside" if down == {edge.source} else "back"
 
 
-def said_of(edge: Edge) -> str:
-    """The condition of an edge as it is written; empty where it has none."""
+def condition_of(edge: Edge) -> str:
+    """The condition of an edge as it is written; empty if it has none."""
     text = edge.label or (edge.when.span.text if edge.when is not None else "")
     return line(text, CONDITION) if text else "else" if edge.otherwise else ""
 
@@ -88,30 +88,29 @@ def _end(walk: str, name: str) -> Box:
 
 
 def _back(edges: Sequence[Edge]) -> set[int]:
-    """The edges that lead back to a node on the way to them: without these there is no circle. By a list, not by
-    recursion: a graph may be as long as a text."""
+    """The edges that close a cycle. A depth-first search without recursion: a graph may have thousands of nodes."""
     out: dict[str, list[tuple[int, str]]] = {}
     for place, edge in enumerate(edges):
         out.setdefault(edge.source, []).append((place, edge.target))
     found: set[int] = set()
-    state: dict[str, bool] = {}
-    """Whether a node that was met is still on the way."""
+    on_path: dict[str, bool] = {}
+    """Of each visited node: whether it is on the current path."""
     for first in (START, *out):
-        if first in state:
+        if first in on_path:
             continue
-        state[first] = True
+        on_path[first] = True
         path = [(first, iter(out.get(first, ())))]
         while path:
             node, rest = path[-1]
             step = next(rest, None)
             if step is None:
-                state[node] = False
+                on_path[node] = False
                 path.pop()
                 continue
             place, target = step
-            if state.get(target):
+            if on_path.get(target):
                 found.add(place)
-            elif target not in state:
-                state[target] = True
+            elif target not in on_path:
+                on_path[target] = True
                 path.append((target, iter(out.get(target, ()))))
     return found

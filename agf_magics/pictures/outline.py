@@ -1,37 +1,36 @@
-"""A flow as indented text: what stands where the picture cannot."""
+"""A flow as indented text, wherever a picture cannot be shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from ..flow.steps import END, Branches, Choose, Dag, Flow, Sequence, Step, Walk, children, every, outermost
-from ..flow.wiring import wires
 from ..progress.progress import Key, Progress
 from . import theme as look
 from .boxes import how
 from .counters import Tally, paths, taken, tallies, times, words
-from .edges import said_of
+from .dataflow import DataFlow
+from .edges import condition_of
 from .plain import cells, counted, line, padded
 
 
 def outline(flow: Flow, progress: Progress | None = None) -> str:
-    """Every step on a line: its state if it runs, its kind and label, what it reads and writes, its id; a graph's edges
-    below."""
+    """A line for each step: kind and label, reads and writes, id, and its state in a run; then a graph's edges."""
     shown = outermost(flow)
     named = [found for step in shown for found in _named(step, _whole(flow), 1)]
     about = f"{line(flow.name, 80)} · {flow.language} · {size(flow)}"
-    reads, tallied = _reads(flow), tallies(progress) if progress else {}
+    data, tallied = DataFlow(flow), tallies(progress) if progress else {}
     rows = []
     for depth, part, step in named:
-        said = f"{part}{look.kind(step.word).glyph} {line(step.word, 24)} {line(step.label, 60)}".rstrip()
-        what = "  " * depth + " · ".join(bit for bit in (said, how(step)) if bit)
-        rows.append((what, _flows(step, reads), line(step.id, 120), _state(step, progress, tallied)))
+        title = f"{part}{look.kind(step.word).glyph} {line(step.word, 24)} {line(step.label, 60)}".rstrip()
+        what = "  " * depth + " · ".join(bit for bit in (title, how(step)) if bit)
+        rows.append((what, _flows(step, data), line(step.id, 120), _state(step, progress, tallied)))
     lines = [about + (f" · {progress.status}" if progress else "")]
     if flow.description:
         lines.append(f"  {line(flow.description, 160)}")
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(3)]
-    for what, data, id, state in rows:
-        columns = (padded(what, widths[0]), padded(data, widths[1]), padded(id, widths[2]), state)
+    for what, flows, id, state in rows:
+        columns = (padded(what, widths[0]), padded(flows, widths[1]), padded(id, widths[2]), state)
         lines.append("  ".join(column for column in columns if column).rstrip())
     return "\n".join([*lines, *_edges(flow, progress)])
 
@@ -43,12 +42,12 @@ def size(flow: Flow) -> str:
 
 
 def _whole(flow: Flow) -> Step:
-    """What holds the steps that are shown: the plan or the graph, where that is all."""
+    """The parent of the steps that are shown: the plan or the graph if the flow has nothing else."""
     return flow.body if outermost(flow) is flow.body.steps else flow.body.steps[0]
 
 
 def _named(step: Step, parent: Step, depth: int) -> Iterator[tuple[int, str, Step]]:
-    """``step`` and every step under it with its depth and what part of its parent it is."""
+    """``step`` and every step under it, each with its depth and its role in its parent."""
     if not isinstance(step, Sequence):
         part = _part(parent, step)
         yield depth, f"{line(part, 40)}: " if part else "", step
@@ -58,14 +57,14 @@ def _named(step: Step, parent: Step, depth: int) -> Iterator[tuple[int, str, Ste
 
 
 def _edges(flow: Flow, progress: Progress | None) -> Iterator[str]:
-    """A graph's edges, with their conditions and when they were taken."""
+    """A graph's edges with their conditions and the rounds after which they were taken."""
     numbers = paths(progress) if progress else {}
     for walk in (step for step in every(flow.body) if isinstance(step, Walk)):
         yield "  edges:"
         for edge in walk.edges:
             way = f"    {line(edge.source, 40)} → {line(edge.target, 40)}"
             when = numbers.get((walk.id, edge.source, edge.target))
-            yield "  ".join([way, *filter(None, (said_of(edge), f"({taken(when).words})" if when else ""))])
+            yield "  ".join([way, *filter(None, (condition_of(edge), f"({taken(when).words})" if when else ""))])
         for name, limit in walk.limits.items():
             target = walk.exits.get(name, END)
             when = numbers.get((walk.id, name, target))
@@ -86,19 +85,9 @@ def _part(step: Step, child: Step) -> str:
     return "collect" if getattr(step, "collect", None) is child else ""
 
 
-def _reads(flow: Flow) -> dict[str, list[str]]:
-    reads: dict[str, list[str]] = {}
-    for wire in wires(flow):
-        names = reads.setdefault(wire.dest, [])
-        names += [] if wire.name in names else [wire.name]
-    return reads
-
-
-def _flows(step: Step, reads: dict[str, list[str]]) -> str:
-    read = line(", ".join(reads.get(step.id, ())), 48)
-    kept = step.target.writes() if step.target else ()
-    written = line(", ".join(ref.path[-1] for ref in kept if len(ref.path) > 1), 48)
-    return f"{read} → {written}".strip() if written else f"{read} →" if read else ""
+def _flows(step: Step, data: DataFlow) -> str:
+    reads, writes = line(data.reads(step), 48), line(data.writes(step), 48)
+    return f"{reads} → {writes}".strip() if writes else f"{reads} →" if reads else ""
 
 
 def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) -> str:
@@ -106,5 +95,5 @@ def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) 
     if row is None:
         return ""
     tally = counted.get(row.key)
-    said = str(tally) if tally else times(row) if (row.many and row.started) or row.times > 1 else ""
-    return f"{words(row)}: {said}" if said else words(row)
+    counts = str(tally) if tally else times(row) if (row.many and row.started) or row.times > 1 else ""
+    return f"{words(row)}: {counts}" if counts else words(row)

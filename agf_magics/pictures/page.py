@@ -1,121 +1,145 @@
-"""A run as it stands, as static HTML and as text: what a live view shows and what a saved notebook keeps.
+"""The parts of a run's page as static HTML and as text, for the live view and for the saved notebook.
 
-Only elements and styles that JupyterLab leaves in an untrusted notebook (no script, style sheet, id, role or variable),
-no colour that is black or white, and every state in words: it reads in any theme, on GitHub, in a mail and aloud.
+Only elements and styles that JupyterLab leaves in an untrusted notebook: no script, style sheet, id, role or variable,
+and only the values of a style that its sanitizer knows. A state is a word in dark ink on its own pastel, which has
+enough contrast in a light and in a dark theme; all other text has the color of the page.
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from json import dumps
+from typing import NamedTuple
 
-from ..progress.events import format_path
-from ..progress.progress import Progress, Row
+from ..progress.events import Question, format_path
+from ..progress.progress import Progress
 from ..text.diagnostics import AgfError, Diagnostic
 from . import theme as look
-from .counters import Tally, tallies, times, words
+from .counters import tallies, times, words
 from .plain import cells, counted, duration, html, line, padded, plain
+from .values import WRAP, bounded
 
 MOST_FAILURES = 8
+MOST_OPEN = 24
+"""Rows of a tree above which rows that have nothing new are folded."""
+DIM = "opacity:0.75"
+"""Of text that matters less; fainter text has too little contrast on white."""
+WIDE = 78
+"""Columns of a message: JupyterLab shows about 90 when the file browser is open."""
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
+
+_MARKS = {"error": "✗", "warning": "⚠", "note": "·"}
+_EDGES = {"error": "#d64545", "warning": "#a56c00", "note": "#7d7d7d"}
 
 
 def progress_html(progress: Progress, *, now: float) -> str:
-    """The run as a table, a row per step; ``now`` is on the clock of the events."""
-    parts = [steps_html(progress, now=now), questions_html(progress), failures_html(progress)]
-    return "".join(
-        [*parts, warnings_html(progress.warnings), *([error_html(progress.error)] if progress.error else [])]
-    )
+    """A run and its steps; ``now`` is on the clock of the events."""
+    parts = [header_html(progress, now=now), steps_html(progress, now=now), questions_html(progress)]
+    parts += [failures_html(progress), warnings_html(progress.warnings)]
+    return "".join([*parts, *([error_html(progress.error)] if progress.error else [])])
 
 
 def progress_text(progress: Progress, *, now: float) -> str:
     """The same as text."""
-    said = [headline(progress, now=now), *steps_text(progress, now=now), *questions_text(progress)]
-    said += [*failures_text(progress), *warnings_text(progress.warnings)]
-    return "\n".join([*said, *(["", error_text(progress.error)] if progress.error else [])])
+    lines = [headline(progress, now=now), *steps_text(progress, now=now), *questions_text(progress)]
+    lines += [*failures_text(progress), *warnings_text(progress.warnings)]
+    return "\n".join([*lines, *(["", error_text(progress.error)] if progress.error else [])])
 
 
 def status(progress: Progress) -> str:
-    """Of the run: one that asks somebody waits, whatever else it still does."""
+    """The status of a run: ``waiting`` also while it asks a question and other steps continue."""
     return "waiting" if progress.status == "running" and progress.asked else progress.status
 
 
-def headline(progress: Progress, *, now: float) -> str:
+def header_html(progress: Progress, run_id: str = "", *, now: float) -> str:
+    """One line: the name, the status, the counts, the id."""
+    name = f"<strong>{html(line(progress.name, 80))}</strong>"
+    parts = [name, state_html(status(progress)), *map(html, _counts(progress, now))]
+    parts += [f'<code style="{DIM}">{html(line(run_id, 80))}</code>'] if run_id else []
+    return f'<div style="margin:0 0 4px;{WRAP}">{" · ".join(parts)}</div>'
+
+
+def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
     """``nightly_digest · ▶ running · 2 of 5 steps · 4.2 s``"""
     shown = look.state(status(progress))
-    return " · ".join([line(progress.name, 80), f"{shown.mark} {shown.word}", *_counts(progress, now)])
+    parts = [line(progress.name, 80), f"{shown.mark} {shown.word}", *_counts(progress, now)]
+    return " · ".join([*parts, *([line(run_id, 80)] if run_id else [])])
 
 
 def steps_html(progress: Progress, *, now: float) -> str:
-    name = f"<strong>{html(line(progress.name, 80))}</strong>"
-    caption = " · ".join([name, state_html(status(progress)), *map(html, _counts(progress, now))])
-    counted_ = tallies(progress)
-    rows = "".join(_row_html(row, counted_.get(row.key), now) for row in progress.rows.values())
-    head = "".join(f'<th scope="col" style="{CELL};opacity:0.65;font-weight:normal">{name}</th>' for name in COLUMNS)
-    return (
-        '<table style="border:none;border-collapse:collapse;margin:0;color:inherit">'
-        f'<caption style="text-align:left;caption-side:top;padding:2px 0 4px">{caption}</caption>'
+    """The tree as a table, as wide as the output and of a bounded height. The first columns have a fixed width, so that
+    nothing moves while numbers grow."""
+    widths = {"state": "width:9em", "time": "width:6em", "step": "padding-left:0"}
+    style = f"{CELL};{DIM};font-weight:normal"
+    head = "".join(f'<th scope="col" style="{style};{width}">{name}</th>' for name, width in widths.items())
+    rows = "".join(map(_line_html, _lines(progress, now)))
+    return bounded(
+        '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;width:100%">'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     )
 
 
-COLUMNS = ("state", "step", "elements", "time")
-
-
 def steps_text(progress: Progress, *, now: float) -> list[str]:
-    counted_ = tallies(progress)
     rows = []
-    for row in progress.rows.values():
-        step = "  " * row.depth + f"{look.kind(row.word).glyph} {_word(row)} {line(row.label, 60)}".rstrip()
-        rows.append((words(row), step, _elements(row, counted_.get(row.key)), duration(_seconds(row, now)), _id(row)))
+    for one in _lines(progress, now):
+        step = "  " * one.depth + f"{one.glyph} {one.word} {one.label}".strip()
+        rows.append((one.words, step, one.elements, one.time, one.id))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(4)]
     return [("  " + "  ".join((*map(padded, row, widths), row[4]))).rstrip() for row in rows]
 
 
 def questions_html(progress: Progress) -> str:
-    """What a person is being asked."""
+    """The questions that wait for an answer."""
     asked = "".join(
         f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code></li>"
-        for question in list(progress.asked.values())
+        for question in _open_questions(progress)
     )
     return f'<p style="margin:4px 0 0">? waits for an answer:</p><ul style="margin:2px 0">{asked}</ul>' if asked else ""
 
 
 def questions_text(progress: Progress) -> list[str]:
-    asked = list(progress.asked.values())
+    asked = _open_questions(progress)
     return [f"? waits for an answer: {line(one.text, 300)}  {line(one.where, 100)}".rstrip() for one in asked]
 
 
 def failures_html(progress: Progress) -> str:
+    """The failed elements that are missing in the result; only their number where the run allowed them and others
+    succeeded."""
     if not progress.failed:
         return ""
     items = "".join(f"<li><code>{html(at)}</code> {html(why)}</li>" for at, why in _failures(progress))
     more = progress.failed - min(len(progress.failures), MOST_FAILURES)
-    items += f"<li>… and {more:,} more</li>" if more else ""
-    title = f"✗ {counted(progress.failed, 'element')} failed and left out"
-    return f'<details open><summary>{title}</summary><ul style="margin:2px 0">{items}</ul></details>'
+    items += f"<li>… and {more:,} more: <code>run.progress.failures</code></li>" if more else ""
+    none_left = any(tally.failed and not tally.ok for tally in tallies(progress).values())
+    opened = " open" if progress.status != "ok" or none_left else ""
+    inside = bounded(f'<ul style="margin:2px 0;{WRAP}">{items}</ul>')
+    return f"<details{opened}><summary>{_failures_title(progress)}</summary>{inside}</details>"
 
 
 def failures_text(progress: Progress) -> list[str]:
     if not progress.failed:
         return []
     more = progress.failed - min(len(progress.failures), MOST_FAILURES)
-    said = [f"✗ {counted(progress.failed, 'element')} failed and left out"]
-    said += [f"  {at}: {why}" for at, why in _failures(progress)]
-    return [*said, *([f"  … and {more:,} more"] if more else [])]
+    lines = [_failures_title(progress), *(f"  {at}: {why}" for at, why in _failures(progress))]
+    return [*lines, *([f"  … and {more:,} more"] if more else [])]
 
 
 def error_html(error: BaseException) -> str:
-    """What went wrong, with its place and what would be right."""
-    return diagnostics_html(error.diagnostics) if isinstance(error, AgfError) else _told("error", told(error))
+    """The error with its place and its hint."""
+    found = error.diagnostics if isinstance(error, AgfError) else None
+    return diagnostics_html(found) if found else _finding_html("error", format_exception(error))
 
 
 def error_text(error: BaseException) -> str:
-    return diagnostics_text(error.diagnostics) if isinstance(error, AgfError) else f"✗ error: {told(error)}"
+    found = error.diagnostics if isinstance(error, AgfError) else None
+    return diagnostics_text(found) if found else f"✗ error: {format_exception(error)}"
 
 
 def diagnostics_html(diagnostics: Iterable[Diagnostic]) -> str:
-    return "".join(_with_help(_told(one.severity, plain(str(one), 6_000)), one.code) for one in diagnostics)
+    return "".join(_with_help(_finding_html(one.severity, plain(str(one), 6_000)), one.code) for one in diagnostics)
 
 
 def _with_help(page: str, code: str) -> str:
@@ -125,7 +149,7 @@ def _with_help(page: str, code: str) -> str:
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:
-    return "\n".join(f"{MARKS[one.severity]} {one.severity}: {plain(str(one), 6_000)}" for one in diagnostics)
+    return "\n".join(f"{_MARKS[one.severity]} {one.severity}: {plain(str(one), 6_000)}" for one in diagnostics)
 
 
 def warnings_html(warnings: Iterable[Diagnostic]) -> str:
@@ -140,24 +164,120 @@ def warnings_text(warnings: Iterable[Diagnostic]) -> list[str]:
     return [f"⚠ {counted(len(found), 'warning')}", diagnostics_text(found[:20])] if found else []
 
 
-MARKS = {"error": "✗", "warning": "⚠", "note": "·"}
-EDGES = {"error": "#d64545", "warning": "#a56c00", "note": "#7d7d7d"}
-
-
-def _told(severity: str, text: str) -> str:
-    style = f"border-left:3px solid {EDGES[severity]};padding:2px 0 2px 10px;margin:6px 0;white-space:pre;overflow:auto"
-    return f'<pre style="{style}"><strong>{MARKS[severity]} {severity}:</strong> {html(text)}</pre>'
-
-
-def told(error: BaseException) -> str:
-    """An error in one line or a few: its message; its class too if it is not one of ours."""
+def format_exception(error: BaseException) -> str:
+    """The message of an error, after its class if the class is not one of ours."""
     if isinstance(error, AgfError):
         return plain(error.diagnostic.message, 1_000)
     try:
         message = str(error)
-    except Exception:  # somebody's exception with somebody's __str__
-        message = "(its text cannot be had)"
+    except Exception:  # any exception may have any __str__
+        message = "(its text cannot be shown)"
     return plain(f"{type(error).__name__}: {message}" if message else type(error).__name__, 1_000)
+
+
+def tokens(progress: Progress) -> list[str]:
+    """How many tokens its models used, if it asked any."""
+    used = progress.usage
+    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}"] if used.requests else []
+
+
+def state_html(status: str) -> str:
+    """A status of a run as a mark and a word."""
+    shown = look.state(status)
+    return chip(shown, f"{shown.mark} {shown.word}")
+
+
+def chip(shown: look.State, text: str) -> str:
+    """A word in dark ink on its pastel."""
+    style = f"background-color:{shown.fill};color:{shown.ink};font-weight:bold;padding:0 6px;border-radius:3px"
+    return f'<span style="{style}">{html(text)}</span>'
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    """A row of the tree as it is shown, or several rows folded into one."""
+
+    state: look.State
+    words: str
+    depth: int
+    label: str
+    glyph: str = ""
+    word: str = ""
+    elements: str = ""
+    time: str = ""
+    id: str = ""
+    bar: tuple[int, int] | None = None
+
+
+def _lines(progress: Progress, now: float) -> list[_Line]:
+    """The rows of the tree. In a long tree several steps in a row that are pending, or that went well in a run that did
+    not, are one line."""
+    rows, counts = list(progress.rows.values()), tallies(progress)
+    asking = {tuple(part for part in at if isinstance(part, str)) for at in progress.asked}
+    quiet = {"pending"} if progress.status == "ok" else {"pending", "ok", "skipped"}
+    lines: list[_Line] = []
+    for state, group in groupby(rows, lambda row: row.state):
+        found = list(group)
+        if len(rows) > MOST_OPEN and len(found) > 3 and state in quiet:
+            shown = look.state(state)
+            depth = min(row.depth for row in found)
+            lines.append(_Line(shown, f"{shown.mark} {shown.word}", depth, counted(len(found), "step")))
+            continue
+        for row in found:
+            tally = counts.get(row.key)
+            is_asked = row.key in asking and row.running and progress.ended is None
+            shown = look.state("waiting" if is_asked else state)
+            bar = (tally.ended, tally.total) if tally is not None and row.running and tally.total else None
+            seconds = now - row.when if row.running and row.when is not None else row.seconds
+            lines.append(
+                _Line(
+                    shown,
+                    f"{shown.mark} {shown.word}" if is_asked else words(row),
+                    row.depth,
+                    line(row.label, 60),
+                    look.kind(row.word).glyph,
+                    line(row.word, 24),
+                    times(row) if tally is None else str(tally),
+                    duration(seconds),
+                    line(row.id, 100),
+                    bar,
+                )
+            )
+    return lines
+
+
+def _line_html(one: _Line) -> str:
+    id = f' <code style="{DIM};font-size:85%;background-color:transparent">{html(one.id)}</code>' if one.id else ""
+    bar = f'<progress value="{one.bar[0]}" max="{one.bar[1]}" style="width:90px"></progress> ' if one.bar else ""
+    elements = f"<div>{bar}{html(one.elements)}</div>" if one.elements else ""
+    step = f"{one.glyph} {html(one.word)} <strong>{html(one.label)}</strong>{id}{elements}"
+    return (
+        f'<tr><td style="{CELL};{WRAP}">{chip(one.state, one.words)}</td>'
+        f'<td style="{CELL};white-space:nowrap">{html(one.time)}</td>'
+        f'<td style="{CELL};padding-left:{1.3 * one.depth:.1f}em;{WRAP}">{step}</td></tr>'
+    )
+
+
+def _finding_html(severity: str, text: str) -> str:
+    style = (
+        f"border-left:3px solid {_EDGES[severity]};padding:2px 0 2px 10px;margin:6px 0;white-space:pre;overflow:auto"
+    )
+    first, *rest = _wrapped(f"{severity}: {text}".split("\n"))
+    head = f"<strong>{_MARKS[severity]} {severity}:</strong>{html(first.removeprefix(f'{severity}:'))}"
+    # nbconvert has a proportional font for <pre>, which moves the carets.
+    inside = "\n".join([head, *map(html, rest)])
+    return f'<pre style="{style};font-family:monospace">{inside}</pre>'
+
+
+def _wrapped(lines: list[str]) -> list[str]:
+    """Messages and hints on lines of WIDE columns; the lines of an excerpt as they are."""
+    found = []
+    for one in lines:
+        is_excerpt = re.match(r" *\d* +\| |  -->", one)
+        found += [one] if is_excerpt else textwrap.wrap(one, WIDE, subsequent_indent="    ") or [""]
+    return found
 
 
 def _counts(progress: Progress, now: float) -> list[str]:
@@ -168,56 +288,16 @@ def _counts(progress: Progress, now: float) -> list[str]:
     return [f"{done:,} of {counted(len(top), 'step')}", *took, *tokens(progress)]
 
 
-def tokens(progress: Progress) -> list[str]:
-    """What its models took, where they were asked."""
-    used = progress.usage
-    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}"] if used.requests else []
+def _open_questions(progress: Progress) -> list[Question]:
+    """The unanswered questions; none once the run has ended for another reason."""
+    return list(progress.asked.values()) if progress.status in ("running", "waiting") else []
 
 
-def _row_html(row: Row, tally: Tally | None, now: float) -> str:
-    step = f"{look.kind(row.word).glyph} {html(_word(row))} <strong>{html(line(row.label, 48))}</strong>"
-    id = f'<code style="opacity:0.55;font-size:85%;background-color:transparent">{html(_id(row))}</code>'
-    bar = ""
-    if tally is not None and row.running and tally.total:
-        bar = f'<progress value="{tally.ended}" max="{tally.total}" style="width:90px"></progress> '
-    shown = look.state(row.state)
-    return (
-        f'<tr><td style="{CELL};white-space:nowrap">{_state(shown, words(row))}</td>'
-        f'<td style="{CELL};padding-left:{1.3 * row.depth:.1f}em">{step} {id}</td>'
-        f'<td style="{CELL};white-space:nowrap">{bar}{html(_elements(row, tally))}</td>'
-        f'<td style="{CELL};white-space:nowrap">{html(duration(_seconds(row, now)))}</td></tr>'
-    )
-
-
-def state_html(status: str) -> str:
-    """A status of a run as a mark and a word."""
-    shown = look.state(status)
-    return _state(shown, f"{shown.mark} {shown.word}")
-
-
-def _state(shown: look.State, text: str) -> str:
-    return f'<span style="color:{shown.color};font-weight:bold">{html(text)}</span>'
-
-
-def _elements(row: Row, tally: Tally | None) -> str:
-    if tally is not None:
-        return str(tally)
-    return times(row)
-
-
-def _seconds(row: Row, now: float) -> float | None:
-    return now - row.when if row.running and row.when is not None else row.seconds
-
-
-def _word(row: Row) -> str:
-    return line(row.word, 24)
-
-
-def _id(row: Row) -> str:
-    return line(row.id, 100)
+def _failures_title(progress: Progress) -> str:
+    return f"✗ {counted(progress.failed, 'element')} failed and dropped"
 
 
 def _failures(progress: Progress) -> Iterator[tuple[str, str]]:
     for at, error, element in progress.failures[:MOST_FAILURES]:
         value = f" ({line(dumps(element, ensure_ascii=False), 80)})" if element is not None else ""
-        yield line(format_path(at), 100) + value, line(told(error), 200)
+        yield line(format_path(at), 100) + value, line(format_exception(error), 200)

@@ -1,28 +1,30 @@
-"""Runs of the journal as pages: a list of them, one of them with a timeline of what ran side by side."""
+"""Runs of the journal as pages: a list of runs, and one run with its calls and a timeline of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, Protocol
 
 from . import theme as look
+from .page import chip
 from .plain import counted, duration, html, line, padded
 from .run_page import RunLike, run_html, run_text
-from .values import table_html, table_text, value_html, value_text
+from .values import WRAP, Table, bounded, drop_empty_columns, table_html, table_text, value_html, value_text
 
 MOST_CALLS = 100
-"""Calls that are listed and drawn; `PastRun.calls` has all."""
+"""Calls in the list and the timeline; `PastRun.calls` has all."""
 MOST_RUNS = 200
-WIDE = 40
-"""Letters of the timeline in a text."""
+TIMELINE_WIDTH = 40
+"""Characters of the timeline in a text."""
 
-NO_RUNS = "no run is kept: %config AgfMagics.journal says where they are"
+_NO_RUNS = "no runs: %run_pipeline NAME starts one; %config AgfMagics.journal is the file that keeps them"
+_COLUMNS = ("run", "name", "status", "started", "took", "tokens", "shown in", "")
 
 
 class LineLike(Protocol):
-    """What a list reads of a run."""
+    """A row of the list."""
 
     @property
     def run_id(self) -> str: ...
@@ -41,7 +43,7 @@ class LineLike(Protocol):
 
 
 class PastLike(RunLike, Protocol):
-    """What a page reads of a run of the journal besides."""
+    """What the page reads of a run of the journal in addition."""
 
     @property
     def input(self) -> Any: ...
@@ -51,49 +53,49 @@ class PastLike(RunLike, Protocol):
     def calls(self) -> Iterable[dict[str, Any]]: ...
 
 
-COLUMNS = ("run", "name", "status", "started", "took", "tokens", "")
+def runs_html(runs: Sequence[LineLike], most: int = MOST_RUNS, places: Mapping[str, str] | None = None) -> str:
+    """The first ``most`` runs as a table. ``places``: the cell that shows a run, by the id of the run."""
+    columns, rows = _table(runs, most, places)
+    if not rows:
+        return f"<p>{html(_NO_RUNS)}</p>"
+    return table_html(columns, rows, counted(len(runs), "run")) + _more(runs, most)
 
 
-def runs_html(runs: Sequence[LineLike]) -> str:
-    rows = tuple(map(_row, runs[:MOST_RUNS]))
-    title = f"kept: {counted(len(runs), 'run')}"
-    return table_html(COLUMNS, rows, title) + _more(runs) if rows else f"<p>{html(NO_RUNS)}</p>"
-
-
-def runs_text(runs: Sequence[LineLike]) -> str:
-    rows = tuple(map(_row, runs[:MOST_RUNS]))
-    return "\n".join([*table_text(COLUMNS, rows), *filter(None, [_more(runs)])]) if rows else NO_RUNS
+def runs_text(runs: Sequence[LineLike], most: int = MOST_RUNS, places: Mapping[str, str] | None = None) -> str:
+    columns, rows = _table(runs, most, places)
+    return "\n".join([*table_text(columns, rows), *filter(None, [_more(runs, most)])]) if rows else _NO_RUNS
 
 
 def past_html(run: PastLike) -> str:
-    """The page of a run, what it was given, its calls and when they were made."""
+    """The page of a run with its start, its input, its calls and their timeline."""
     calls = list(islice(run.calls, MOST_CALLS + 1))
-    when = f'<p style="margin:0 0 4px;opacity:0.7">begun {html(_moment(run.started))}</p>'
+    when = f'<p style="margin:0 0 4px;opacity:0.75">started {html(_moment(run.started))}</p>'
     given = f"<details><summary>input</summary>{value_html(run.input)}</details>" if run.input else ""
     listed = "".join(map(_call_html, calls[:MOST_CALLS]))
-    more = "<li>… more: <code>run.calls</code> has all of them</li>" if len(calls) > MOST_CALLS else ""
+    more = "<li>… more: <code>run.calls</code></li>" if len(calls) > MOST_CALLS else ""
     parts = [run_html(run), when, given]
     if calls:
         style = "margin:0;padding-left:1.2em;list-style:none"
-        parts.append(f'<details><summary>calls</summary><ul style="{style}">{listed}{more}</ul></details>')
-        parts.append(f"<details><summary>timeline</summary>{timeline_html(calls[:MOST_CALLS])}</details>")
+        rows = bounded(f'<ul style="{style}">{listed}{more}</ul>')
+        parts.append(f"<details><summary>calls</summary>{rows}</details>")
+        parts.append(f"<details><summary>timeline</summary>{bounded(timeline_html(calls[:MOST_CALLS]))}</details>")
     return "".join(parts)
 
 
 def past_text(run: PastLike) -> str:
     calls = list(islice(run.calls, MOST_CALLS + 1))
-    said = [run_text(run), f"begun {_moment(run.started)}"]
+    lines = [run_text(run), f"started {_moment(run.started)}"]
     if run.input:
-        said += ["input:", *(f"  {each}" for each in value_text(run.input).split("\n")[:20])]
+        lines += ["input:", *(f"  {each}" for each in value_text(run.input).split("\n")[:20])]
     if calls:
-        said += ["calls:", *map(_call_text, calls[:MOST_CALLS])]
-        said += ["  … more: run.calls has all of them"] if len(calls) > MOST_CALLS else []
-        said += ["timeline:", *timeline_text(calls[:MOST_CALLS])]
-    return "\n".join(said)
+        lines += ["calls:", *map(_call_text, calls[:MOST_CALLS])]
+        lines += ["  … more: run.calls"] if len(calls) > MOST_CALLS else []
+        lines += ["timeline:", *timeline_text(calls[:MOST_CALLS])]
+    return "\n".join(lines)
 
 
 def timeline_html(calls: Sequence[dict[str, Any]]) -> str:
-    """A bar a call, from its start to its end."""
+    """One bar per call, from its start to its end."""
     rows = []
     for name, status, start, width, took in _bars(calls):
         color = look.state(status).color
@@ -112,16 +114,16 @@ def timeline_html(calls: Sequence[dict[str, Any]]) -> str:
 def timeline_text(calls: Sequence[dict[str, Any]]) -> list[str]:
     bars = list(_bars(calls))
     wide = max((len(name) for name, *_ in bars), default=0)
-    said = []
+    lines = []
     for name, _, start, width, took in bars:
-        first = min(int(start * WIDE), WIDE - 1)
-        bar = " " * first + "█" * max(1, min(round(width * WIDE), WIDE - first))
-        said.append(f"  {padded(name, wide)}  {padded(bar, WIDE)}  {took}".rstrip())
-    return said
+        first = min(int(start * TIMELINE_WIDTH), TIMELINE_WIDTH - 1)
+        bar = " " * first + "█" * max(1, min(round(width * TIMELINE_WIDTH), TIMELINE_WIDTH - first))
+        lines.append(f"  {padded(name, wide)}  {padded(bar, TIMELINE_WIDTH)}  {took}".rstrip())
+    return lines
 
 
 def _bars(calls: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, float, float, str]]:
-    """Name, status, where it begins and how long it is (of the whole), and that in words."""
+    """For each call: name, status, start and duration as shares of the whole, and the duration as text."""
     timed = [call for call in calls if call["started"] is not None and call["seconds"] is not None]
     begin = min((call["started"] for call in timed), default=0.0)
     whole = max((call["started"] + call["seconds"] for call in timed), default=1.0) - begin or 1.0
@@ -137,14 +139,14 @@ def _state(call: dict[str, Any]) -> str:
 def _call_html(call: dict[str, Any]) -> str:
     shown = look.state(_state(call))
     again = f" · attempt {call['attempt']}" if call["attempt"] > 1 else ""
+    state = chip(shown, f"{shown.mark} {line(call['status'], 12)}")
     title = (
-        f'<span style="color:{shown.color};font-weight:bold">{shown.mark} {html(line(call["status"], 12))}</span> '
+        f"{state} "
         f"<code>{html(line(call['step'], 100))}</code> <strong>{html(line(call['label'], 48))}</strong>"
         f" · {html(duration(call['seconds']))}{again}"
     )
-    said = f"<div>{html(line(call['error'], 500))}</div>" if call["error"] else ""
     inside = f"<div>input: {value_html(call['input'])}</div>" if call["input"] is not None else ""
-    inside += f"<div>output: {value_html(call['output'])}</div>" if not call["error"] else said
+    inside += f"<div>output: {value_html(call['output'])}</div>" if not call["error"] else _error_html(call)
     return f'<li><details><summary>{title}</summary><div style="padding-left:1.2em">{inside}</div></details></li>'
 
 
@@ -156,16 +158,26 @@ def _call_text(call: dict[str, Any]) -> str:
     return f"  {mark} {line(call['step'], 80)} {line(call['label'], 40)}({given}) → {gave}{again}"
 
 
-def _row(run: LineLike) -> tuple[str, ...]:
+def _error_html(call: dict[str, Any]) -> str:
+    return f"<div style='{WRAP}'>{html(line(call['error'], 500))}</div>"
+
+
+def _table(runs: Sequence[LineLike], most: int, places: Mapping[str, str] | None) -> Table:
+    return drop_empty_columns(_COLUMNS, tuple(_row(run, (places or {}).get(run.run_id, "")) for run in runs[:most]))
+
+
+def _row(run: LineLike, place: str) -> tuple[str, ...]:
     shown = look.state(run.status)
     when = _moment(datetime.fromtimestamp(run.started)) if run.started else ""
-    return (line(run.run_id, 90), line(run.name, 60), f"{shown.mark} {line(run.status, 20)}", when,
-            duration(run.seconds), f"{run.tokens:,}" if run.tokens is not None else "", line(run.note, 60))  # fmt: skip
+    used = f"{run.tokens:,}" if run.tokens is not None else ""
+    state = f"{shown.mark} {line(run.status, 20)}"
+    return (line(run.run_id, 90), line(run.name, 60), state, when, duration(run.seconds), used, line(place, 60),
+            line(run.note, 60))  # fmt: skip
 
 
 def _moment(when: datetime) -> str:
     return f"{when:%Y-%m-%d %H:%M:%S}"
 
 
-def _more(runs: Sequence[LineLike]) -> str:
-    return f"… {len(runs) - MOST_RUNS:,} more" if len(runs) > MOST_RUNS else ""
+def _more(runs: Sequence[LineLike], most: int) -> str:
+    return f"… {len(runs) - most:,} more" if len(runs) > most else ""

@@ -1,15 +1,15 @@
-"""Text that is safe to be shown: bounded, in one direction, without control characters; and as HTML.
+"""Text that is safe to display: bounded, in one direction, without control characters; and as HTML.
 
-Definitions and results are other people's text. A bidi mark can make ``deploy`` read as its reverse, an escape sequence
-can rewrite a terminal, a lone surrogate cannot even be sent to the browser. They are shown the way Python writes them
-(``\\u202e``), so that what was there can be seen.
+Definitions and results are untrusted text. A bidi mark can show ``deploy`` in reverse, an escape sequence can rewrite a
+terminal, a lone surrogate cannot be sent to the browser. They are shown as Python escapes (``\\u202e``).
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from html import escape
+
+from ..text.excerpt import cells as cells
 
 # Control characters but newline and tab, soft hyphen, bidi marks, invisible spaces and operators, surrogates, tags.
 _UNSAFE = re.compile(
@@ -20,12 +20,12 @@ _PILED = re.compile(r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20
 
 
 def plain(text: str, most: int = 2_000) -> str:
-    """At most ``most`` characters of ``text``, lines and tabs kept, the rest named by its size.
+    """At most ``most`` characters of ``text`` with its lines and tabs; a longer one ends with its size.
 
     >>> plain("to\\u202edo")
     'to\\\\u202edo'
     """
-    # Bounded before anything looks at it: 10 MB must not be scanned to show a line.
+    # Cut first: 10 MB must not be scanned to show a line.
     shown = _PILED.sub(r"\1", _UNSAFE.sub(_named, text[:most]))
     return shown if len(text) <= most else f"{shown}… {size(len(text))} in all"
 
@@ -39,13 +39,6 @@ def line(text: str, most: int = 120) -> str:
 def html(text: str) -> str:
     """Text that went through `plain` or `line`, as HTML."""
     return escape(text, quote=True)
-
-
-def cells(text: str) -> int:
-    """How many cells of a terminal ``text`` takes."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def padded(text: str, width: int) -> str:

@@ -1,4 +1,4 @@
-"""A run, done or going on, as one page: what it gave, what it kept, what happened, what went wrong."""
+"""The page of a run: its status, output, stores, steps and findings, as HTML and as text."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from ..flow.values import Value
 from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic
 from . import page
-from .plain import counted, duration, html, line
-from .values import value_html, value_text
+from .plain import counted, html, line
+from .values import WRAP, value_html, value_text
 
 MOST_STORES = 30
+MOST_LINES = 6
+"""Lines of a store in the text."""
 
 
 class Masks(Protocol):
-    """What hides the secrets of a run."""
+    """Hides the secrets of a run."""
 
     def shown(self, value: Value) -> Value: ...
 
 
 class RunLike(Protocol):
-    """What a page reads of a run."""
+    """What the page reads of a run."""
 
     @property
     def run_id(self) -> str: ...
@@ -49,56 +51,81 @@ class RunLike(Protocol):
 
 
 def run_html(run: RunLike) -> str:
-    """The run as HTML: the output first, everything else folded, but what went wrong."""
-    failed = run.error is not None
-    title = f"<strong>{html(line(run.name, 80))}</strong> · {page.state_html(run.status)}"
-    about = f'{title}{_took(run.progress)} · <code style="opacity:0.6">{html(line(run.run_id, 60))}</code>'
-    parts = [f'<p style="margin:0 0 4px">{about}</p>']
-    if run.note:
-        parts.append(f'<p style="margin:0 0 4px"><em>{html(run.note)}</em></p>')
-    if run.error is not None:
-        parts.append(page.error_html(run.error))
-    if run.status == "ok" or run.output is not None:
-        parts.append(f'<div style="margin:4px 0">{value_html(run.secrets.shown(run.output))}</div>')
-    if run.stores:
-        shown = run.secrets.shown
-        kept = "".join(_store(name, shown(value)) for name, value in islice(run.stores.items(), MOST_STORES))
-        parts.append(_folded(f"{counted(len(run.stores), 'store')}{_more(run.stores)}", kept))
-    steps = page.steps_html(run.progress, now=_now(run.progress))
-    parts.append(_folded(counted(len(run.progress.rows), "step"), steps, opened=failed))
-    parts.append(page.failures_html(run.progress))  # what is missing from the result is not folded away
-    parts.append(page.warnings_html(run.warnings))
-    return "".join(parts)
+    return header_html(run) + body_html(run)
 
 
 def run_text(run: RunLike) -> str:
-    """The same as text."""
-    now = _now(run.progress)
-    said = [f"{page.headline(run.progress, now=now)} · {line(run.run_id, 60)}"]
-    if run.note:
-        said.append(run.note)
-    if run.error is not None:
-        said += [page.error_text(run.error)]
-    if run.status == "ok" or run.output is not None:
-        said += ["output:", *_indented(value_text(run.secrets.shown(run.output)))]
+    return "\n".join([page.headline(run.progress, run.run_id, now=_now(run)), *body_text(run)])
+
+
+def header_html(run: RunLike) -> str:
+    """The line with the status; where a live view has its button."""
+    return page.header_html(run.progress, run.run_id, now=_now(run))
+
+
+def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> str:
+    """Everything below the status: how to continue, the error, the output; stores and the steps of a run that went well
+    are folded. ``error``, ``questions``: False where the cell shows them elsewhere."""
+    parts = [f'<p style="margin:0 0 4px;{WRAP}"><em>{html(run.note)}</em></p>'] if run.note else []
+    if continuing := how_to_continue(run):
+        parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
+    if error and run.error is not None:
+        parts.append(page.error_html(run.error))
+    if _has_output(run):
+        parts.append(f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>')
     if run.stores:
-        said.append(f"stores:{_more(run.stores)}")
+        stores = "".join(_store(run, name, value) for name, value in islice(run.stores.items(), MOST_STORES))
+        parts.append(_folded(f"{counted(len(run.stores), 'store')}{_more(run.stores)}", stores))
+    steps = page.steps_html(run.progress, now=_now(run))
+    if run.progress.ended is not None:
+        steps = _folded(counted(len(run.progress.rows), "step"), steps, opened=run.status != "ok")
+    parts.append(steps)
+    parts.append(page.questions_html(run.progress) if questions else "")
+    parts += [page.failures_html(run.progress), page.warnings_html(run.warnings)]
+    return "".join(parts)
+
+
+def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> list[str]:
+    lines = [run.note] if run.note else []
+    if continuing := how_to_continue(run):
+        lines.append(f"to continue: {continuing}")
+    if error and run.error is not None:
+        lines.append(page.error_text(run.error))
+    if _has_output(run):
+        lines += ["output:", *(f"  {one}" for one in _value_lines(run, run.output))]
+    if run.stores:
+        lines.append(f"stores:{_more(run.stores)}")
         for name, value in islice(run.stores.items(), MOST_STORES):
-            lines = _briefly(value_text(run.secrets.shown(value)))
-            one = len(lines) == 1
-            said.append(f"  {line(name, 60)}: {lines[0]}" if one else f"  {line(name, 60)}:")
-            said += [] if one else [f"    {each}" for each in lines]
-    said += [
-        "steps:",
-        *page.steps_text(run.progress, now=now),
-        *page.failures_text(run.progress),
-        *page.warnings_text(run.warnings),
-    ]
-    return "\n".join(said)
+            found = _value_lines(run, value)
+            if len(found) == 1:
+                lines.append(f"  {line(name, 60)}: {found[0]}")
+                continue
+            more = [f"… {len(found) - MOST_LINES:,} more lines"] if len(found) > MOST_LINES else []
+            lines += [f"  {line(name, 60)}:", *(f"    {one}" for one in [*found[:MOST_LINES], *more])]
+    lines += ["steps:", *page.steps_text(run.progress, now=_now(run))]
+    lines += page.questions_text(run.progress) if questions else []
+    return [*lines, *page.failures_text(run.progress), *page.warnings_text(run.warnings)]
 
 
-def _store(name: str, value: Value) -> str:
-    return _folded(f"<code>{html(line(name, 60))}</code>", value_html(value))
+def how_to_continue(run: object) -> str:
+    """The line that resumes the run; empty if there is nothing to resume."""
+    return str(getattr(run, "how_to_continue", ""))
+
+
+def _has_output(run: RunLike) -> bool:
+    return run.status == "ok" or run.output is not None
+
+
+def _value_html(run: RunLike, value: Value) -> str:
+    return value_html(run.secrets.shown(value), run.secrets.shown)
+
+
+def _value_lines(run: RunLike, value: Value) -> list[str]:
+    return value_text(run.secrets.shown(value), run.secrets.shown).split("\n")
+
+
+def _store(run: RunLike, name: str, value: Value) -> str:
+    return _folded(f"<code>{html(line(name, 60))}</code>", _value_html(run, value))
 
 
 def _folded(title: str, inside: str, opened: bool = False) -> str:
@@ -110,19 +137,5 @@ def _more(stores: Mapping[str, Value]) -> str:
     return f" (the first {MOST_STORES})" if len(stores) > MOST_STORES else ""
 
 
-def _took(progress: Progress) -> str:
-    took = [duration(progress.seconds)] if progress.seconds is not None else []
-    return "".join(f" · {said}" for said in (*took, *page.tokens(progress)))
-
-
-def _now(progress: Progress) -> float:
-    return time.monotonic() if progress.ended is None else progress.ended
-
-
-def _indented(text: str) -> list[str]:
-    return [f"  {each}" for each in text.split("\n")]
-
-
-def _briefly(text: str, most: int = 6) -> list[str]:
-    lines = text.split("\n")
-    return lines if len(lines) <= most else [*lines[:most], f"… {len(lines) - most:,} more lines"]
+def _now(run: RunLike) -> float:
+    return time.monotonic() if run.progress.ended is None else run.progress.ended

@@ -1,8 +1,8 @@
-"""What is drawn of a flow: its steps as boxes and frames, what follows what, what flows where.
+"""The scene of a flow: its steps as boxes and frames, the order of steps and the flow of values as arrows.
 
-An arrow leaves a frame at its border (the whole of it is done), and what flows to steps in a frame ends at its head:
-which of them reads it stands in the outline, and no line runs past their siblings. A plan's calls and a graph's nodes
-are placed by their wires and edges alone; where such a step is the whole flow it needs no frame.
+An arrow leaves a frame at its border, because all of the frame is done then. A value flows to the very box that reads
+it, also inside a frame. Only its wires place the calls of a plan, only its edges the nodes of a graph; if that is
+the whole flow, it has no frame. The values of a graph are in its boxes: every node may read and write the state.
 """
 
 from __future__ import annotations
@@ -11,37 +11,35 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..flow.steps import Branches, Choose, Dag, Each, Flow, Fold, Repeat, Sequence, Step, Walk, children, every
-from ..flow.wiring import Wire, wires
+from ..flow.steps import Branches, Choose, Dag, Each, Flow, Fold, Repeat, Sequence, Step, Walk, children
+from ..flow.wiring import Wire
 from . import theme as look
-from .boxes import INPUT, LABEL, LONGEST, POINTS_NAME, Arrow, Box, Frame, Scene, box, within
+from .boxes import INPUT, LABEL, LONGEST, POINTS_NAME, Arrow, Box, Frame, Scene, make_box, within
+from .dataflow import DataFlow
 from .edges import Drawn, walked
 from .plain import line
 
 
 def scene(flow: Flow) -> Scene:
-    """What is drawn of ``flow``."""
-    drawing = _Drawing()
+    """The boxes, frames and arrows of ``flow``."""
+    drawing = _Drawing(flow)
     placed = drawing.body(flow)
     parts = placed.parts
-    wanted: dict[tuple[str, str], list[str]] = {}
-    for source, dest, wire in drawing.flows(flow):
-        names = wanted.setdefault((source, dest), [])
-        names += [] if wire in names else [wire]
-    given = dict.fromkeys(
-        name.split(" → ")[0] for (source, _), names in wanted.items() if source == INPUT for name in names
-    )
-    if len(given) > 1:  # who reads all of it names none of its fields
-        given.pop("".join(flow.stores[-1:]), None)
-    if given:
-        name = look.fitted(line(", ".join(given), 60), POINTS_NAME, LONGEST)
-        parts = (Box(id=INPUT, word="input", kicker="→ input", name=name), *parts)
-        if (INPUT, placed.entry) not in wanted:
+    flowing: dict[tuple[str, str], dict[str, None]] = {}
+    for source, dest, name in drawing.flowing():
+        flowing.setdefault((source, dest), {})[name] = None
+    inputs = {name.split(" → ")[0]: None for (source, _), names in flowing.items() if source == INPUT for name in names}
+    if len(inputs) > 1:  # a step that reads the whole input adds no name to its fields
+        inputs.pop("".join(flow.stores[-1:]), None)
+    if inputs:
+        name = look.fitted(line(", ".join(inputs), 60), POINTS_NAME, LONGEST)
+        parts = (Box(id=INPUT, word="input", kicker="→ input", name=name, tooltip=", ".join(inputs)), *parts)
+        if (INPUT, placed.entry) not in flowing:
             drawing.arrows.append(Arrow(INPUT, placed.entry, "below"))
-    for (source, dest), names in wanted.items():
-        # Part of what comes as a whole is not said beside it: rivers, and not rivers, rivers → name.
-        told = [name for name in names if (whole := name.split(" → ")[0]) == name or whole not in names]
-        drawing.data(source, dest, line(", ".join(told), 32))
+    for (source, dest), names in flowing.items():
+        # A field is not shown next to its whole value: rivers, and not rivers, rivers → name.
+        shown = [name for name in names if (whole := name.split(" → ")[0]) == name or whole not in names]
+        drawing.add_data(source, dest, line(", ".join(shown), 32))
     return Scene(name=flow.name, parts=parts, arrows=tuple(drawing.arrows))
 
 
@@ -53,20 +51,19 @@ class _Placed(NamedTuple):
 
 
 class _Drawing:
-    def __init__(self) -> None:
+    def __init__(self, flow: Flow) -> None:
+        self.facts = DataFlow(flow)
         self.arrows: list[Arrow] = []
         self.ends: dict[str, tuple[str, str | None]] = {}
-        """Of each step: the box an arrow from it begins at, and the frame it leaves."""
+        """Of each step: the box that an arrow from it begins at, and the frame that it leaves."""
         self.inside: dict[str, frozenset[str]] = {}
-        """Of each frame, inner ones first: the boxes in it."""
-        self.shown: set[Wire] = set()
-        """What is seen without an arrow of its own: what a branch gives, what a fold hands to its next element."""
+        """Of each frame, inner ones first: the ids of its boxes."""
+        self.carried: set[Wire] = set()
+        """Wires that a fold's arrow to its next element shows."""
         self.judged: dict[str, set[str]] = {}
-        """Of each loop, the boxes in it: what its condition reads of them is seen in its head."""
+        """Of each loop, the ids of its boxes: its head shows the condition that reads them."""
         self.wired: set[str] = set()
-        """Steps of a Dag: where they stand is told by what flows, and by nothing else."""
-        self.shared: set[str] = set()
-        """Steps in a Walk: what they read is the state, which all of them share."""
+        """Steps of a plan: only values place them."""
 
     def body(self, flow: Flow) -> _Placed:
         match flow.body.steps:
@@ -75,9 +72,16 @@ class _Drawing:
                 return _Placed(inner, next(within(inner)).id, exits)
         return self.sequence(flow.body, False)
 
-    def data(self, source: str, dest: str, names: str) -> None:
+    def flowing(self) -> Iterator[tuple[str, str, str]]:
+        """Source, destination and name of each value that is drawn as an arrow."""
+        for wire in self.facts.wires:
+            judged = wire.source in self.judged.get(wire.dest, ())
+            if not judged and wire not in self.carried and wire.dest not in self.facts.nodes:
+                yield wire.source or INPUT, wire.dest, wire.name
+
+    def add_data(self, source: str, dest: str, names: str) -> None:
         tail, leaves = self.ends.get(source, (source, None))
-        if leaves is not None and dest in self.inside[leaves]:  # what a frame hands to the steps in it: its element
+        if leaves is not None and dest in self.inside[leaves]:  # a frame gives its element to the steps in it
             tail, leaves = source, None
         if dest in self.wired and (source in self.wired or source == INPUT):
             self.arrows.append(Arrow(tail, dest, "wire", names, leaves))
@@ -88,27 +92,18 @@ class _Drawing:
                 return
         self.arrows.append(Arrow(tail, dest, "data", names, leaves))
 
-    def flows(self, flow: Flow) -> Iterator[tuple[str, str, str]]:
-        """Source, destination and name of what flows. What flows into a frame ends at its head."""
-        for wire in wires(flow):
-            if wire.source in self.judged.get(wire.dest, ()):
-                continue
-            if wire not in self.shown and wire.dest not in self.shared:
-                source = wire.source or INPUT
-                # Outer frames first: they are made after the ones in them.
-                into = (frame for frame, ids in reversed(self.inside.items()) if wire.dest in ids and source not in ids)
-                yield source, next(into, wire.dest), wire.name
-
     def step(self, step: Step, many: bool, part: str = "", note: str = "", name: str = "") -> _Placed:
-        """``part``, ``note``, ``name``: see `box`."""
+        """``part``, ``note``, ``name``: see `make_box`."""
         match step:
             case Sequence():
                 return self.sequence(step, many)
             case Branches() | Each() | Fold() | Choose() | Repeat() | Dag() | Walk():
-                placed = self.framed(step, box(step, many, part, True, note, name), many)
+                head = make_box(step, self.facts, many, part=part, head=True, note=note, name=name)
+                placed = self.framed(step, head, many)
             case _:
-                placed = _Placed((box(step, many, part, False, note, name),), step.id, (step.id,))
-        self.ends[step.id] = (placed.exits[len(placed.exits) // 2], placed.leaves)
+                one = make_box(step, self.facts, many, part=part, note=note, name=name)
+                placed = _Placed((one,), step.id, (step.id,))
+        self.ends[step.id] = (_middle(placed.exits), placed.leaves)
         return placed
 
     def sequence(self, sequence: Sequence, many: bool) -> _Placed:
@@ -121,10 +116,10 @@ class _Drawing:
     def framed(self, step: Step, head: Box, many: bool) -> _Placed:
         match step:
             case Branches(branches=branches):
-                inner, exits = self.side_by_side(head, [*branches.items()], many, step.collect)
+                inner, exits = self.in_parallel(head, [*branches.items()], many, step.collect)
             case Choose(cases=cases, default=default):
-                told = [(step.said.get(label, f"= {label}"), case) for label, case in cases.items()]
-                inner, exits = self.side_by_side(head, [*told, *([("otherwise", default)] if default else [])], many)
+                ways = [(step.said.get(label, f"= {label}"), case) for label, case in cases.items()]
+                inner, exits = self.in_parallel(head, [*ways, *([("otherwise", default)] if default else [])], many)
             case Each():
                 inner, exits = self.each(step, head, many)
             case Fold() | Repeat():
@@ -134,7 +129,7 @@ class _Drawing:
                 inner, exits = self.free(step, many, head)
         frame = Frame(id=step.id, word=step.word, parts=(head, *inner))
         self.inside[frame.id] = frozenset(found.id for found in within(frame.parts))
-        return _Placed((frame,), head.id, exits or (head.id,), frame.id)  # an empty plan is its head alone
+        return _Placed((frame,), head.id, exits or (head.id,), frame.id)  # an empty plan is only its head
 
     def each(self, step: Each, head: Box, many: bool) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
         one = self.step(step.body, True)
@@ -151,25 +146,24 @@ class _Drawing:
         label = ""
         if isinstance(step, Fold):
             names = [ref.path[-1] for ref in step.acc.writes()]
-            self.shown |= {Wire(source, id, n) for source in (step.id, step.body.id) for id in inside for n in names}
+            self.carried |= {Wire(source, id, n) for source in (step.id, step.body.id) for id in inside for n in names}
             label = line(", ".join(names), 24)
         else:
             self.judged[step.id] = inside
         self.arrows.append(Arrow(head.id, one.entry, label="each" if isinstance(step, Fold) else ""))
-        self.arrows.append(Arrow(one.exits[len(one.exits) // 2], head.id, "again", label, one.leaves))
+        self.arrows.append(Arrow(_middle(one.exits), head.id, "again", label, one.leaves))
         return one.parts, one.exits
 
     def free(self, step: Dag | Walk, many: bool, head: Box | None) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
-        """Steps that are placed by what flows or leads between them. Without ``head`` they are the whole flow."""
+        """The steps of a plan or a graph. Without ``head`` they are the whole flow."""
         if isinstance(step, Walk):
-            self.shared |= {inner.id for inner in every(step)}
 
-            def drawn(name: str, note: str) -> Drawn:
+            def draw(name: str, note: str) -> Drawn:
                 node = step.nodes[name]
                 placed = self.step(node, many, note=note, name=name)
                 return Drawn(placed.parts, placed.entry, *self.ends.get(node.id, (placed.exits[-1], placed.leaves)))
 
-            parts, arrows, exits = walked(step, head, drawn)
+            parts, arrows, exits = walked(step, head, draw)
             self.arrows += arrows
             return parts, exits
         placed = {inner.id: self.step(inner, many) for inner in step.steps}
@@ -180,7 +174,7 @@ class _Drawing:
         last = tuple(exit for id, one in placed.items() if id not in feeding for exit in one.exits)
         return tuple(part for one in placed.values() for part in one.parts), last
 
-    def side_by_side(
+    def in_parallel(
         self, head: Box, steps: list[tuple[str, Step]], many: bool, collect: Step | None = None
     ) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
         placed = [self.step(step, many) for _, step in steps]
@@ -191,12 +185,15 @@ class _Drawing:
         if collect is None:
             return parts, tuple(one.exits[0] for one in placed)
         last = self.step(collect, many, "collect")
-        for (label, step), one in zip(steps, placed, strict=True):
+        for one in placed:
             self.join(one, last.entry)
-            self.shown.add(Wire(step.id, collect.id, label))
         return (*parts, *last.parts), last.exits
 
     def join(self, before: _Placed, entry: str) -> None:
-        seen = before.exits[len(before.exits) // 2]
+        seen = _middle(before.exits)
         self.arrows.append(Arrow(seen, entry, leaves=before.leaves))
         self.arrows += [Arrow(other, entry, "below") for other in before.exits if other != seen]
+
+
+def _middle(exits: tuple[str, ...]) -> str:
+    return exits[len(exits) // 2]

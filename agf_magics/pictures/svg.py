@@ -1,7 +1,7 @@
-"""A scene painted where the layout puts it: one self-contained SVG.
+"""A scene with its layout as one self-contained SVG.
 
-Presentation attributes only, no ids, no links, no scripts, no fonts of its own, no style sheet: hosts shred those
-(nbviewer even other pictures' styles). The same scene and states give the same text.
+It has only presentation attributes: no ids, links, scripts, fonts or style sheets, which hosts remove or apply to other
+pictures. The same scene and states give the same text.
 """
 
 from __future__ import annotations
@@ -18,26 +18,28 @@ from .numbers import placed as area
 from .plain import html, line
 
 EDGE = 6.0
-"""Around everything."""
+"""The margin of the picture."""
 BESIDE = 3.5
-"""How far the two lines of an arrow that carries a value are from its middle."""
+"""The distance of the two lines of an arrow that carries a value from its middle."""
+SCALE = 1.1
+"""The size at which the SVG is shown: its smallest text has 11 pixels."""
 DASHED = ' stroke-dasharray="5 3.5"'
 
 
 def paint(drawn: Scene, placed: Layout, states: States) -> str:
-    """``drawn`` as SVG. Same places whatever the states."""
+    """``drawn`` as SVG. The places do not depend on the states."""
     width, height = placed.width + 2 * EDGE, placed.height + 2 * EDGE
     view = f"{-EDGE:g} {-EDGE:g} {width:.0f} {height:.0f}"
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="{view}" width="{width:.0f}" '
-        f'height="{height:.0f}" font-family="{look.SANS}" font-size="{POINTS_WORD:g}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="{view}" width="{SCALE * width:.0f}" '
+        f'height="{SCALE * height:.0f}" font-family="{look.SANS}" font-size="{POINTS_WORD:g}">',
         f"<title>{html(line(drawn.name, 80))}</title>",
         f"<desc>{html(described(drawn))}</desc>",
     ]
     for place, frame in enumerate(drawn.frames):
         out.append(_frame(frame, *placed.frames[f"cluster_{place}"]))
     seen = list(_routed(drawn, placed))
-    # Data below control, both below the boxes: a line that must pass a box passes behind it.
+    # Data below control, both below the boxes: a line that crosses a box is hidden by it.
     for arrow, route in sorted(seen, key=lambda pair: pair[0].line not in ("data", "wire")):
         out += _arrow(arrow, route, states.get(arrow.way))
     for place, box in enumerate(drawn.boxes):
@@ -49,7 +51,7 @@ def paint(drawn: Scene, placed: Layout, states: States) -> str:
 
 
 def described(drawn: Scene) -> str:
-    """The picture in one sentence, for who does not see it."""
+    """The picture in one sentence, for screen readers."""
     steps = [f"{line(box.word, 24)} {box.name}".strip() for box in drawn.boxes if box.step is not None]
     return line(
         f"{drawn.name}: {', then '.join(steps[:20])}{f' and {len(steps) - 20} more' if steps[20:] else ''}", 600
@@ -101,8 +103,7 @@ def _routed(drawn: Scene, placed: Layout) -> Iterator[tuple[Arrow, Route]]:
 
 
 def _straight(route: Route, x: float, corner: Point, far: Point) -> Route:
-    """From a frame down to what follows it: nothing stands between, and a slanted line would seem to come from one of
-    the boxes in the frame."""
+    """Straight down from a frame to the next box: a slanted line would seem to come from one of the boxes inside."""
     y, tip = far.y, Point(x, route.tip.y)
     base = Point(x, route.tip.y - 7)
     if not corner.x + 14 < x < far.x - 14 or base.y <= y:
@@ -116,7 +117,7 @@ def _label(arrow: Arrow, route: Route) -> Iterator[str]:
     if not text or route.label is None:
         return
     x, y, anchor = route.label.x + (6 if arrow.way else 2), route.label.y, "middle"
-    if arrow.carries or arrow.line == "again":  # beside the line, wherever graphviz saw its middle
+    if arrow.carries or arrow.line == "again":  # to the right of the line
         x, anchor = max(p.x for p in route.points) + BESIDE + 5, "start"
         y = (route.points[0].y + route.points[-1].y) / 2
     data = arrow.carries or arrow.line in ("data", "wire")
@@ -125,7 +126,7 @@ def _label(arrow: Arrow, route: Route) -> Iterator[str]:
 
 
 def _path(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]], states: States) -> Iterator[str]:
-    """When each edge was taken."""
+    """The numbers on the edges that were taken."""
     steps = [(arrow, route, states[arrow.way]) for arrow, route in seen if arrow.way in states]
     full = [around(placed.boxes[f"n{n}"], box.width, box.height) for n, box in enumerate(drawn.boxes)] if steps else []
     for arrow, route in seen if steps else ():
@@ -154,7 +155,7 @@ def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:
     x, y = middle.x - (box.width + box.stack) / 2, middle.y - (box.height - box.stack) / 2
     ring, thick = (corner.look.color, corner.look.ring) if corner else (kind.ink, 1.1)
     shape = f'width="{box.width:.1f}" height="{box.height:.1f}" rx="8" fill="{kind.fill}"'
-    yield f"<g><title>{html(_told(box, corner))}</title>"
+    yield f"<g><title>{html(tooltip(box, corner))}</title>"
     for back in (6, 3) if box.many else ():
         yield f'<rect x="{x + back:.1f}" y="{y - back:.1f}" {shape} stroke="{kind.ink}" stroke-opacity="0.6"/>'
     yield f'<rect x="{x:.1f}" y="{y:.1f}" {shape} stroke="{ring}" stroke-width="{thick:g}"/>'
@@ -193,8 +194,9 @@ def _text(x: float, y: float, text: str, more: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{html(text)}</text>' if text else ""
 
 
-def _told(box: Box, corner: Corner | None) -> str:
-    return f"{line(box.id, 80)}: {line(box.word, 24)} {box.name}".strip() + (f" ({corner.look.word})" if corner else "")
+def tooltip(box: Box, corner: Corner | None) -> str:
+    """The full texts of a box and its state."""
+    return "\n".join(filter(None, (box.tooltip or box.kicker, corner.look.word if corner else "")))
 
 
 def _far(a: Point, b: Point) -> float:

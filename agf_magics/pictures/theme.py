@@ -1,8 +1,7 @@
-"""How things look, in one table each: what a kind of step and a state are shown as.
+"""The look of each kind of step and of each state, as tables.
 
-Every colour works on white and on black. Fills are opaque pastels that carry dark text, so a node looks the same in
-every theme; what is drawn on the page itself (edges, their labels, frames) is a mid-tone. A state is a mark and a word,
-never a colour alone.
+All colours work on white and on black. Fills are opaque pastels with dark text, so a box looks the same in every theme;
+edges, their labels and frames are mid-tones. A state is a mark and a word, never a colour alone.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import NamedTuple
 class Kind(NamedTuple):
     glyph: str
     fill: str
-    """Of a box: opaque, carries dark text."""
+    """The opaque background of a box."""
     ink: str
-    """Of a word on that fill, and of its border."""
+    """The colour of a word on that fill, and of its border."""
     hue: str
-    """Of a frame: thin on the page."""
+    """The colour of a frame."""
 
 
 _TOOL, _PLAIN = Kind("⚙", "#d6e6fb", "#1d4f91", "#4a90e2"), Kind("•", "#e6e6e6", "#3f3f3f", "#8a8a8a")
@@ -32,7 +31,7 @@ _AGAIN = Kind("↻", "#ffe2cf", "#8a3d0c", "#f0822f")
 _CHOICE = Kind("?", "#ffdce5", "#8f1d3f", "#e5527f")
 _PERSON = Kind("☺", "#fff3b0", "#6b5300", "#d9b300")
 
-# A word means one thing in every language that has it; a colour is what it does, whatever it is called.
+# A word has one meaning in all languages; steps that do the same have the same colour.
 KINDS = {
     **dict.fromkeys(("tool", "tool_call", "python", "vendor"), _TOOL),
     "shell": Kind("❯", "#d9dfe8", "#33475f", "#64788f"),
@@ -47,7 +46,7 @@ KINDS = {
     **dict.fromkeys(("plan", "graph", "sequential"), Kind("◇", "#dfe4ea", "#3d4a5c", "#7b8794")),
     "fold": _AGAIN._replace(glyph="Σ"),
     **dict.fromkeys(("loop", "ticks", "ask again"), _AGAIN),
-    **dict.fromkeys(("match", "conditional", "router", "then"), _CHOICE),
+    **dict.fromkeys(("match", "conditional", "router", "reply"), _CHOICE),
     **dict.fromkeys(("interrupt", "question"), _PERSON),
     "input": _PLAIN._replace(glyph="→", fill="#ececec"),
 }
@@ -58,27 +57,29 @@ class State(NamedTuple):
     mark: str
     word: str
     color: str
-    """Of a ring or a word on the page: a mid-tone."""
+    """The mid-tone of a ring or a word on the page."""
     ink: str
-    """Of a word on a pastel fill: dark."""
+    """The dark colour of a word on a pastel fill."""
     ring: float = 2.2
-    """How thick the border of a box is: what runs or has run stands out."""
+    """The width of the border of a box: thicker for steps that run or have run."""
+    fill: str = "#e9e9e9"
+    """The background of the word on a page; the word has the colour `ink`."""
 
 
 STATES = {
     "pending": State("·", "pending", "#7d7d7d", "#666666", 1.1),
-    "running": State("▶", "running", "#2b7fd4", "#0b57a4"),
-    "ok": State("✓", "ok", "#27894f", "#17683a"),
-    "failed": State("✗", "failed", "#d64545", "#a31919"),
-    "error": State("✗", "failed", "#d64545", "#a31919"),
-    "cancelled": State("■", "cancelled", "#a56c00", "#7d5200"),
+    "running": State("▶", "running", "#2b7fd4", "#0b57a4", fill="#d6e6fb"),
+    "ok": State("✓", "ok", "#27894f", "#17683a", fill="#dcf0d6"),
+    "failed": State("✗", "failed", "#d64545", "#a31919", fill="#fbdcdc"),
+    "error": State("✗", "failed", "#d64545", "#a31919", fill="#fbdcdc"),
+    "cancelled": State("■", "cancelled", "#a56c00", "#7d5200", fill="#fdeec4"),
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
-    "kept": State("!", "failed but kept", "#a56c00", "#7d5200"),
-    "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4"),
-    "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200"),
-    "damaged": State("✗", "damaged", "#d64545", "#a31919"),
+    "kept": State("!", "failed, handled", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4", fill="#d6e6fb"),
+    "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "damaged": State("✗", "damaged", "#d64545", "#a31919", fill="#fbdcdc"),
     "taken": State("", "taken", "#27894f", "#17683a", 2.4),
-    "left": State("◌", "left running", "#a56c00", "#7d5200"),
+    "left": State("◌", "left running", "#a56c00", "#7d5200", fill="#fdeec4"),
 }
 
 LINE = "#7d7d7d"
@@ -88,7 +89,7 @@ SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
 
 def kind(word: str) -> Kind:
-    """Of a word, or of one behind the name of who it belongs to: ``agf.loop``."""
+    """The look of a word, also of one after a prefix: ``agf.loop``."""
     return KINDS.get(word) or KINDS.get(word.rpartition(".")[2], OTHER)
 
 
@@ -97,7 +98,7 @@ def state(name: str) -> State:
 
 
 def width(text: str, points: float, bold: bool = False) -> float:
-    """How wide ``text`` is at most in a sans-serif face, in points: the layout must hold whatever font a reader has."""
+    """The greatest width of ``text`` in points, in any sans-serif font that a reader may have."""
     return points * (1.11 if bold else 1.0) * sum(_advance(c) for c in text)
 
 
@@ -111,7 +112,7 @@ def fitted(text: str, points: float, room: float) -> str:
 
 
 def wrapped(text: str, points: float, room: float, most: int) -> tuple[str, ...]:
-    """``text`` in bold in at most ``most`` lines, broken after a blank or a dot; what does not fit is shortened."""
+    """``text`` in bold in at most ``most`` lines, broken after a blank or a dot, and shortened if it is longer."""
     lines = [""]
     for piece in re.split(r"(?<=[ .])", text):
         longer = lines[-1] + piece

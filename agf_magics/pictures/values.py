@@ -1,18 +1,23 @@
-"""A value as it is shown: bounded before anything is formatted, the same in HTML and in text.
+"""Values for display: bounded before anything is formatted, the same in HTML and in text.
 
-`shown` makes the small thing that is shown of a value of any size (the first items of the outer levels, the beginning
-of a text), and two writers write that down. Opaque values are named by their class and not asked for anything, but
-DataFrames of pandas and polars, whose own HTML is trusted to escape what is in them.
+`shown` reduces a value of any size to a small tree (the first items of the outer levels, the beginning of a text), and
+one writer each makes HTML and text of it. Objects are not asked for their ``repr`` or their own HTML, which may run any
+code and write any markup. The exceptions are classes of a few libraries, recognized by the exact class: data frames,
+figures and images.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 import sys
+from collections.abc import Callable
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..flow.values import Value
+from ..flow.opaque import describe_array, describe_scalar, fields_of
+from ..flow.values import ATOMS, Value
 from .plain import cells, counted, html, line, padded, plain
 
 MOST_TEXT = 4_000
@@ -20,16 +25,19 @@ MOST_ITEMS = 20
 MOST_COLUMNS = 12
 MOST_DEEP = 6
 MOST_LEAVES = 300
+MOST_PICTURE = 2_000_000
+"""Bytes of a PNG that is embedded in a page; a larger picture is only named."""
+PIXELS = 640
+"""The greatest width and height of a picture."""
+
+Mask = Callable[[Value], Value]
+"""Hides the secrets in a value."""
 
 
 class Words(NamedTuple):
     text: str
-
-
-class Block(NamedTuple):
-    """A text of several lines."""
-
-    text: str
+    is_block: bool = False
+    """Whether it has several lines."""
 
 
 class Group(NamedTuple):
@@ -50,33 +58,40 @@ class Grid(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """What a DataFrame shows of itself."""
+    """A data frame in its own HTML."""
 
     title: str
     html: str
     text: str
 
 
-Shown = Words | Block | Group | Grid | Foreign
+class Picture(NamedTuple):
+    """A figure or an image."""
+
+    title: str
+    png: Callable[[], bytes]
 
 
-def shown(value: Value) -> Shown:
-    """What is shown of ``value``, in bounded time."""
+Shown = Words | Group | Grid | Foreign | Picture
+
+
+def shown(value: Value, mask: Mask = lambda value: value) -> Shown:
+    """What a page shows of ``value``, in bounded time. ``mask`` hides the secrets in the fields of objects."""
     if type(value) is str:
         text = plain(value, MOST_TEXT)
-        return Block(text) if "\n" in text or len(text) > 160 else Words(text)  # as it is: no quotes
-    return _Showing().one(value, 0)
+        return Words(text, "\n" in text or len(text) > 160)  # without quotes
+    return _Builder(mask).one(value, 0)
 
 
-def value_html(value: Value) -> str:
+def value_html(value: Value, mask: Mask = lambda value: value) -> str:
     """
     >>> value_html(True)
     '<code>true</code>'
     """
-    return _html(shown(value), opened=True)
+    return _html(shown(value, mask), opened=True)
 
 
-def value_text(value: Value) -> str:
+def value_text(value: Value, mask: Mask = lambda value: value) -> str:
     """
     >>> print(value_text({"passed": True, "notes": ["a", "b"]}))
     passed: true
@@ -84,12 +99,13 @@ def value_text(value: Value) -> str:
       - "a"
       - "b"
     """
-    return "\n".join(_text(shown(value)))
+    return "\n".join(_text(shown(value, mask)))
 
 
-class _Showing:
-    def __init__(self) -> None:
+class _Builder:
+    def __init__(self, mask: Mask) -> None:
         self.left = MOST_LEAVES
+        self.mask = mask
 
     def one(self, value: Value, depth: int) -> Shown:
         self.left -= 1
@@ -100,7 +116,11 @@ class _Showing:
             return _grid(value) or self.group(
                 counted(len(value), "item"), ((None, v) for v in value), len(value), depth
             )
-        return _foreign(value) or Words(_scalar(value))
+        fields = None if kind in ATOMS else fields_of(value)
+        if fields is not None:
+            title = f"{line(kind.__name__, 60)} · {counted(len(fields), 'field')}"
+            return self.group(title, self.mask(fields).items(), len(fields), depth)
+        return _frame(value) or _picture(value) or Words(_scalar(value))
 
     def group(self, title: str, parts: Any, count: int, depth: int) -> Shown:
         if depth >= MOST_DEEP or self.left <= 0:
@@ -126,12 +146,15 @@ def _scalar(value: Value) -> str:
         return f'"{line(value, 200)}"'
     if kind is dict or kind is list:
         return ("{…}" if value else "{}") if kind is dict else "[]"
+    text = describe_scalar(value) or describe_array(value)
+    if text is not None:
+        return line(text, 200)
     module, name = type.__getattribute__(kind, "__module__"), type.__getattribute__(kind, "__qualname__")
     return line(f"<{name}>" if module == "builtins" else f"<{module}.{name}>", 120)
 
 
 def _grid(rows: list[Value]) -> Grid | None:
-    """A list of objects without containers in them, with mostly the same keys, is a table."""
+    """A table, if ``rows`` are flat objects with mostly the same keys."""
     first = rows[:MOST_ITEMS]
     if len(rows) < 2 or not all(type(row) is dict and row and len(row) <= 40 for row in first):
         return None
@@ -151,10 +174,10 @@ def _cell(value: Value) -> str:
     return line(value, 80) if type(value) is str else _scalar(value)
 
 
-def _foreign(value: Value) -> Foreign | None:
+def _frame(value: Value) -> Foreign | None:
     kind = type(value)
     for library in ("pandas", "polars"):
-        # Only their own class: a subclass or a look-alike may write any HTML.
+        # The exact class: a subclass may write any HTML.
         if kind is not getattr(sys.modules.get(library), "DataFrame", None):
             continue
         count, columns = value.shape
@@ -164,22 +187,61 @@ def _foreign(value: Value) -> Foreign | None:
             few = few.iloc[:, :MOST_COLUMNS] if library == "pandas" else few[:, :MOST_COLUMNS]
             page = re.sub(r"<style(?:[^<]|<(?!/?style))*+</style>", "", few._repr_html_() or "")
             return Foreign(title, plain(page, 100_000), plain(str(few), MOST_TEXT))
-        except Exception:  # what stands in a frame is somebody's object with somebody's repr
+        except Exception:  # a cell may be any object, with any repr
             return Foreign(title, "", "")
     return None
 
 
-BLOCK = "white-space:pre-wrap;overflow-wrap:break-word;max-height:320px;overflow:auto;margin:0"
+def _picture(value: Value) -> Picture | None:
+    """A figure of matplotlib or an image of Pillow, drawn only when the HTML is written."""
+    kind = type(value)
+    module = type.__getattribute__(kind, "__module__")
+    if getattr(sys.modules.get(module), kind.__name__, None) is not kind:
+        return None
+    if (module, kind.__name__) == ("matplotlib.figure", "Figure"):
+        return Picture("figure", lambda: _figure_png(value))
+    if module.startswith("PIL.") and getattr(sys.modules.get("PIL.Image"), "Image", None) in kind.__mro__:
+        width, height = value.size
+        return Picture(f"image · {width:,} × {height:,} pixels · {line(value.mode, 10)}", lambda: _image_png(value))
+    return None
+
+
+def _figure_png(figure: Any) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=min(100.0, PIXELS / max(figure.get_size_inches())))
+    return file.getvalue()
+
+
+def _image_png(image: Any) -> bytes:
+    file, small = io.BytesIO(), image.copy()
+    small.thumbnail((PIXELS, PIXELS))
+    (small if small.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else small.convert("RGB")).save(file, format="PNG")
+    return file.getvalue()
+
+
+def _picture_html(title: str, draw: Callable[[], bytes]) -> str:
+    try:
+        png = draw()
+    except Exception:  # a figure draws what its artists want
+        png = b""
+    if not 0 < len(png) <= MOST_PICTURE:
+        return f"<code>{html(title)}</code>"
+    data = base64.b64encode(png).decode()
+    return f'<div><img alt="{html(title)}" style="max-width:100%;height:auto" src="data:image/png;base64,{data}"></div>'
+
+
+BLOCK = "white-space:pre-wrap;overflow-wrap:break-word;word-break:normal;max-height:320px;overflow:auto;margin:0"
+WRAP = "overflow-wrap:break-word;word-break:normal"
+"""Lines break between words, and only a word longer than a line breaks inside; JupyterLab's own rule is break-all."""
 INDENT = "list-style:none;margin:0;padding-left:1.2em"
 LEFT = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
 
 def _html(what: Shown, key: str = "", opened: bool = False) -> str:
     match what:
-        case Words(text):
-            return f"{key}<code>{html(text)}</code>"
-        case Block(text):
-            return f'{key}<pre style="{BLOCK}">{html(text)}</pre>'
+        case Words(text, is_block):
+            inside = f'<pre style="{BLOCK}">' if is_block else f'<code style="white-space:pre-wrap;{WRAP}">'
+            return f"{key}{inside}{html(text)}</{'pre' if is_block else 'code'}>"
         case Group(title, parts, more):
             items = "".join(f"<li>{_html(part, _key(name), len(parts) == 1)}</li>" for name, part in parts)
             items += f"<li>… {more:,} more</li>" if more else ""
@@ -188,6 +250,8 @@ def _html(what: Shown, key: str = "", opened: bool = False) -> str:
             return _folded(key, title, table_html(columns, rows) + (f"… {html(more)}" if more else ""), opened)
         case Foreign(title, page, text):
             return _folded(key, title, page, opened) if page else f"{key}<code>{html(title)}</code>"
+        case Picture(title, draw):
+            return f"{key}{_picture_html(title, draw)}"
 
 
 def _folded(key: str, title: str, inside: str, opened: bool) -> str:
@@ -199,28 +263,37 @@ def _key(name: str | None) -> str:
 
 
 SHORT = 24
-"""Letters of a cell that stays on one line."""
+"""A cell of at most so many characters stays on one line."""
+TALLEST = 420
+"""Pixels of a table or a tree; a taller one scrolls."""
+
+
+Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
+"""The names of the columns, and the rows."""
 
 
 def table_html(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], caption: str = "") -> str:
-    """A table of plain texts."""
+    """A table of plain texts, which scrolls if it is tall."""
     head = "".join(f'<th scope="col" style="{LEFT}">{html(column)}</th>' for column in columns)
     body = "".join(f"<tr>{''.join(_td(cell) for cell in row)}</tr>" for row in rows)
     title = f'<caption style="text-align:left;caption-side:top">{caption}</caption>' if caption else ""
     inside = f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f'<table style="border:none;margin:0;color:inherit">{inside}</table>'
+    return bounded(f'<table style="border:none;margin:0;color:inherit">{inside}</table>')
+
+
+def bounded(inside: str) -> str:
+    """``inside`` in a box of at most TALLEST pixels."""
+    return f'<div style="max-height:{TALLEST}px;overflow:auto">{inside}</div>'
 
 
 def _td(cell: str) -> str:
-    nowrap = ";white-space:nowrap" if len(cell) <= SHORT else ""  # else a browser breaks "480 ms" in two
-    return f'<td style="{LEFT}{nowrap}">{html(cell)}</td>'
+    flow = "white-space:nowrap" if len(cell) <= SHORT else f"min-width:12em;{WRAP}"  # not "480" and "ms" on two lines
+    return f'<td style="{LEFT};{flow}">{html(cell)}</td>'
 
 
 def _text(what: Shown) -> list[str]:
     match what:
         case Words(text):
-            return [text]
-        case Block(text):
             return text.split("\n")
         case Group(_, parts, more):
             lines = [each for key, part in parts for each in _part(key, part)]
@@ -229,13 +302,15 @@ def _text(what: Shown) -> list[str]:
             return [*table_text(columns, rows), *([f"… {more}"] if more else [])]
         case Foreign(title, _, text):
             return [title, *(text.split("\n") if text else [])]
+        case Picture(title):
+            return [f"<{title}>"]
 
 
 def _part(key: str | None, part: Shown) -> list[str]:
     lead = "- " if key is None else f"{key}: "
     match part:
-        case Words(text):
-            return [lead + text]
+        case Words(_, False) | Picture():
+            return [lead + _text(part)[0]]
         case Group(title) | Grid(title) | Foreign(title):
             lines = _text(part)
             return [lead + title, *(f"  {each}" for each in (lines[1:] if isinstance(part, Foreign) else lines))]
@@ -247,3 +322,8 @@ def table_text(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> l
     both = (columns, *rows)
     widths = [max(map(cells, column)) for column in zip(*both, strict=True)]
     return ["  ".join(map(padded, row, widths)).rstrip() for row in both]
+
+
+def drop_empty_columns(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Table:
+    kept = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    return tuple(columns[place] for place in kept), tuple(tuple(row[place] for place in kept) for row in rows)

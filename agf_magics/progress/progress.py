@@ -5,7 +5,7 @@ A fan-out is one row with counters, never a row per element: 100,000 elements co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..flow.steps import Flow
@@ -114,7 +114,7 @@ class Progress:
             if not row.many:
                 row.value = value
         else:
-            FOLD[type(event)](self, event)
+            _fold_step(self, event)
 
     def row(self, at: ev.StepPath) -> Row:
         # One look-up is enough for a plain step and for an element of a single fan-out.
@@ -129,102 +129,77 @@ class Progress:
         return None if self.when is None or self.ended is None else self.ended - self.when
 
 
-def _replayed(p: Progress, e: ev.StepReplayed) -> None:
-    p.row(e.at).earlier += 1
+def _fold_step(p: Progress, event: ev.Event) -> None:
+    match event:
+        case ev.StepReplayed(at):
+            p.row(at).earlier += 1
+        case ev.StepFailed(at, when, error):
+            row = p.row(at)
+            row.failed += 1
+            row.ended, row.error, row.asks = when, error, isinstance(error, ev.Unanswered)
+            _blame(p, row)
+        case ev.StepCancelled(at, when):
+            row = p.row(at)
+            row.cancelled += 1
+            row.ended = when
+            _blame(p, row)
+        case ev.StepAbandoned(at, when):
+            row = p.row(at)
+            row.left += 1
+            row.ended = when
+        case ev.StepRetried(at):
+            row = p.row(at)
+            row.retried += 1
+            _excuse(p, row)
+        case ev.StepSkipped(at, _, why):
+            row = p.row(at)
+            row.why = why
+            for inner in _within(p, row):
+                inner.skipped += 1
+        case ev.ElementDropped(at, _, error, element):
+            row = p.row(at)
+            row.dropped += 1
+            _excuse(p, row)
+            p.failures.total += 1
+            if len(p.failures) < FAILURES_KEPT:
+                p.failures.append(Failure(at, error, element))
+        case ev.FanOutStarted(at, _, width):
+            row = p.row(at)
+            row.width = (row.width or 0) + width
+        case _:
+            _fold_run(p, event)
 
 
-def _failed(p: Progress, e: ev.StepFailed) -> None:
-    row = p.row(e.at)
-    row.failed += 1
-    row.ended = e.when
-    row.error = e.error
-    row.asks = isinstance(e.error, ev.Unanswered)
-    _blame(p, row)
+def _fold_run(p: Progress, event: ev.Event) -> None:
+    match event:
+        case ev.EdgeTaken(at, _, source, target):
+            p.taken.append((at, source, target))
+            del p.taken[:-EDGES_KEPT]
+        case ev.QuestionAsked(at, _, question):
+            p.asked[at] = question
+        case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
+            p.asked.pop(at, None)
+        case ev.TokensUsed(_, _, input, output):
+            p.usage = Usage(p.usage.requests + 1, p.usage.input + input, p.usage.output + output)
+        case ev.BackgroundCallEnded(_, _, error):
+            if error is not None:
+                found = error.diagnostic
+                message = f"a fire-and-forget call failed: {found.message}"
+                p.warnings.append(Diagnostic("run.fired-failed", message, found.span, found.hint, "warning"))
+        case ev.Warned(_, diagnostic):
+            p.warnings.append(diagnostic)
+        case ev.RunStarted(_, when):
+            p.status, p.when = "running", when
+        case ev.RunEnded():
+            _end(p, event)
 
 
-def _cancelled(p: Progress, e: ev.StepCancelled) -> None:
-    row = p.row(e.at)
-    row.cancelled += 1
-    row.ended = e.when
-    _blame(p, row)
-
-
-def _abandoned(p: Progress, e: ev.StepAbandoned) -> None:
-    row = p.row(e.at)
-    row.left += 1
-    row.ended = e.when
-
-
-def _retried(p: Progress, e: ev.StepRetried) -> None:
-    row = p.row(e.at)
-    row.retried += 1
-    _excuse(p, row)
-
-
-def _skipped(p: Progress, e: ev.StepSkipped) -> None:
-    row = p.row(e.at)
-    row.why = e.why
-    for inner in _within(p, row):
-        inner.skipped += 1
-
-
-def _dropped(p: Progress, e: ev.ElementDropped) -> None:
-    row = p.row(e.at)
-    row.dropped += 1
-    _excuse(p, row)
-    p.failures.total += 1
-    if len(p.failures) < FAILURES_KEPT:
-        p.failures.append(Failure(e.at, e.error, e.element))
-
-
-def _fanned_out(p: Progress, e: ev.FanOutStarted) -> None:
-    row = p.row(e.at)
-    row.width = (row.width or 0) + e.width
-
-
-def _edge_taken(p: Progress, e: ev.EdgeTaken) -> None:
-    p.taken.append((e.at, e.source, e.target))
-    del p.taken[:-EDGES_KEPT]
-
-
-def _question_asked(p: Progress, e: ev.QuestionAsked) -> None:
-    p.asked[e.at] = e.question
-
-
-def _question_closed(p: Progress, e: ev.QuestionAnswered | ev.QuestionClosed) -> None:
-    p.asked.pop(e.at, None)
-
-
-def _tokens_used(p: Progress, e: ev.TokensUsed) -> None:
-    requests, input, output = p.usage
-    p.usage = Usage(requests + 1, input + e.input, output + e.output)
-
-
-def _background_ended(p: Progress, e: ev.BackgroundCallEnded) -> None:
-    if e.error is not None:
-        why = e.error.diagnostic
-        message = f"a fire-and-forget call failed: {why.message}"
-        p.warnings.append(Diagnostic("run.fired-failed", message, why.span, why.hint, "warning"))
-
-
-def _warned(p: Progress, e: ev.Warned) -> None:
-    p.warnings.append(e.diagnostic)
-
-
-def _run_started(p: Progress, e: ev.RunStarted) -> None:
-    p.status = "running"
-    p.when = e.when
-
-
-def _run_ended(p: Progress, e: ev.RunEnded) -> None:
-    p.status = e.status
-    p.error = e.error
-    p.stores = e.stores
-    p.ended = e.when
+def _end(p: Progress, event: ev.RunEnded) -> None:
+    p.ended, p.status, p.error, p.stores = event
     p.asked.clear()
-    if isinstance(e.error, StepError) and e.error.path is not None:
-        p.row(e.error.path).fatal = True
-    if e.status == "ok":  # the failures did not end the run, for example because a plan has an alternative
+    if isinstance(event.error, StepError) and event.error.path is not None:
+        p.row(event.error.path).fatal = True
+    if event.status == "ok":  # the failures did not end the run, for example because a plan has an alternative
         for row in p.rows.values():
             if row.failed and row.state == "failed":
                 row.rescues = True
@@ -265,23 +240,3 @@ def _is_in(key: Key, step: str) -> bool:
 
 AFTER_END = (ev.Warned, ev.BackgroundCallEnded)
 """Events that count after the end of the run."""
-
-FOLD: dict[type, Callable[[Progress, Any], None]] = {
-    ev.StepReplayed: _replayed,
-    ev.StepFailed: _failed,
-    ev.StepCancelled: _cancelled,
-    ev.StepAbandoned: _abandoned,
-    ev.StepRetried: _retried,
-    ev.StepSkipped: _skipped,
-    ev.ElementDropped: _dropped,
-    ev.FanOutStarted: _fanned_out,
-    ev.EdgeTaken: _edge_taken,
-    ev.QuestionAsked: _question_asked,
-    ev.QuestionAnswered: _question_closed,
-    ev.QuestionClosed: _question_closed,
-    ev.TokensUsed: _tokens_used,
-    ev.BackgroundCallEnded: _background_ended,
-    ev.Warned: _warned,
-    ev.RunStarted: _run_started,
-    ev.RunEnded: _run_ended,
-}

@@ -62,7 +62,6 @@ class Row:
         whose failure did not end the run."""
         self.within: frozenset[Row] | None = None
         self.fatal = False
-        """Whether its failure ended the run."""
         self.asks = False
         """Whether it, or a step in it, needs the answer that the run waits for."""
         self.width: int | None = None
@@ -118,7 +117,6 @@ class Row:
 
     @property
     def seconds(self) -> float | None:
-        """From its first start to its last end."""
         return None if self.when is None or self.ended is None else self.ended - self.when
 
     @property
@@ -133,8 +131,6 @@ class Row:
 
 
 class Tree:
-    """The rows of a flow and of all flows that it calls."""
-
     def __init__(self, flow: Flow, callees: Mapping[str, Any]) -> None:
         """``callees``: `Linked.callees`."""
         self.rows: dict[Key, Row] = {}

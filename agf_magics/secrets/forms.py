@@ -42,15 +42,11 @@ NAME = re.compile(r"[A-Za-z_-]*")
 
 
 class Parts(NamedTuple):
-    """The parts of one secret."""
-
     texts: frozenset[str] = frozenset()
     raws: frozenset[bytes] = frozenset()
     numbers: frozenset[int | float] = frozenset()
     short: bool = False
-    """Whether a part is shorter than `SHORTEST`."""
     opaque: bool = False
-    """Whether a part cannot be read."""
 
     @property
     def found(self) -> bool:
@@ -184,7 +180,6 @@ def _names(slots: Any) -> Iterable[str]:
 
 
 def forms_of(parts: Parts) -> Forms:
-    """The forms of one secret."""
     texts, raws, slices = set[str](), set[bytes](), set[str]()
     for whole in (*parts.texts, *parts.raws):
         part: str | bytes = whole if len(whole) <= LONGEST else whole[len(whole) // 2 :][: LONGEST // 10]  # type: ignore[assignment]
@@ -206,7 +201,6 @@ def forms_of(parts: Parts) -> Forms:
 
 
 def _read(part: str | bytes) -> Iterator[str]:
-    """A text, or bytes as texts."""
     if isinstance(part, str):
         yield part
         return
@@ -232,7 +226,6 @@ def _texts(text: str) -> Iterator[str]:
 
 
 def _of_bytes(raw: bytes) -> Iterator[str]:
-    """Bytes as texts."""
     yield repr(raw)[2:-1]
     yield repr(raw + b"'\"")[2:-4]
     quoted = quote_from_bytes(raw, safe="")

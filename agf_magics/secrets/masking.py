@@ -48,11 +48,8 @@ NOTHING = Received()
 
 
 class Preview(NamedTuple):
-    """A value as JSON for display."""
-
     text: str
     whole: bool
-    """Whether it is complete."""
     masked: bool = False
 
 
@@ -75,11 +72,9 @@ class Secrets:
 
     @property
     def active(self) -> bool:
-        """Whether there is anything to search for."""
         return self.blind or bool(self._forms.texts or self._forms.raws)
 
     def learn(self, value: Value) -> Received:
-        """Add the secret ``value``."""
         parts = parts_of(value)
         if parts.found and parts not in self._known:
             self._known.add(parts)
@@ -90,7 +85,6 @@ class Secrets:
         return Received(parts.found or unknown, unknown)
 
     def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
-        """Add the secret arguments of a call."""
         found = [self.learn(given.get(name)) for name in tool.secret]
         return Received(any(one.any for one in found), any(one.short for one in found))
 
@@ -162,7 +156,8 @@ class Secrets:
         if why is not None:
             return EncodedValue("again", None, encode(MASK), why)
         if packed.shown is not None:
-            shown, why = encode(preview(self.shown(value))), packed.why
+            # Masked again: the preview writes out the fields of an object.
+            shown, why = encode(self.shown(preview(self.shown(value)))), packed.why
             return packed._replace(shown=shown, why=self.text(why) if why is not None else None)
         return packed
 
@@ -184,15 +179,16 @@ class Secrets:
     # --- masking ---
 
     def to_show(self, value: Value, most: int) -> Preview:
-        """``value`` as masked JSON."""
         text, whole = to_show(value, most)
         if not self.active:
             return Preview(text, whole)
-        shown, _ = to_show(self.each(value) if isinstance(value, dict) else self.shown(value), most)
+        masked = self.each(value) if isinstance(value, dict) else self.shown(value)
+        shown, complete = to_show(masked, most)
+        if not complete:
+            shown, _ = to_show(self.shown(preview(masked)), most)
         return Preview(shown, whole and shown == text, shown != text)
 
     def shown(self, value: Value) -> Value:
-        """``value``, masked."""
         if not self.active:
             return value
         if self.blind:
@@ -200,7 +196,6 @@ class Secrets:
         return self._shown(value, 200)
 
     def each(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """Named values, masked."""
         return {name: self.shown(value) for name, value in values.items()}
 
     def _shown(self, value: Value, room: int) -> Value:
@@ -226,7 +221,6 @@ class Secrets:
         return self._in_text(texts, True) or any(form in data for form in self._forms.raws)
 
     def text(self, text: str) -> str:
-        """A text, masked."""
         found = [form for form in self._forms.texts if form in text]
         if not found:
             return text
@@ -247,7 +241,6 @@ class Secrets:
             error.__cause__ = None
 
     def event(self, event: ev.Event) -> ev.Event:
-        """An event, masked for a listener."""
         match event:
             case ev.StepFinished():
                 return event._replace(value=self.shown(event.value))

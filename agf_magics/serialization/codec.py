@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from ..flow.opaque import describe_array, describe_scalar, fields_of
 from ..flow.values import ATOMS, DEEPEST, Value
 
 Form = Literal["json", "pickle", "again"]
@@ -135,6 +136,11 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
         return [preview(part, room - 1, left) for part in value[: max(left[0], 1)]]
     if kind is dict and room and left[0] > 0 and TEXT.issuperset(map(type, value)):
         return {key: preview(value[key], room - 1, left) for key in list(value)[: max(left[0], 1)]}
+    if (text := describe_scalar(value) or describe_array(value)) is not None:
+        return text[:2_000]
+    fields = fields_of(value) if room and left[0] > 0 else None
+    if fields is not None:
+        return preview(fields, room, left)
     return f"⟨{kind.__name__}{_extent(value, kind)}⟩"
 
 

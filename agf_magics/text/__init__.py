@@ -1,3 +1,1 @@
-"""Places in text: sources, spans, diagnostics, tokens, YAML whose every node knows where it stands. Knows nothing of
-flows.
-"""
+"""Text and places in it: sources, spans, diagnostics, and YAML whose every node has its place. Independent of flows."""

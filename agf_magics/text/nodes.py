@@ -1,7 +1,7 @@
-"""Values that know where they stand: what a YAML text is read as.
+"""YAML nodes: values with their place in the source.
 
-A node keeps the text beside the value: a key is what its author wrote, and an error inside a quoted, escaped or folded
-text points at the very letter.
+A node has its text as well as its value: a key is the text that its author wrote, and an error inside a quoted, escaped
+or folded text points at the exact character.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from .source import Source, Span
 from .yamlplaces import Letters, letters
 
 EXPR: Final = "!expr"
-"""The only tag there is."""
+"""The only tag."""
 
 
 class Scalar(NamedTuple):
     """A text, a number, true, false or null. A NamedTuple: loading makes thousands. It is a `text.source.Text`."""
 
     value: Any
-    """By YAML 1.2's core schema; of a key and of what is tagged always the text."""
+    """By YAML 1.2's core schema; for a key and a tagged scalar always the text."""
     text: str
-    """As it reads, quotes and escapes undone."""
+    """Without quotes and escapes."""
     span: Span
     """Without tag and anchor, with quotes."""
     tag: str | None = None
     style: str = ""
-    """Empty for plain, else the character it begins with."""
+    """Its first character if it is quoted or a block, else empty."""
 
     @property
     def is_expr(self) -> bool:
         return self.tag == EXPR
 
     def locate(self, start: int, end: int) -> Span:
-        """Where letters ``start`` to ``end`` of ``text`` stand in the source, whatever stands between them."""
+        """The place of the characters ``start`` to ``end`` of ``text`` in the source."""
         source, first, last = self.span
-        lead = 1 if self.style in ("'", '"') and self.style else 0
-        # Whatever YAML does to a text makes it shorter: one that is as long stands there letter by letter.
+        lead = 1 if self.style in ("'", '"') else 0
+        # Escapes, folds and indentation make a text shorter: one of equal length is the source character by character.
         if len(self.text) == last - first - 2 * lead:
             return Span(source, first + lead + start, first + lead + end)
         found = _letters(source, first, last, self.style, self.text)
@@ -48,7 +48,7 @@ class Scalar(NamedTuple):
         return Span(source, first + begin, first + (found.ends[min(end, size) - 1] if end > start and size else begin))
 
 
-# A long text is asked about once per token: what it takes to answer must not grow with the text each time.
+# Cached: the tokens of a long text are located one after the other.
 @lru_cache(maxsize=16)
 def _letters(source: Source, start: int, end: int, style: str, text: str) -> Letters | None:
     return letters(source.text[start:end], style, text)
@@ -68,7 +68,7 @@ class Items(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """A mapping. Both dicts have the same keys in the order of the text."""
+    """A mapping. Both dicts have the same keys, in the order of the text."""
 
     fields: dict[str, Node]
     keys: dict[str, Scalar]
@@ -101,7 +101,7 @@ def plain(node: Node) -> Any:
 
 
 def shown(node: Node) -> str:
-    """What an error calls it: ``text 'yes'``, ``the number 3``, ``a list``, ``null``."""
+    """A node in an error: ``text 'yes'``, ``the number 3``, ``a list``, ``null``."""
     if isinstance(node, Items):
         return "a list" if node.items else "an empty list"
     if isinstance(node, Fields):

@@ -1,6 +1,6 @@
 """A named text and a half-open range of it.
 
-Everything parsed carries a Span; a line and a column are computed only when somebody asks, because almost nobody does.
+Everything parsed has a Span. Its line and column are computed only when needed, which is rare.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 UNUSABLE = (OSError, ValueError, RuntimeError)
-"""What the operating system and Python raise for a path that cannot be one: too long, with a NUL or half a character in
-it, a link in a circle."""
+"""The errors for a path that cannot exist: too long, with a NUL or half a surrogate pair, a cycle of links."""
 
 
 def why(error: Exception) -> str:
-    """The reason of one of these, in a few words."""
+    """The reason of an error of UNUSABLE, in a few words."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def beside(name: str) -> Path:
-    """The folder of the file that a source is called after; the current folder where it is no file."""
+    """The folder of the file ``name``; the current folder if there is no such file."""
     try:
         file = Path(name)
         return file.resolve().parent if file.is_file() else Path.cwd().resolve()
@@ -33,10 +32,10 @@ def beside(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A text as its author knows it: ``name`` is what an error calls it (``In[6] %%pipeline``, ``flows/review.yaml``).
+    """A text with the name that errors show (``In[6] %%pipeline``, ``flows/review.yaml``).
 
-    ``first_line`` is the number the author's editor shows for the first line: 2 for the body of a cell, whose line 1 is
-    the magic. Two sources are the same only if they are the same object.
+    ``first_line`` is the number of the first line in the author's editor: 2 for the body of a cell, whose line 1 is the
+    magic. Two sources are equal only if they are the same object.
     """
 
     name: str
@@ -48,13 +47,13 @@ class Source:
         return Span(self, start, len(self.text) if end is None else end)
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column of ``offset``, as an editor counts them: both from 1, lines from ``first_line``."""
+        """Line and column of ``offset`` as in an editor: columns from 1, lines from ``first_line``."""
         starts = _line_starts(self)
         index = bisect_right(starts, offset) - 1
         return index + self.first_line, offset - starts[index] + 1
 
     def line(self, number: int) -> str:
-        """The text of line ``number``, counted from ``first_line``; empty where there is no such line."""
+        """The text of line ``number``, counted from ``first_line``; empty if there is no such line."""
         starts = _line_starts(self)
         index = number - self.first_line
         if not 0 <= index < len(starts):
@@ -63,7 +62,7 @@ class Source:
         return self.text[starts[index] : end].rstrip("\r")
 
 
-# Asked once for each finding and each step that is shown: what it takes must not grow with the text each time.
+# Cached: it is needed for each finding and each step that is shown.
 @lru_cache(maxsize=16)
 def _line_starts(source: Source) -> list[int]:
     return [0, *(found.end() for found in re.finditer("\n", source.text))]
@@ -82,7 +81,7 @@ class Span(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What stands there."""
+        """The text of the range."""
         return self.source.text[self.start : self.end]
 
     @property
@@ -91,15 +90,15 @@ class Span(NamedTuple):
         return self.source.place(self.start)
 
     def locate(self, start: int, end: int) -> Span:
-        """The part of this span from ``start`` to ``end``, counted from its own beginning."""
+        """The part of this span from ``start`` to ``end``, relative to its beginning."""
         return Span(self.source, self.start + start, self.start + end)
 
 
 class Text(Protocol):
-    """A text that stands somewhere: what a small language's parser is given.
+    """A text with its place, the input of a small language's parser.
 
-    A Span is one; so is a YAML scalar, whose text may stand in the source with quotes, escapes and folds. ``locate``
-    turns offsets in ``text`` into the place an error points at.
+    A Span is one; so is a YAML scalar, whose source may have quotes, escapes and folds. ``locate`` turns offsets in
+    ``text`` into the place that an error points at.
     """
 
     @property

@@ -1,8 +1,8 @@
 """YAML whose every node and key has its place.
 
-Built from the events of the C parser, not from its composer: half the time, no recursion in C (100,000 nested lists end
-the process there), and the bounds are held while reading. What is read is YAML 1.2's core schema (decision A7): ``on``,
-``yes`` and dates are text, keys are always text, nothing is constructed.
+It is built from the events of the C parser, not by its composer: that takes half the time, does not recurse in C (where
+100,000 nested lists crash the process), and checks the bounds while reading. The schema is YAML 1.2's core schema
+(decision A7): ``on``, ``yes`` and dates are text, keys are always text, nothing is constructed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a definition may cost (decision A7)."""
+    """The largest definition that is read (decision A7)."""
 
     text: int = 1_000_000
     depth: int = 100
@@ -42,9 +42,9 @@ class Bounds:
 
 
 def documents(source: Source, problems: Diagnostics, bounds: Bounds = Bounds()) -> tuple[Node, ...]:
-    """Every document of ``source`` that is not null; () when its syntax is wrong or a bound is passed.
+    """Every document of ``source`` that is not null; () for a syntax error or a text beyond a bound.
 
-    Never raises for what stands in the text: everything is told in ``problems``.
+    Never raises for a mistake in the text: ``problems`` gets all of them.
     """
     try:
         return _Reading(source, problems, bounds).documents()
@@ -61,7 +61,7 @@ class _Open:
     def __init__(self, start: int, is_list: bool, depth: int) -> None:
         self.start, self.deepest = start, depth
         self.anchor: tuple[str, int, int] | None = None
-        """Its name, and how much room there was before it and how many aliases."""
+        """Its name, and the values of `room` and `aliases` before it."""
         self.items: list[Node] | None = None
         if is_list:
             self.items = []
@@ -80,18 +80,28 @@ class _Anchor(NamedTuple):
 
 _PROPERTIES = re.compile(r"(?:[&!][^ \t\r\n]*(?:[ \t\r\n]+#[^\r\n]*)*[ \t\r\n]*)+")
 _TAG = re.compile(r"![^\s,\[\]{}]*")
-# No pattern yet: making it takes as long as importing a module, and only what is not printable is looked through.
+# Compiled only for a text that is not printable: compiling takes as long as importing a module.
 _UNREADABLE = "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-# Line ends of YAML 1.1 that are letters in 1.2, and JSON's way to escape what is beyond U+FFFF: libyaml knows neither.
+# Line ends of YAML 1.1 that are letters in 1.2, and JSON's escapes of characters beyond U+FFFF: libyaml has neither.
 _FOREIGN = re.compile(
     r"[\x85\u2028\u2029]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[^\x85\u2028\u2029])"
 )
 
 
-# What a NamedTuple's own __new__, a function in Python, comes down to: an eighth of loading.
+# Without NamedTuple's own __new__, a function in Python, which took an eighth of loading.
 _new_span: Callable[[tuple[Source, int, int]], Span] = partial(tuple.__new__, Span)
 _new_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(tuple.__new__, Scalar)
 _new_fields: Callable[[tuple[dict[str, Node], dict[str, Scalar], Span]], Fields] = partial(tuple.__new__, Fields)
+
+
+def _bracketed(text: str) -> str:
+    """``text`` up to the bracket that closes its first one."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter in "[{") - (letter in "]}")
+        if depth == 0 and at:
+            return text[: at + 1] if text[0] in "[{" else text
+    return text
 
 
 class _Reading:
@@ -105,11 +115,11 @@ class _Reading:
         self.open = [_Open(0, True, 0)]  # around the documents
         self.anchors: dict[str, _Anchor | None] = {}
         self.room = bounds.nodes
-        """How many more nodes there may be, those of aliases counted each time."""
+        """How many more nodes are allowed; the nodes of an alias count each time."""
         self.aliases = 0
 
     def documents(self) -> tuple[Node, ...]:
-        from . import yamlparser as yaml  # slow to import, and most of what imports this file reads no text yet
+        from . import yamlparser as yaml  # slow to import, and most users of this module read no text yet
 
         text = self._readable()
         try:
@@ -117,25 +127,25 @@ class _Reading:
         except yaml.Misplaced as error:
             at, since = (mark.index + self.base if mark else 0 for mark in (error.problem_mark, error.context_mark))
             raise DefinitionError(explain(self.source, str(error.problem), at, str(error.context), since)) from None
-        except (yaml.Wrong, ValueError) as error:  # what the parser in Python says of an escape beyond U+10FFFF
+        except (yaml.Wrong, ValueError) as error:  # the parser in Python for an escape beyond U+10FFFF
             self._refuse("yaml.syntax", f"this is not valid YAML: {error}", 0, 0)
         return tuple(node for node in self.open[0].items or () if not (isinstance(node, Scalar) and node.value is None))
 
     def _readable(self) -> str:
-        """The text as the C parser can read it; of the same length, so that places stay."""
+        """The text with replacements for what the C parser cannot read; of the same length: places remain right."""
         text = self.source.text
         if len(text) > self.bounds.text:
-            message = f"the text has {len(text):,} characters, {self.bounds.text:,} are allowed"
+            message = f"the text has {len(text):,} characters; at most {self.bounds.text:,} are allowed"
             self._refuse("yaml.too-large", message, 0, 0)
-        # Nearly every text is printable but for its line ends, and Python knows that ten times faster than a pattern.
+        # Nearly every text is printable except for its line ends, and `isprintable` is ten times faster than a pattern.
         bad = None if text.replace("\n", "").isprintable() else re.compile(_UNREADABLE).search(text, self.base)
         if bad:
             code = ord(bad[0])
             escape = f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
-            hint = f'delete it; in a text between double quotes it is written "{escape}"'
+            hint = f'delete it; between double quotes write "{escape}"'
             if 0xD800 <= code < 0xE000:
                 hint = "delete it: it is half a character"
-            self._refuse("yaml.character", f"a character that cannot be read, U+{code:04X}", *bad.span(), hint)
+            self._refuse("yaml.character", f"character U+{code:04X} is not allowed", *bad.span(), hint)
         if not text.isascii() or "\\u" in text:
             self.tamed = _FOREIGN.sub(self._tame, text)
         return self.tamed[self.base :]
@@ -169,7 +179,7 @@ class _Reading:
                 assert event is not None, "the stream has an end"
 
     def _scalar(self, event: Any, top: _Open) -> None:
-        """Where loading spends its time: what is plain goes straight through."""
+        """Loading spends its time here: a plain text takes the shortest way."""
         self.room -= 1
         if self.room < 0:
             self._too_many(event.start_mark.index + self.base)
@@ -202,7 +212,7 @@ class _Reading:
             return number(text)
         except NotFinite:
             message = f"{shorten(text)!r} is not a finite number"
-            self.problems.error("yaml.number", message, span, "quote it if it is meant as text")
+            self.problems.error("yaml.number", message, span, "quote it to make it a text")
             return text
 
     def _is_foreign(self, span: Span) -> bool:
@@ -210,14 +220,14 @@ class _Reading:
         return at < len(self.foreign) and self.foreign[at] < span.end
 
     def _properties(self, event: Any, span: Span, where: str | None) -> tuple[str | None, Span]:
-        """The tag of a node and its place without tag and anchor; ``where``: on what no tag can stand."""
+        """The tag of a node and its place without tag and anchor; ``where`` names a node that cannot have a tag."""
         tag = self._tag(event.tag, span, where) if event.tag is not None else None
         content = _PROPERTIES.match(self.tamed, span.start, span.end)
         begin = content.end() if content else span.start
         return tag, span._replace(start=begin) if begin < span.end else span
 
     def _tag(self, tag: str, span: Span, where: str | None) -> str | None:
-        """The tag where it is allowed; None, and an error, where not."""
+        """The tag where it is allowed, else None and an error."""
         written = _TAG.search(self.tamed, span.start)
         place = Span(self.source, *written.span()) if written else span
         if tag != EXPR:
@@ -227,11 +237,11 @@ class _Reading:
         elif where is None:
             return tag
         else:
-            raw = self.source.text[place.end : span.end].strip()
+            raw = _bracketed(self.source.text[place.end : span.end].strip())
             quote = "'" if '"' in raw else '"'
             hint = "an expression is one text" + (f"; quote it: !expr {quote}{raw}{quote}" if raw[:1] in "[{" else "")
             hint = "a key is always text" if where == "a key" else hint
-            self.problems.error("yaml.expr-tag", f"!expr cannot stand on {where}", place, hint)
+            self.problems.error("yaml.expr-tag", f"{where} cannot have the tag !expr", place, hint)
         return None
 
     def _begin(self, event: Any, is_list: bool) -> None:
@@ -271,10 +281,12 @@ class _Reading:
         span = Span(self.source, event.start_mark.index + self.base, event.end_mark.index + self.base)
         if event.anchor not in self.anchors:
             hint = suggest(event.anchor, self.anchors) or "quote a text that begins with '*'"
-            self._refuse("yaml.unknown-alias", f"nothing is named &{event.anchor}", span.start, span.end, hint)
+            self._refuse(
+                "yaml.unknown-alias", f"alias {span.text} has no anchor &{event.anchor}", span.start, span.end, hint
+            )
         anchor = self.anchors[event.anchor]
         if anchor is None:
-            self._refuse("yaml.self-alias", f"{span.text} stands inside what it names", span.start, span.end)
+            self._refuse("yaml.self-alias", f"alias {span.text} is inside its own anchor", span.start, span.end)
         self.room -= anchor.nodes
         self.aliases += anchor.aliases + 1
         if self.aliases > self.bounds.aliases:
@@ -301,21 +313,29 @@ class _Reading:
                 top.fields[key.text], top.keys[key.text] = node, key
 
     def _key(self, top: _Open, node: Node) -> Scalar:
-        """What `_add` knows it by: without a value when it cannot be one."""
+        """The key of ``node``; without a value if it cannot be a key."""
         if not isinstance(node, Scalar):
             hint = "quote a text that begins with '{' or '['"
+            raw = node.span.text.strip("{} ")
+            if self.source.text.startswith("{{", node.span.start - 1) and ":" not in raw:
+                hint = f"write {shorten(raw)} without braces, or quote the text"
             self.problems.error("yaml.key", f"a key must be text, not {shown(node)}", node.span, hint)
             return Scalar(None, "", node.span)
         name = node.text
         if name in top.fields:
             first = ("first used here", top.keys[name].span)
-            message = f"the key {shorten(name)!r} stands here twice"
-            hint = "use a key once; begin each entry of a list with '- '"
+            message, hint = f"duplicate key {shorten(name)!r}", self._duplicate_hint(node.span)
             self.problems.add(Diagnostic("yaml.duplicate-key", message, node.span, hint, related=(first,)))
         elif name == "<<" and not node.style:
-            message, hint = "'<<' merges nothing here, it is a key like any other", "write the keys out"
+            message, hint = "merging with '<<' is not supported; this is an ordinary key", "write the keys out"
             self.problems.warn("yaml.merge-key", message, node.span, hint)
         return node if node.value is name and node.tag is None else node._replace(value=name, tag=None)
+
+    def _duplicate_hint(self, span: Span) -> str:
+        """In a list item, the second key on a line of its own usually lacks its dash."""
+        line = self.tamed[self.tamed.rfind("\n", 0, span.start) + 1 : span.start]
+        in_list = len(self.open) > 2 and self.open[-2].items is not None
+        return "delete one of them" + (", or begin a list item with '- '" if in_list and not line.strip() else "")
 
     def _too_many(self, at: int, end: int | None = None) -> NoReturn:
         message = f"the text has more than {self.bounds.nodes:,} values"

@@ -29,7 +29,7 @@ EVENTS: Kinds = (
 )
 
 Misplaced = yaml.MarkedYAMLError
-"""What is wrong, with its place."""
+"""A syntax error with its place."""
 Wrong = yaml.YAMLError
 
 __all__ = ["EVENTS", "Kinds", "Misplaced", "Parser", "Wrong"]

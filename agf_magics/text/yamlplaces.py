@@ -1,7 +1,7 @@
-"""Where each character of a YAML scalar's text stands in the source: quotes, escapes, folds and indentation undone.
+"""The place in the source of each character of a YAML scalar, through quotes, escapes, folds and indentation.
 
-The C parser gives a scalar's text and its first and last place, nothing between. This reads the scalar's source again
-by the same rules and keeps for every character where it came from. Only errors ask, so it is done when asked.
+The C parser gives only the text of a scalar and the places of its beginning and end. This module parses the scalar's
+source again by the same rules and records the place of every character. Only errors need it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Letters(NamedTuple):
-    """A scalar's text, letter by letter: letter ``i`` stands at ``starts[i]:ends[i]`` of its source."""
+    """A scalar's text; character ``i`` comes from ``starts[i]:ends[i]`` of its source."""
 
     text: str
     starts: tuple[int, ...]
@@ -29,7 +29,7 @@ _HEX = {"x": 2, "u": 4, "U": 8}
 
 
 def letters(raw: str, style: str, expected: str) -> Letters | None:
-    """Read the scalar ``raw`` written in ``style``; None when it does not come out as ``expected``.
+    """Read the scalar ``raw`` written in ``style``; None if the result is not ``expected``.
 
     >>> letters("'it''s'", "'", "it's").starts
     (1, 2, 3, 5)
@@ -42,7 +42,7 @@ def letters(raw: str, style: str, expected: str) -> Letters | None:
 
 
 def reread(raw: str, tamed: str, style: str, expected: str) -> str:
-    """The text of ``raw``, given that its stand-in ``tamed``, as long and of the same lines, reads as ``expected``."""
+    """The text of ``raw``; its replacement ``tamed`` has the same length and lines and reads as ``expected``."""
     pairs = zip(_readings(raw, style), _readings(tamed, style), strict=True)
     true = next(true for true, tame in pairs if "".join(letter for letter, _, _ in tame) == expected)
     return "".join(letter for letter, _, _ in true)
@@ -67,7 +67,7 @@ def _single(raw: str) -> Iterator[_Letter]:
 
 
 def _double(raw: str) -> Iterator[_Letter]:
-    """An escaped letter is more than one wide: so `_flow` tells ``\\n`` from a line's end."""
+    """An escape is longer than one character, which is how `_flow` distinguishes ``\\n`` from the end of a line."""
     i = 1
     while i < len(raw) - 1:
         if raw[i] != "\\":
@@ -75,7 +75,7 @@ def _double(raw: str) -> Iterator[_Letter]:
             i += 1
             continue
         kind = raw[i + 1]
-        if kind in "\r\n":  # the line goes on below
+        if kind in "\r\n":  # the text continues on the next line
             width = 3 if raw.startswith("\r\n", i + 1) else 2
             yield "", i, i + width
         elif kind in _HEX:
@@ -92,7 +92,7 @@ def _double(raw: str) -> Iterator[_Letter]:
 
 
 def _flow(found: list[_Letter]) -> list[_Letter]:
-    """Fold the lines of a plain or quoted text: blanks around a line's end go, one end is a blank, n are n - 1 ends."""
+    """Fold the lines of a plain or quoted text: a line break with its blanks becomes a blank, n breaks become n - 1."""
     read: list[_Letter] = []
     i = 0
     while i < len(found):
@@ -130,7 +130,7 @@ def _is(letter: _Letter, among: str) -> bool:
 
 
 def _indents(raw: str) -> Iterator[int]:
-    """The indentations a block scalar may have: that of its first line with text, then (``|2``) any smaller one."""
+    """Possible indentations of a block scalar: that of its first line with text, then (``|2``) any smaller one."""
     lines = [line.rstrip("\r") for line in raw.replace("\r", "\n").split("\n")[1:]]
     full = [line for line in lines if line.strip(" ")]
     first = len(full[0]) - len(full[0].lstrip(" ")) if full else max(map(len, lines), default=0)
@@ -138,7 +138,7 @@ def _indents(raw: str) -> Iterator[int]:
 
 
 def _block(raw: str, literal: bool, indent: int) -> list[_Letter]:
-    """The rules of `|` and `>`, line by line: ``pending`` is the last line's end, ``empty`` those of blank lines."""
+    """The rules of `|` and `>`; ``pending`` is the last line's end, ``empty`` the ends of blank lines after it."""
     raw = re.sub("\r(?!\n)", "\n", raw)
     header = raw.find("\n") + 1 or len(raw)
     chomp = next((c for c in raw[:header].split("#")[0] if c in "+-"), "")

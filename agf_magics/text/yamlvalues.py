@@ -1,7 +1,7 @@
-"""What a plain text of YAML means: the core schema of YAML 1.2 (decision A7), and nothing more.
+"""The value of a plain YAML scalar by the core schema of YAML 1.2 (decision A7).
 
-``on``, ``yes``, ``1:30``, ``1_000`` and dates are text; ``017`` is 17. A value is finite (decision A1): ``.inf`` and
-``.nan`` are neither numbers here nor quietly text.
+``on``, ``yes``, ``1:30``, ``1_000`` and dates are text; ``017`` is 17. Values are finite (decision A1): ``.inf`` and
+``.nan`` are errors, neither numbers nor silently text.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 class NotFinite(ValueError):
-    """A number that no value is."""
+    """An infinite number or NaN."""
 
 
 def number(text: str) -> int | float | str:
-    """The number ``text`` is, else ``text``; NotFinite for infinity, NaN and what is too large.
+    """``text`` as a number if it is one, else ``text``; NotFinite for infinity, NaN and numbers that are too large.
 
     >>> number("017"), number("0o17"), number("1e3"), number("1:30")
     (17, 15, 1000.0, '1:30')

@@ -136,7 +136,7 @@ def test_the_slider_shows_what_a_context_was(opened: Open) -> None:
     handle.focus()
     for _ in range(3):
         handle.press("ArrowLeft")
-    output.locator("text=after message 1: load").wait_for()
+    output.locator("text=after 2 messages, the last by load").wait_for()
     assert "†state.mean" not in output.inner_text()
     pictures(page, "context-earlier", 3)
     saved = page.save()

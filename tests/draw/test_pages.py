@@ -11,9 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.listing import flows_html, flows_text, tools_html, tools_text
-from agf_magics.pictures.page import error_html, error_text, progress_html, progress_text, warnings_html
+from agf_magics.pictures.listing import list_flows, list_tools
+from agf_magics.pictures.page import (
+    error_html,
+    error_text,
+    progress_html,
+    progress_text,
+    steps_html,
+    steps_text,
+    warnings_html,
+)
 from agf_magics.pictures.run_page import run_html, run_text
 from agf_magics.progress import events as ev
 from agf_magics.secrets.masking import Secrets
@@ -25,9 +34,10 @@ TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summ
 TAGS |= {"p", "div", "pre", "code", "em", "strong", "span", "ul", "li"}
 ATTRIBUTES = {"style", "scope", "open", "value", "max", "alt", "src", "title"}
 STYLES = re.compile(
-    "background-color|border|border-collapse|border-left|caption-side|color|font-size|font-weight|height|list-style|margin|"
-    "max-height|max-width|min-width|opacity|overflow|overflow-wrap|padding|padding-left|text-align|vertical-align|"
-    "white-space|width"
+    "background-color|border|border-collapse|border-left|border-radius|caption-side|color|display|font-family|font-size|"
+    "font-weight|height|left|list-style|margin|max-height|max-width|min-width|opacity|overflow|"
+    "overflow-wrap:(normal|break-word)|padding|padding-left|position|table-layout|text-align|top|vertical-align|"
+    "white-space|width|word-break:normal"
 )
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -50,7 +60,8 @@ class Sanitized(HTMLParser):
             assert name in ATTRIBUTES
             if name == "style":
                 for declaration in (value or "").split(";"):
-                    assert STYLES.fullmatch(declaration.partition(":")[0].strip())
+                    name = declaration.partition(":")[0].strip()
+                    assert STYLES.fullmatch(declaration) or STYLES.fullmatch(name), declaration
                 assert "var(" not in (value or "")
                 assert not re.search(r"(?<![\w-])color:\s*(#000|#fff|black|white)", value or "")
         if tag != "img":
@@ -115,7 +126,7 @@ def test_failed_elements_are_listed_and_the_rest_is_a_number() -> None:
     dropped = [ev.ElementDropped(("steps[1].do", i), 1.0, error) for i in range(20)]
     progress = told(load(DIGEST), [*halfway()[:5], *dropped])
     text = progress_text(progress, now=2.0)
-    assert "✗ 20 elements failed and left out\n  steps[1].do#0: no such page" in text
+    assert "✗ 20 elements failed and dropped\n  steps[1].do#0: no such page" in text
     assert text.count("no such page") == 8
     assert "… and 12 more" in text
     assert "… and 12 more" in progress_html(progress, now=2.0)
@@ -134,7 +145,7 @@ def test_somebody_elses_error_that_cannot_be_printed_is_named() -> None:
         def __str__(self) -> str:
             raise RuntimeError("no")
 
-    assert error_text(Mute()) == "✗ error: Mute: (its text cannot be had)"
+    assert error_text(Mute()) == "✗ error: Mute: (its text cannot be shown)"
     assert "Mute" in Sanitized(error_html(Mute())).text
     assert error_text(ValueError("x" * 10_000_000)).endswith("… 10 MB in all")
 
@@ -170,6 +181,121 @@ def test_a_real_run_has_a_page() -> None:
     run = agf.run(agf.load("pipeline: p\nsteps: [{transform: {value: '1 + 1', output: two}}]"))
     assert "two: 2" in run_text(run)
     assert "✓ ok" in Sanitized(run_html(run)).text
+
+
+def test_a_run_that_can_be_continued_shows_its_id_and_the_line() -> None:
+    run = Run(error=MISSING)
+    run.how_to_continue = "%resume digest-3-a1b2c3"  # type: ignore[attr-defined]
+    page, text = Sanitized(run_html(run)).text, run_text(run)
+    for shown in ("digest-3-a1b2c3", "to continue: %resume digest-3-a1b2c3"):
+        assert shown in page
+        assert shown in text
+
+
+def many(count: int, end: str = "") -> Any:
+    """The progress of a pipeline of ``count`` steps that is at its middle, or has ended there."""
+    flow = load("pipeline: many\nsteps:\n" + "- transform: {value: 1 + 1}\n" * count)
+    said: list[ev.Event] = [ev.RunStarted("many", 0.0)]
+    for step in flow.body.steps[: count // 2]:
+        said += [ev.StepStarted((step.id,), 0.0), ev.StepFinished((step.id,), 1.0)]
+    middle = (flow.body.steps[count // 2].id,)
+    said.append(ev.StepStarted(middle, 1.0))
+    if end:
+        said += [ev.StepFailed(middle, 2.0, MISSING), ev.RunEnded(2.0, end, MISSING)]
+    return told(flow, said)
+
+
+@pytest.mark.parametrize("end", ["", "error"])
+def test_steps_that_are_done_or_pending_are_folded_in_a_long_tree(end: str) -> None:
+    progress = many(200, end)
+    rows = [squeezed(row) for row in steps_text(progress, now=1.5)]
+    assert rows[0] == " ✓ ok 100 steps"
+    assert rows[1].endswith("steps[100]")
+    assert rows[2] == " · pending 99 steps"
+    assert steps_html(progress, now=1.5).count("<tr>") == 4
+
+
+def test_a_short_tree_and_the_tree_of_a_run_that_went_well_are_complete() -> None:
+    assert len(steps_text(many(20), now=1.5)) == 20
+    done = [event for step in range(200) for event in _done(f"steps[{step}]")]
+    flow = load("pipeline: many\nsteps:\n" + "- transform: {value: 1 + 1}\n" * 200)
+    progress = told(flow, [ev.RunStarted("many", 0.0), *done, ev.RunEnded(2.0, "ok")])
+    assert len(steps_text(progress, now=2.0)) == 200
+    assert "max-height" in steps_html(progress, now=2.0)
+
+
+def _done(step: str) -> list[ev.Event]:
+    return [ev.StepStarted((step,), 0.0), ev.StepFinished((step,), 1.0)]
+
+
+def test_failed_elements_are_folded_where_the_run_went_well_and_some_succeeded() -> None:
+    error = StepError(Diagnostic("step.tool-failed", "no such page"))
+    halves = [*halfway(), ev.ElementDropped(("steps[1].do", 900), 1.0, error)]
+    assert "<details open><summary>✗ 4 elements" in progress_html(told(load(DIGEST), halves), now=2.0)
+    ended = told(load(DIGEST), [*halves, ev.RunEnded(2.0, "ok")])
+    assert "<details><summary>✗ 4 elements" in progress_html(ended, now=2.0)
+
+
+@pytest.mark.parametrize(("status", "shown"), [("error", False), ("waiting", True)])
+def test_a_question_closes_with_its_run_unless_the_run_waits_for_it(status: str, shown: bool) -> None:
+    at = ("steps[0]",)
+    asked: list[ev.Event] = [ev.RunStarted("digest", 0.0), ev.StepStarted(at, 0.0)]
+    asked.append(ev.QuestionAsked(at, 0.5, ev.Question("Go on?")))
+    running = told(load(DIGEST), asked)
+    assert "? waiting ⚙ tool fetch" in squeezed(progress_text(running, now=1.0))
+    assert "waits for an answer: Go on?" in progress_text(running, now=1.0)
+    ended = told(load(DIGEST), [*asked, ev.StepFailed(at, 1.0, MISSING), ev.RunEnded(1.0, status, MISSING)])
+    assert ("Go on?" in progress_html(ended, now=1.0)) == shown
+
+
+def test_an_error_is_in_a_fixed_font_and_its_long_lines_are_wrapped_at_words() -> None:
+    page = error_html(StepError(Diagnostic("a.b", "word " * 60, hint="hint " * 60)))
+    assert "font-family:monospace" in page
+    assert max(map(len, re.sub("<[^>]*>", "", page).split("\n"))) <= 78
+
+
+def luminance(color: str) -> float:
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(first: str, second: str) -> float:
+    """As WCAG 2 defines it.
+
+    >>> contrast("#000000", "#ffffff")
+    21.0
+    """
+    dark, light = sorted(map(luminance, (first, second)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+THEMES = {"light": ("#ffffff", "#212121"), "dark": ("#111111", "#e0e0e0")}
+"""The page and the text of JupyterLab; a text of 87 % black on white, and of 87 % white on black."""
+
+
+def mixed(front: str, back: str, share: float) -> str:
+    parts = [(int(front[i : i + 2], 16), int(back[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(one * share + other * (1 - share)):02x}" for one, other in parts)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
+    """A text has its own background, or the color of the page, perhaps faded."""
+    runs = [Run(), Run(error=MISSING)]
+    shown = [run_html(run) for run in runs] + [progress_html(told(load(DIGEST), halfway()), now=3.0)]
+    shown += [error_html(MISSING), list_flows([load(DIGEST)])["text/html"], list_tools([Tool()])["text/html"]]
+    back, text = THEMES[theme]
+    for style in re.findall('style="([^"]*)"', "".join(shown)):
+        found = dict(part.split(":", 1) for part in style.split(";"))
+        if found.get("color", "inherit") != "inherit":
+            assert contrast(found["color"], found["background-color"]) >= 4.5, style
+        if "opacity" in found:
+            assert contrast(mixed(text, back, float(found["opacity"])), back) >= 4.5, style
+    for state in look.STATES.values():
+        assert contrast(state.ink, state.fill) >= 4.5, state
+    for kind in look.KINDS.values():
+        assert min(contrast(kind.ink, kind.fill), contrast(look.TEXT, kind.fill)) >= 4.5, kind
 
 
 VALUES = st.recursive(
@@ -212,18 +338,26 @@ class Tool:
 
 def test_flows_are_listed_with_language_steps_and_inputs() -> None:
     flows = [load(REVIEW), load(DIGEST)]
-    rows = [squeezed(row) for row in flows_text(flows).split("\n")]
+    rows = [squeezed(row) for row in list_flows(flows)["text/plain"].split("\n")]
     assert rows[0] == "name language steps inputs description"
     assert rows[2] == "digest pipeline 5 url, path Every kind of frame, one in another."
-    assert "2 flows" in Sanitized(flows_html(flows)).text
+    assert "2 flows" in Sanitized(list_flows(flows)["text/html"]).text
 
 
 def test_tools_are_listed_with_arguments_and_what_is_secret() -> None:
-    row = squeezed(tools_text([Tool()]).split("\n")[1])
+    row = squeezed(list_tools([Tool()])["text/plain"].split("\n")[1])
     assert row == "fetch<b> name (text), token (text) Looks a <name> up. Second line. worker token"
-    assert "fetch<b>" in Sanitized(tools_html([Tool()])).text
+    assert "fetch<b>" in Sanitized(list_tools([Tool()])["text/html"]).text
 
 
-@pytest.mark.parametrize("listed", [flows_text([]), flows_html([]), tools_text([]), tools_html([])])
+@pytest.mark.parametrize(
+    "listed",
+    [
+        list_flows([])["text/plain"],
+        list_flows([])["text/html"],
+        list_tools([])["text/plain"],
+        list_tools([])["text/html"],
+    ],
+)
 def test_an_empty_listing_says_how_to_fill_it(listed: str) -> None:
     assert "%%pipeline" in listed or "@tool" in listed

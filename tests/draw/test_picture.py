@@ -16,11 +16,24 @@ from hypothesis import strategies as st
 from agf_magics.flow.steps import Invoke, Name, every
 from agf_magics.pictures import layout as layouts
 from agf_magics.pictures import theme as look
-from agf_magics.pictures.boxes import INPUT, LEADING, LINES, LONGEST, POINTS_NAME, Box, Frame, Scene, box
-from agf_magics.pictures.diagram import MOST_BOXES, Diagram
+from agf_magics.pictures.boxes import (
+    INPUT,
+    LEADING,
+    LINES,
+    LONGEST,
+    POINTS_NAME,
+    POINTS_WORD,
+    Box,
+    Frame,
+    Scene,
+    make_box,
+)
+from agf_magics.pictures.dataflow import DataFlow
+from agf_magics.pictures.diagram import MOST_BOXES, QUICK, TALLEST, Diagram
 from agf_magics.pictures.dot import dot, scene_dot
 from agf_magics.pictures.layout import HOW_TO, NoPicture, layout
 from agf_magics.pictures.scene import scene
+from agf_magics.pictures.svg import SCALE
 from tests.draw.flows import DIGEST, REVIEW, failed, halfway, load, long, told
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,7 +70,7 @@ def test_frames_nest_as_the_steps_do_and_begin_with_their_head() -> None:
 
 def test_the_head_of_a_frame_says_how_it_runs() -> None:
     boxes = {box.id: box for box in scene(load(DIGEST)).boxes}
-    assert boxes["steps[1]"].note == "4 at once · on error: retry(2)"
+    assert boxes["steps[1]"].note == "4 at once · on error: retry(2) · → rows"
     assert boxes["steps[1].do"].note == "on error: continue"
     assert (boxes["steps[1]"].kicker, boxes["steps[1].collect"].kicker) == ("⟳ for_each", "ƒ transform · collect")
 
@@ -86,7 +99,10 @@ state: {{xs: list}}
 nodes: {{a: {{type: map, over: [1], as: x, node: {{type: llm, prompt: "say {{x}}"}}, collect: ys, max_items: 9{}}}}}
 edges: [{{from: START, to: a}}]
 """
-    for written, note in (("", "8 at once · at most 9"), (", on_overflow: truncate", "8 at once · the first 9")):
+    for written, note in (
+        ("", "8 at once · at most 9 · → ys, ys_failures"),
+        (", on_overflow: truncate", "8 at once · the first 9 · → ys, ys_failures"),
+    ):
         boxes = {box.id: box for box in scene(load(graph.format(written))).boxes}
         assert boxes["nodes.a"].note == note
 
@@ -110,11 +126,90 @@ def test_what_the_next_step_reads_flows_along_the_control_arrow() -> None:
     assert arrows(drawn, "data") == {(INPUT, "steps[0]", "doc")}
 
 
-def test_what_flows_into_a_frame_ends_at_its_head_once() -> None:
-    # rows: read by two cases of the match; feed: by the for_each and by an agent deep in it; path: by the last step.
-    data = arrows(scene(load(DIGEST)), "data")
-    assert data == {(INPUT, "steps[0]", "url"), (INPUT, "steps[4]", "path"), ("steps[1].collect", "steps[3]", "rows")}
+def test_a_value_flows_to_the_very_step_that_reads_it_also_inside_a_frame() -> None:
+    # rows: read by two cases of the match; feed: by the for_each and by an agent in it; path: by the last step.
+    assert arrows(scene(load(DIGEST)), "data") == {
+        (INPUT, "steps[0]", "url"),
+        (INPUT, "steps[4]", "path"),
+        ("steps[0]", "steps[1].do.branches.topic", "feed"),
+        ("steps[1].collect", "steps[3].cases.True", "rows"),
+        ("steps[1].collect", "steps[3].cases.False", "rows"),
+        ("steps[2].do", "steps[3].cases.True", "total"),
+    }
     assert ("steps[0]", "steps[1]", "feed") in arrows(scene(load(DIGEST)), "control")
+
+
+def test_the_values_of_branches_flow_into_the_step_that_collects_them() -> None:
+    do = "steps[1].do"
+    drawn = arrows(scene(load(DIGEST)), "control")
+    assert (f"{do}.branches.topic", f"{do}.collect", "topic") in drawn
+    assert (f'{do}.branches["two words"]', f"{do}.collect", "two words") in drawn
+    assert (do + ".collect", "steps[1].collect", "pipe") in drawn
+
+
+EQUAL = """\
+pipeline: equal
+steps:
+- tool: {name: load, args: {path: a}, output: first}
+- tool: {name: load, args: {path: b}, output: second}
+- agent: {prompt: "Compare {ctx.first}", identity: critic, capabilities: {tools: [search, load, save, send]}}
+- agent: {prompt: "Improve it", capabilities: {tools: []}}
+- parallel: {branches: {a: {tool: {name: load, args: {path: c}}}}, collect: {transform: {value: pipe.a}}}
+"""
+
+
+def test_boxes_show_what_tells_them_apart() -> None:
+    boxes = {box.id: (box.kicker, box.name, box.note) for box in scene(load(EQUAL)).boxes}
+    assert boxes["steps[0]"] == ("⚙ tool · steps[0]", "load", "→ first")
+    assert boxes["steps[1]"] == ("⚙ tool · steps[1]", "load", "→ second")
+    assert boxes["steps[4].branches.a"] == ("⚙ tool · steps[4].branches.a", "load", "")
+    tools = "tools: search, load, save and 1 more"
+    assert boxes["steps[2]"] == ("✦ agent · critic", "Compare {ctx.first}", tools)
+    assert boxes["steps[3]"] == ("✦ agent", "Improve it", "no tools")
+
+
+def test_a_node_of_a_graph_says_what_it_reads_and_writes() -> None:
+    graph = """
+name: g
+state: {topic: str, draft: str, score: float}
+nodes:
+  draft: {type: llm, prompt: "write about {topic}", state_key: draft}
+  judge: {type: agent, prompt: "judge {draft} on {topic}", tools: [search], state_key: score}
+  stop: {type: passthrough, output: {draft: done}}
+edges: [{from: START, to: draft}, {from: draft, to: judge}, {from: judge, to: stop}, {from: stop, to: END}]
+"""
+    notes = {box.id: box.note for box in scene(load(graph)).boxes if box.step}
+    assert notes == {
+        "nodes.draft": "topic → draft",
+        "nodes.judge": "tools: search · draft, topic → score",
+        "nodes.stop": "→ draft",
+    }
+    outlined = Diagram(load(graph)).outline()
+    assert "draft, topic → score" in outlined
+
+
+def test_no_box_of_a_session_is_empty_and_the_model_says_its_tools() -> None:
+    policy = """
+name: p
+execution_policy: {id: agf.react, config: {model: gpt-x, provider: openai, instructions: help}}
+action_space: {local_tools: [{alias: search, name: search}]}
+"""
+    boxes = {box.id: box for box in scene(load(policy)).boxes}
+    assert [box.id for box in boxes.values() if not box.name] == []
+    assert boxes["react.ask"].note == "tools: search"
+
+
+def test_the_tooltip_has_the_full_texts_and_lies_over_its_box() -> None:
+    page = Diagram(load(EQUAL)).html()
+    tooltips = re.findall(r'<span title="([^"]*)" style="position:absolute;left:([\d.]+)%;top:([\d.]+)%;', page)
+    assert len(tooltips) == len(list(scene(load(EQUAL)).boxes))
+    assert tooltips[2][0].split("\n") == [
+        "steps[2]: agent",
+        "Compare {ctx.first}",
+        "tools: search, load, save, send",
+        "reads first",
+    ]
+    assert all(0 <= float(part) <= 100 for _, *place in tooltips for part in place)
 
 
 def test_an_arrow_leaves_a_frame_at_its_border() -> None:
@@ -193,7 +288,8 @@ def test_states_are_words_and_counters_not_only_colours() -> None:
     texts = [
         item.text for item in ElementTree.fromstring(Diagram(flow, told(flow, halfway())).svg()).iter(SVG + "text")
     ]
-    assert {"✓ ok", "▶ 12/1,000", "▶ 12/23", "· pending"} <= set(texts)
+    assert {"✓ ok", "▶ 12/1,000", "· pending"} <= set(texts)
+    assert texts.count("▶ 12/1,000") == 3  # a step of the elements compares with their number, not with what started
 
 
 def test_the_same_flow_is_the_same_svg() -> None:
@@ -261,10 +357,11 @@ def test_the_bundle_has_a_picture_for_every_host() -> None:
     assert base64.b64decode(data[1]).decode() == bundle["image/svg+xml"]
     assert 'alt="review_and_report: agent Review {ctx.doc}., then transform' in bundle["text/html"]
     width = float(re.search(r'width="(\d+)"', bundle["image/svg+xml"])[1])  # type: ignore[index]
-    style = re.search(r"max-width:100%;min-width:(\d+)px", bundle["text/html"])
+    style = re.search(r"max-width:(\d+)px;min-width:(\d+)px", bundle["text/html"])
     assert style is not None
-    assert 0.5 * width < float(style[1]) < width, "wider than the page it is scrolled, not made unreadable"
-    assert "overflow:auto" in bundle["text/html"]
+    assert float(style[1]) == width
+    assert POINTS_WORD * SCALE * float(style[2]) / width > 9.95, "a wide picture is scrolled, not made unreadable"
+    assert f"overflow:auto;max-height:{TALLEST}px" in bundle["text/html"]
 
 
 def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
@@ -276,10 +373,23 @@ def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
         diagram.save(tmp_path / "x.docx")
 
 
-def test_a_flow_too_large_for_a_picture_is_an_outline() -> None:
-    bundle = Diagram(load(long(MOST_BOXES + 1)))._repr_mimebundle_()
+def test_a_large_flow_is_an_outline_and_its_picture_is_drawn_on_demand() -> None:
+    steps = QUICK // 2 + 1
+    diagram = Diagram(load(long(steps)))
+    bundle = diagram._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"}
-    assert bundle["text/plain"].endswith("(no picture: 1,001 steps are too many for one)")
+    hint = f"(no picture: {steps} boxes take long to place; agf.draw('long').save('picture.svg') draws them)"
+    assert bundle["text/plain"].endswith(hint)
+    assert f"max-height:{TALLEST}px;overflow:auto" in bundle["text/html"]
+    assert diagram.svg().count("<g>") == steps
+    assert "image/svg+xml" in Diagram(load(long(steps - 1)))._repr_mimebundle_()
+
+
+def test_a_flow_too_large_for_any_picture_says_so() -> None:
+    diagram = Diagram(load(long(MOST_BOXES + 1)))
+    assert diagram._repr_mimebundle_()["text/plain"].endswith("(no picture: 1,001 boxes; at most 1,000 can be drawn)")
+    with pytest.raises(NoPicture):
+        diagram.svg()
 
 
 def test_without_graphviz_there_is_the_outline_and_how_to_get_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,11 +435,13 @@ def test_the_outline_of_a_run_says_how_it_stands() -> None:
 def test_a_long_name_stands_in_lines_and_the_tooltip_has_all_of_it() -> None:
     words = " ".join(f"†state.customers.by_region.number{number}" for number in range(4))
     label = f"fetch → {words}"
-    drawn = box(Invoke(id="calls[0]", word="tool", label=label, kind="tool", name=Name("fetch"), args=None), many=False)  # type: ignore[arg-type]
+    step = Invoke(id="calls[0]", word="tool", label=label, kind="tool", name=Name("fetch"), args=None)  # type: ignore[arg-type]
+    drawn = make_box(step, DataFlow(load(REVIEW)), many=False)
     assert (drawn.name, len(drawn.lines)) == (label, LINES)
     assert label.replace(" ", "").startswith("".join(drawn.lines)[:-1].replace(" ", ""))
     assert drawn.lines[-1].endswith("…")
     assert all(look.width(one, POINTS_NAME, bold=True) <= LONGEST for one in drawn.lines)
+    assert label in drawn.tooltip
     assert drawn.height == 44 + (LINES - 1) * LEADING
 
 

@@ -56,7 +56,10 @@ def test_a_loop_says_when_it_ends_and_goes_back_to_its_head() -> None:
 def test_a_mapping_is_a_data_edge_with_the_names_of_both_fields() -> None:
     drawn = scene(shapes.LOOP)
     assert ("loop.steps.writer", "loop.steps.checker", "text → draft") in arrows(drawn, "control")
-    assert arrows(drawn, "data") == {(INPUT, "loop", "topic"), ("loop.steps.writer", "output_from", "writer")}
+    assert arrows(drawn, "data") == {
+        (INPUT, "loop.steps.writer", "topic"),
+        ("loop.steps.writer", "output_from", "writer"),
+    }
 
 
 def test_branches_and_elements_need_no_step_that_collects() -> None:
@@ -256,7 +259,7 @@ def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> No
     ]
     progress = told(flow, events)
     assert progress.rows[("nodes.draft",)].state == "kept"
-    assert "! failed but kept" in progress_text(progress, now=1.0)
+    assert "! failed, handled" in progress_text(progress, now=1.0)
     assert "! failed" in Diagram(flow, progress).svg()
     error.path = ("nodes.draft",)
     progress.apply(ev.RunEnded(1.0, "error", error))

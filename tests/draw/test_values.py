@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
+import datetime
+import decimal
+import enum
 import sys
+import types
 from typing import Any
 
+import numpy
 import pandas
+import pydantic
 import pytest
 
-from agf_magics.pictures.values import value_html, value_text
+from agf_magics.pictures.values import MOST_PICTURE, value_html, value_text
+from agf_magics.serialization.codec import preview
 
 
 class Opaque:
@@ -108,3 +117,123 @@ def test_pandas_is_not_imported_to_show_a_value(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delitem(sys.modules, "pandas")
     value_text(object())
     assert "pandas" not in sys.modules
+
+
+class Side(enum.Enum):
+    LEFT = 1
+
+
+@dataclasses.dataclass
+class Invoice:
+    number: int
+    due: datetime.date
+    total: decimal.Decimal
+    token: str = dataclasses.field(default="hidden", repr=False)
+
+
+class Review(pydantic.BaseModel):
+    passed: bool
+    invoice: Any
+    token: str = pydantic.Field(default="hidden", repr=False)
+
+
+INVOICE = Invoice(7, datetime.date(2026, 1, 2), decimal.Decimal("1.50"))
+
+REVIEW = Review(passed=True, invoice=[INVOICE])
+REVIEW_TEXT = """\
+passed: true
+invoice: 1 item
+  - Invoice · 3 fields
+    number: 7
+    due: 2026-01-02
+    total: 1.50"""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (datetime.date(2026, 1, 2), "2026-01-02"),
+        (datetime.datetime(2026, 1, 2, 3, 4), "2026-01-02 03:04:00"),
+        (datetime.timedelta(hours=1), "1:00:00"),
+        (decimal.Decimal("1.50"), "1.50"),
+        (b"abc", "b'abc'"),
+        (b"x" * 1000, f"b'{'x' * 60}'… 1,000 bytes"),
+        (numpy.arange(6.0).reshape(2, 3), "ndarray · 2 × 3 · float64 · [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]"),
+        (numpy.zeros(10**7, dtype="int8"), "ndarray · 10,000,000 · int8 · [0, 0, 0, 0, 0, 0, 0, 0, …]"),
+        (numpy.array([Opaque()]), "ndarray · 1 · object"),
+        (pandas.Timestamp("2026-01-02"), "2026-01-02 00:00:00"),
+        (INVOICE, "number: 7\ndue: 2026-01-02\ntotal: 1.50"),
+        (REVIEW, REVIEW_TEXT),
+        ([{"day": datetime.date(2026, 1, 2)}, {"day": None}], "day\n2026-01-02\nnull"),
+        (Side.LEFT, "<tests.draw.test_values.Side>"),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_an_object_with_an_obvious_text_or_fields_is_shown_by_them(value: Any, text: str) -> None:
+    assert value_text(value) == text
+
+
+def test_a_class_that_only_looks_like_one_of_those_is_named_and_not_called() -> None:
+    class Date(datetime.date):
+        def __str__(self) -> str:
+            raise AssertionError("code of a user")
+
+    Liar = type("Figure", (Opaque,), {"__module__": "matplotlib.figure", "savefig": Opaque.__repr__})
+    assert value_text(Date(2026, 1, 2)) == "<tests.draw.test_values.test_a_class_that_only_looks_like_one_of_those_is_named_and_not_called.<locals>.Date>"  # fmt: skip  # noqa: E501
+    assert value_html(Liar()) == '<code style="white-space:pre-wrap;overflow-wrap:break-word;word-break:normal">&lt;matplotlib.figure.Figure&gt;</code>'  # fmt: skip  # noqa: E501
+
+
+def test_the_fields_of_an_object_are_masked() -> None:
+    def mask(value: Any) -> Any:
+        return {name: "•••" if name == "number" else one for name, one in value.items()}
+
+    assert "7" not in value_text(INVOICE, mask)
+    assert "<code" in value_html(INVOICE, mask)
+    assert ">7<" not in value_html(INVOICE, mask)
+
+
+def test_an_object_that_contains_itself_ends() -> None:
+    review = Review(passed=True, invoice=None)
+    review.invoice = [review]
+    assert len(value_text(review)) < 2_000
+
+
+class Library(types.ModuleType):
+    """The classes of a library as far as a page uses them."""
+
+
+def _figure_of(library: types.ModuleType, png: bytes) -> Any:
+    def savefig(self: Any, file: Any, format: str, dpi: float) -> None:
+        assert (format, dpi) == ("png", 64.0)  # 10 inches: bounded to 640 pixels
+        file.write(png)
+
+    shape = {"__module__": "matplotlib.figure", "savefig": savefig, "get_size_inches": lambda self: (10.0, 4.0)}
+    figure = type("Figure", (), shape)
+    vars(library)["Figure"] = figure
+    return figure()
+
+
+def test_a_figure_is_a_picture_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library("matplotlib.figure")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", library)
+    small, large = _figure_of(library, b"\x89PNG"), _figure_of(library, b"x" * (MOST_PICTURE + 1))
+    vars(library)["Figure"] = type(small)
+    data = base64.b64encode(b"\x89PNG").decode()
+    assert f'src="data:image/png;base64,{data}"' in value_html({"plot": small})
+    assert value_text({"plot": small}) == "plot: <figure>"
+    vars(library)["Figure"] = type(large)
+    assert value_html(large) == "<code>figure</code>"
+
+
+def test_a_real_figure_and_a_real_image_are_pictures() -> None:
+    figures, images = pytest.importorskip("matplotlib.figure"), pytest.importorskip("PIL.Image")
+    assert "data:image/png;base64,iVBOR" in value_html(figures.Figure())
+    page = value_html({"image": images.new("CMYK", (3000, 20))})
+    assert "data:image/png;base64,iVBOR" in page
+    assert "image · 3,000 × 20 pixels · CMYK" in page
+
+
+def test_the_preview_in_the_journal_has_the_same_texts_and_fields() -> None:
+    value = {"invoice": INVOICE, "day": datetime.date(2026, 1, 2), "other": Opaque()}
+    fields = {"number": 7, "due": "2026-01-02", "total": "1.50"}
+    assert preview(value) == {"invoice": fields, "day": "2026-01-02", "other": "⟨Opaque⟩"}

@@ -197,3 +197,15 @@ def test_a_secret_that_is_written_out_is_warned_about_at_its_name(text: str, at:
         [("flow.literal-secret", "warning", at)] if at else []
     )
     assert "abc" not in "".join(d.message + str(d.hint) for d in found)
+
+
+def test_a_name_in_a_prompt_is_warned_about_only_if_the_input_does_not_have_it() -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: prompt, name="writer", registry=registry)
+    text = "pipeline: p\nsteps:\n- agent: {prompt: 'Dear {name}, dear {nmae}'}\n"
+    assert [found[2] for found in findings(text, registry)] == ["name", "nmae"]
+    run = agf.start("p", {"name": "Ann"}, registry=registry)
+    assert run.wait().output == "Dear Ann, dear {nmae}"
+    assert [(d.code, d.span and d.span.text, d.hint) for d in run.warnings] == [
+        ("pipeline.template-name", "nmae", "did you mean name?")
+    ]

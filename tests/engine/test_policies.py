@@ -388,7 +388,7 @@ def test_a_required_field_under_a_misspelt_name_is_told_at_that_name() -> None:
     step = "{agent: writer, input_mapping: {size: parent.input.n, topik: parent.input.t}}"
     found = failure(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"t": "x", "n": 1}, registry=registry)
     assert (found.code, found.diagnostic.span and found.diagnostic.span.text) == ("policy.missing-value", "topik")
-    assert found.diagnostic.hint == "did you mean topic where topik stands?"
+    assert found.diagnostic.hint == "did you mean topic instead of topik?"
 
 
 @pytest.mark.parametrize(("more", "warned"), [("", True), (", additionalProperties: {}", False)])
@@ -413,4 +413,4 @@ def test_a_field_that_an_agent_takes_is_no_slip_for_another_one() -> None:
     agf.agent(writer, registry=registry, where="loop")
     step = "{agent: writer, input_mapping: {topics: parent.input.t}}"
     found = failure(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"t": "x"}, registry=registry)
-    assert (found.code, found.diagnostic.hint) == ("policy.missing-value", "map it: topic: PATH")
+    assert (found.code, found.diagnostic.hint) == ("policy.missing-value", "add topic: PATH to the input_mapping")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.flow.declared import Caps
 from agf_magics.flow.steps import Branches, Flow
+from agf_magics.host import job
 from agf_magics.progress import events as ev
 from tests.engine.small_flows import SPAN, Put, call, flow
 from tests.engine.virtual_time import run_virtual
@@ -125,3 +127,16 @@ def test_a_question_without_a_user_closes() -> None:
         ev.QuestionAsked,
         ev.QuestionClosed,
     ]
+
+
+def test_a_blocking_run_is_not_ended_from_outside_while_a_person_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although its time limit, by the clock on the wall, is over for long."""
+    monkeypatch.setattr(job, "LATE", 0.0)
+    thinking = threading.Event()
+
+    def ask(question: ev.Question) -> str:
+        thinking.wait(1.0)
+        return "5"
+
+    run = agf.run(flow(QUESTION), ask=ask, limits=agf.Limits(timeout=0.2), raises=False)
+    assert (run.status, run.output) == ("ok", "5"), run.error

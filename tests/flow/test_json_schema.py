@@ -78,13 +78,15 @@ def test_what_is_no_schema_is_said_to_be_unusable_and_nothing_is_raised(schema: 
     [
         (False, 1, (), "is not allowed"),
         ({"properties": {"a": False}}, {"a": 1}, ("a",), "a: is not allowed"),
+        ({"items": {"properties": {"a": False}}}, [{"a": 1}], (0, "a"), "[0].a: is not allowed"),
+        ({"additionalProperties": {"properties": {"a": False}}}, {"x": {"a": 1}}, ("x", "a"), "x.a: is not allowed"),
         ({"prefixItems": [True, False]}, [1, 2], (1,), "[1]: is not allowed"),
         ({"prefixItems": [True], "items": False}, [1, 2], (), "has 2 elements; 1 are allowed"),
         ({"patternProperties": {"^a": False}}, {"ab": 1}, ("ab",), "ab: is not allowed"),
         ({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": False}}, [1], (0,), "[0]: is not allowed"),
         ({"dependentSchemas": {"a": False}}, {"a": 1}, (), "is not allowed"),
         ({"patternProperties": {"^a": {}}, "additionalProperties": False}, {"ab": 1, "c": 2}, (),
-         "has fields that nothing knows: 'c'"),
+         "has unknown fields: 'c'"),
     ],
 )  # fmt: skip
 def test_what_false_refuses_is_told_with_its_place(

@@ -56,7 +56,7 @@ def talked(steps: int, said: list[Value]) -> list[Conversation]:
         found.append(talk)
         if talk.verdict == "answer":
             break
-        talk = talk.observed([Failed("x") for _ in talk.calls]) if talk.verdict == "tools" else talk.doubted()
+        talk = talk.observed([Failed("x") for _ in talk.calls]) if talk.verdict == "tools" else talk.rejected()
     return found
 
 

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import pathlib
 from typing import Any
 
 from hypothesis import strategies as st
 
-from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse, show
+from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse
 from agf_magics.languages.pipeline.r1.codegen import Evaluate, compile_expression
+from agf_magics.languages.pipeline.r1.nodes import (
+    COMPARING,
+    NOT,
+    POWER,
+    SIGN,
+    Arithmetic,
+    Call,
+    Compare,
+    Each,
+    Fields,
+    Get,
+    Items,
+    Lit,
+    Logic,
+    Minus,
+    Node,
+    Not,
+    Path,
+    literal,
+)  # fmt: skip
 from agf_magics.text.diagnostics import StepError
 from agf_magics.text.source import Source
 
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "r1.json").read_text(encoding="utf-8"))["rows"]
+VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "r1.json").read_text(encoding="utf-8"))["rows"]
 PIPELINE = Names({"ctx": ("ctx",), "pipe": ("pipe",)})
 
 
@@ -24,6 +44,50 @@ def r1(text: str, names: Names | None = PIPELINE) -> R1:
 def compiled(expr: R1, names: Names | None) -> Evaluate:
     """The expression's second tier; what it cannot do goes to the first."""
     return compile_expression(expr.node, names and names.stores, expr.walk)
+
+
+def show(node: Node, power: int = 0) -> str:
+    """The expression written again, with no more parentheses than it needs.
+
+    A literal is one that R1 can write: a negative number is a `Minus`.
+    """
+    match node:
+        case Lit(value=value):
+            return literal(value)
+        case Path(parts=parts):
+            return ".".join(parts)
+        case Items(items=items):
+            return f"[{', '.join(map(show, items))}]"
+        case Fields(fields=fields):
+            return "{" + ", ".join(f"{_key(key)}: {show(value)}" for key, value in fields) + "}"
+        case Not(operand=operand):
+            return _closed(f"not {show(operand, NOT)}", power > NOT)
+        case Minus(operand=operand):
+            return f"-{show(operand, SIGN)}"
+        case Logic(op=op, parts=parts):
+            return _closed(f" {op} ".join(show(part, POWER[op] + 1) for part in parts), power > POWER[op])
+        case Compare(op=op):
+            text = f"{show(node.left, COMPARING + 1)} {op} {show(node.right, COMPARING + 1)}"
+            return _closed(text, power > COMPARING)
+        case Arithmetic(first=first, rest=rest):
+            binds = POWER[rest[0].op]
+            right = "".join(f" {one.op} {show(one.operand, binds + 1)}" for one in rest)
+            return _closed(show(first, binds + 1) + right, power > binds)
+        case Each():
+            return f"{node.name}({show(node.base)}, {node.param} -> {show(node.body)})"
+        case Call(name=name, args=args):
+            return f"{name}({', '.join(map(show, args))})"
+        case Get():
+            default = "" if node.default is None else f", {show(node.default)}"
+            return f"get({show(node.base)}, {literal(node.key)}{default})"
+
+
+def _closed(text: str, needed: bool) -> str:
+    return f"({text})" if needed else text
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.isidentifier() else literal(key)
 
 
 def strictly(value: Any) -> Any:

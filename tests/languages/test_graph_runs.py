@@ -317,6 +317,25 @@ def test_an_agent_may_use_the_tools_of_its_graph(tmp_path: Path, monkeypatch: py
                      [{"double": "Doubles.", "say": "Says hello"}, hello]]  # fmt: skip
 
 
+def test_an_answer_is_not_reused_after_a_command_of_the_graph_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".agf").mkdir(mode=0o700)
+    settings = Settings(allow_shell=True, journal=str(tmp_path / ".agf" / "runs.sqlite"))
+    monkeypatch.setattr(current, "settings", settings)
+    registry = default_registry().with_tools(())
+
+    @agf.agent(registry=registry, default=True)
+    def own(prompt: str, tools: Any) -> Any:
+        return tools["say"](who="Ann")
+
+    text = OWN.format(tools="[say]")
+    for command, answer in (("hello", "hello Ann"), ("goodbye", "goodbye Ann")):
+        changed = text.replace("echo hello", f"echo {command}").replace("state:", "name: reused\nstate:", 1)
+        agf.define(changed, "graph", registry=registry)
+        assert agf.run("reused", {}, registry=registry, reuse=command != "hello").output["r"] == answer
+
+
 def test_a_model_may_call_the_tools_of_its_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     messages, function = pytest.importorskip("pydantic_ai.messages"), pytest.importorskip("pydantic_ai.models.function")
     monkeypatch.setattr(current, "settings", Settings(allow_shell=True))
@@ -329,8 +348,8 @@ def test_a_model_may_call_the_tools_of_its_graph(monkeypatch: pytest.MonkeyPatch
         return messages.ModelResponse(parts=[messages.TextPart(str(history[-1].parts[-1].content))])
 
     agf.model_agent("clerk", model=function.FunctionModel(reply), registry=registry)
-    text = OWN.format(tools="[say], identity: clerk")
-    assert (graph(text, registry).output["r"], offered) == ("hello Ann", [["say"], ["say"]])
+    flow = agf.load(OWN.format(tools="[say], identity: clerk"), "graph", registry=registry)
+    assert (agf.run(flow, {}, registry=registry).output["r"], offered) == ("hello Ann", [["say"], ["say"]])
 
 
 def test_an_agent_has_no_command_of_its_graph_where_the_shell_is_not_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,6 +443,13 @@ def test_conditions_hold_at_start_and_behind_a_map_and_else_is_the_rest(n: int, 
     for kind, source, start in (("passthrough", "START", "a"), (mapped, "a", "a"), ("passthrough", "a", "a")):
         text = CONDITIONAL.format(kind=kind, source=source, start=start)
         assert graph(text, agf.Registry(), {"n": n}).output["way"] == way
+
+
+def test_text_that_looks_like_an_expression_is_refused_under_strict() -> None:
+    text = one("{type: tool, tool: t, variables: {x: state.word}, state_key: r}", "state: {word: str, r: any}\n")
+    assert [found.code for found in agf.load(text, "graph").warnings] == ["graph.literal-path"]
+    with pytest.raises(agf.DefinitionError, match=r"graph\.literal-path"):
+        agf.load(text, "graph", strict=True)
 
 
 def test_rounds_are_bounded() -> None:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agf_magics.flow.frame import Ref
-from agf_magics.languages.pipeline.r1 import Names, show
+from agf_magics.languages.pipeline.r1 import Names
 from agf_magics.languages.pipeline.r1.walk import LONGEST, MOST_WORK
 from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
-from tests.languages.r1_case import EXPRESSIONS, PIPELINE, VECTORS, Opaque, compiled, names_of, r1, strictly
+from tests.languages.r1_case import EXPRESSIONS, PIPELINE, VECTORS, Opaque, compiled, names_of, r1, show, strictly
 
 
 def value(text: str, **ctx: Any) -> Any:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.languages.pipeline.r1 import Names
+from agf_magics.languages.pipeline.scope import Scope
 from agf_magics.languages.pipeline.template import LONGEST_WRITTEN, Template, parse_template
 from agf_magics.text.diagnostics import StepError
 from agf_magics.text.source import Source
@@ -18,7 +19,7 @@ NAMES = Names({"ctx": ("ctx",), "pipe": ("pipe",), "item": ("item",)}, hidden={"
 
 
 def template(text: str, *known: str) -> Template:
-    return parse_template(Source("prompt", text).span(), NAMES, known)
+    return parse_template(Source("prompt", text).span(), Scope(NAMES, frozenset(known)))
 
 
 def filled(text: str, *known: str, pipe: Any = None, **ctx: Any) -> str:

@@ -113,7 +113,7 @@ def test_whatever_a_tool_raises_is_a_short_error_with_a_caret(kernel: Kernel, na
 
 
 def test_what_a_group_of_failures_is_made_of_is_told(kernel: Kernel) -> None:
-    told = short(run(kernel, "tool: {name: breaks}"))
+    told = " ".join(short(run(kernel, "tool: {name: breaks}")).split())
     assert "failed: ExceptionGroup: g (1 sub-exception): ValueError: 1; OSError: no line [step.tool-failed]" in told
 
 

@@ -19,6 +19,7 @@ from agf_magics.flow.rules import check
 from agf_magics.languages import LANGUAGES
 from agf_magics.notebook.complete import Known, complete
 from agf_magics.notebook.cursor import Reading
+from agf_magics.notebook.shift_tab import describe
 from agf_magics.notebook.tab import matcher
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
@@ -133,3 +134,44 @@ def test_any_body_can_be_completed(before: str, after: str) -> None:
 def test_completion_does_not_wait_for_jsonschema() -> None:
     code = "import sys, agf_magics.notebook.complete; sys.exit('jsonschema' in sys.modules or 'pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known: Known) -> None:
+    names = {"In": [], "exit": 1, "sys": sys, "measure": len, "words": ["pear"], "_hidden": 1, "figs": 3}
+    found = complete("%run_pipeline p --set x=$", 0, 25, known._replace(names=names))
+    assert found is not None
+    assert [choice.text for choice in found.choices] == ["words", "figs", "sys", "measure", "In", "exit"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("%run_pip|eline longest", "Run a registered flow"),
+        ("x = %run_pipeline lon|gest", "Run a registered flow"),
+        ("%%pipeline --ru|n\npipeline: p", "Define a pipeline"),
+        ("%%pipeline\npipeline: p\nsteps:\n- for_e|ach:", "for_each: "),
+        ("%%pipeline\npipeline: p\nsteps:\n- for_each:\n    ov|er: ctx.words", "over: Gives the list"),
+        ("%%pipeline\npipeline: p\nsteps:\n- transform: {value: 'count|(ctx.words)'}", "count("),
+        ("%%graph\nnodes:\n  a: {ty|pe: passthrough}", "type: "),
+    ],
+)
+def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str) -> None:
+    place = code.index("|")
+    found = describe(code.replace("|", ""), place)
+    assert found is not None
+    assert text in found
+
+
+@pytest.mark.parametrize("code", ["filter|", "%time| x", "%%bash\nfor| x", "print|('%%pipeline')"])
+def test_shift_tab_leaves_all_other_cells_to_ipython(code: str) -> None:
+    assert describe(code.replace("|", ""), code.index("|")) is None
+
+
+def test_shift_tab_has_nothing_to_say_of_a_value_in_our_cells() -> None:
+    assert describe("%%pipeline\npipeline: mine", 22) == ""
+
+
+@given(st.text(), st.integers(0, 40))
+def test_shift_tab_never_fails(text: str, place: int) -> None:
+    describe("%%pipeline\n" + text, place)
+    describe(text, place)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from IPython.core.completer import provisionalcompleter
 
+from agf_magics.catalog import Registry
+from agf_magics.notebook.complete import Known, complete
 from tests.notebook.conftest import Kernel, Shell, code
 
 TOOLS = """\
@@ -67,6 +69,23 @@ def test_runs_are_listed_and_shown_step_by_step(failed: Shell) -> None:
     assert "pears &lt;b&gt;" in page["text/html"]
 
 
+def listed(shell: Shell, line: str) -> list[str]:
+    """The names of the flows in the list of runs."""
+    _, *rows = shell.good(f"%runs {line}").outputs[-1]["text/plain"].split("\n")
+    return [row.split()[1] for row in rows]
+
+
+def test_the_list_of_runs_is_filtered_and_limited(failed: Shell) -> None:
+    failed.good("%%pipeline other --quiet\npipeline: p\nsteps:\n- transform: {value: 1 + 1}")
+    for _ in range(21):
+        failed.good("%run_pipeline other --quiet")
+    assert listed(failed, "--status error") == ["grading"]
+    assert listed(failed, "--name GRAD") == ["grading"]
+    assert listed(failed, "--limit 2") == ["other", "other", "20"]  # "… 20 more"
+    assert listed(failed, "") == ["other"] * 20 + ["2"]
+    assert "no runs" in failed.good("%runs --status waiting").outputs[-1]["text/plain"]
+
+
 def test_two_runs_are_compared_and_one_is_written_to_a_file(failed: Shell) -> None:
     first = failed.good("import agf_magics; agf_magics.runs()[0]").value
     Path("teacher").touch()
@@ -79,7 +98,7 @@ def test_two_runs_are_compared_and_one_is_written_to_a_file(failed: Shell) -> No
 
 
 def test_runs_are_forgotten(failed: Shell) -> None:
-    assert "forgot 0 runs" in failed.good("%runs --prune").out
+    assert "deleted 0 runs" in failed.good("%runs --prune").out
     assert "deleted grading-" in failed.good("%runs --delete grading").out
     assert code(failed.run("%runs grading")) == "journal.unknown-run"
     assert code(failed.run("%resume")) == "journal.unknown-run"
@@ -105,6 +124,20 @@ def test_ids_of_kept_runs_are_completed(failed: Shell) -> None:
     text = "%resume gra"
     with provisionalcompleter():
         assert any(found.text.startswith("grading-") for found in completer.completions(text, len(text)))
+
+
+def test_the_newest_runs_are_completed_and_those_that_fit_come_first() -> None:
+    runs = [(f"p-{n}", "p", "ok" if n % 2 else "error") for n in range(50)]
+    known = Known(Registry(), {}, {}, lambda: runs)
+
+    def offered(line: str) -> list[str]:
+        found = complete(line, 0, len(line), known)
+        assert found is not None
+        return [choice.text for choice in found.choices]
+
+    assert offered("%runs p-") == [f"p-{n}" for n in range(20)]
+    assert offered("%resume ") == [f"p-{n}" for n in range(0, 40, 2)]
+    assert offered("%resume p-1")[:3] == ["p-10", "p-12", "p-14"]
 
 
 @pytest.mark.kernel
@@ -133,7 +166,7 @@ def grade(name: str) -> str:
             kernel.drain()
         kernel.close()
         kernel = Kernel(tmp_path, {})
-        assert "1 run did not come to an end: grading-" in kernel.good("%load_ext agf_magics").printed
+        assert "1 run did not finish: grading-" in kernel.good("%load_ext agf_magics").printed
         kernel.good(tools)  # and not the definition
         kernel.good("%resume --out run")
         assert kernel.good("print(run.status, run.output)").printed == "ok ['pears', 'plums', 'figs']\n"

@@ -70,8 +70,11 @@ def test_it_is_seen_while_it_runs(kernel: Kernel) -> None:
     cell = held(kernel)
     shown = cell.until("update_display_data", "running")["data"]
     assert "gate" in shown["text/html"]
+    for format in ("text/html", "text/plain"):  # what is saved now says so
+        assert re.search(r"at \d\d:\d\d:\d\d the run had not ended: %runs gated-", shown[format])
     open_gate(kernel)
     cell.end()
+    assert "had not ended" not in str(cell.outputs)
 
 
 def test_the_picture_is_there_before_the_run_and_takes_its_colours(kernel: Kernel) -> None:

@@ -3,6 +3,7 @@
 A row of ``tests/vectors/mistakes_*.json`` has a ``title``, the ``cell`` of a notebook (or ``argv``: the arguments of
 ``python -m agf_magics`` with ``files`` in its folder) and ``says``: all errors and warnings, in order, as printed.
 ``setup`` lists cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``.
+Where a long line is wrapped and which part of a long source line is shown do not count: see `unwrapped`.
 """
 
 from __future__ import annotations
@@ -43,8 +44,30 @@ FINDING = re.compile(
 """A line that begins with an error or a warning, and the indented lines below it."""
 
 
-def findings(printed: str) -> list[str]:
-    return FINDING.findall(re.sub(r"In\[\d+\]", "In[n]", printed))
+CONTINUATION = re.compile(r"\n {4}(?! |\d+ \|)")
+"""A line break within a message or a hint: the next line is indented by four blanks."""
+
+EXCERPT = re.compile(r"^ *\d+ \| (?P<line>.*)\n +\| (?P<blanks> *)(?P<carets>\^+)$", re.MULTILINE)
+CARETS = 40
+
+
+def findings(printed: str) -> str:
+    """The errors and warnings of an output."""
+    return unwrapped("\n".join(FINDING.findall(re.sub(r"In\[\d+\]", "In[n]", printed))))
+
+
+def unwrapped(text: str) -> str:
+    """``text`` with every message and hint on one line and, of an excerpt, the text above its carets.
+
+    >>> unwrapped("a long\\n    message [x.y]\\n   1 | one: two\\n     |      ^^^")
+    'a long message [x.y]\\n     | two'
+    """
+    return EXCERPT.sub(_marked, CONTINUATION.sub(" ", text))
+
+
+def _marked(found: re.Match[str]) -> str:
+    start, size = len(found["blanks"]), min(len(found["carets"]), CARETS)
+    return f"     | {found['line'][start : start + size]}"
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "cell" in row], ids=lambda row: row["title"])
@@ -52,7 +75,7 @@ def test_a_cell_with_a_mistake_says_what_to_change(row: dict[str, Any], shell: S
     for cell in (TOOLS, *row.get("setup", ())):
         shell.good(cell)
     shown = shell.run(row["cell"])
-    assert "\n".join(findings(shown.out + shown.err)) == row["says"]
+    assert findings(shown.out + shown.err) == unwrapped(row["says"])
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "argv" in row], ids=lambda row: row["title"])
@@ -65,4 +88,4 @@ def test_a_command_with_a_mistake_says_what_to_change(
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.suppress(SystemExit):
         main(row["argv"])
-    assert "\n".join(findings(printed.getvalue())) == row["says"]
+    assert findings(printed.getvalue()) == unwrapped(row["says"])

@@ -153,3 +153,27 @@ def test_a_magic_that_had_the_name_before_is_back(shell: Shell) -> None:
 def test_reloading_keeps_what_is_registered(ready: Shell) -> None:
     ready.good("%reload_ext agf_magics")
     assert ready.good("%run_pipeline longest --set 'words=[a]'").value.status == "ok"
+
+
+def test_a_wrong_setting_looks_like_any_other_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell.ip, "colors", "linux")
+    shown = shell.run("%config AgfMagics.timout = 3")
+    assert "\x1b[31mBadSetting\x1b[0m: \x1b[1mAgfMagics has no setting 'timout' [magic.unknown-setting]" in shown.out
+
+
+GREETER = """
+schema_version: "1.0.0"
+metadata: {id: greeter, name: Greeter, version: "1.0.0", description: Greets.}
+interface: {input: {}, output: {}}
+execution_policy:
+  id: agf.react
+  config: {instructions: Greet., provider: openai, model: gpt-4o}
+"""
+
+
+@pytest.mark.parametrize("line", ["", "--run --dry"])
+def test_the_model_that_answers_is_named_once_in_a_cell(shell: Shell, line: str) -> None:
+    shell.good("%config AgfMagics.model = 'ollama:qwen3'\n%config AgfMagics.progress = 'html'")
+    shown = shell.good(f"%%policy {line}{GREETER}")
+    pages = "".join(output["text/plain"] for output in shown.outputs)
+    assert (shown.out + pages).count("ollama:qwen3 answers") == 1

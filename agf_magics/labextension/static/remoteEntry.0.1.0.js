@@ -179,6 +179,27 @@
     open();
   };
 
+  /* ---- a question that nobody can answer any more: its cell has ended, as by a time limit ---- */
+
+  const closeQuestions = (_, { cell }) => {
+    for (const box of cell.node.querySelectorAll('.jp-Stdin-input')) {
+      box.disabled = true;
+      box.value = '';
+      box.placeholder = 'the run has ended';
+    }
+  };
+
+  /* ---- on paper nothing scrolls: show all of what is bounded on the screen ---- */
+
+  const print = () => {
+    const style = document.createElement('style');
+    style.textContent = `@media print {
+      .jp-OutputArea-output [style*="overflow"] { max-height: none !important; overflow: visible !important; }
+      .jp-OutputArea-output td, .jp-OutputArea-output th { overflow-wrap: anywhere; white-space: normal !important; }
+    }`;
+    document.head.append(style);
+  };
+
   /* ---- what JupyterLab asks for: init with what it shares, then the plugin ---- */
 
   let scope = {};
@@ -208,6 +229,8 @@
             return support(language, state);
           },
         });
+        notebooks.NotebookActions.executed.connect(closeQuestions);
+        print();
         tracker.forEach((panel) => follow(panel.content));
         tracker.widgetAdded.connect((_, panel) => follow(panel.content));
       },

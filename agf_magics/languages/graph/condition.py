@@ -72,43 +72,25 @@ def _comparison(node: Comparison) -> Test:
         return _against_state(sign, names, node.right.text)
     value, read = node.right.value, reader(names)
     if type(value) in (int, float):
-        return _against_number(sign, names, value)
+        return _against_plain(sign, names, value, (float, int))
     if type(value) is str and sign in ("==", "!="):
-        return _against_text(sign, names, value)
+        return _against_plain(sign, names, value, (str,))
     return lambda state: compare(sign, read(state), value)
 
 
-# Most conditions are of these two kinds: a plain value is compared at once, and a key of the state is read in place.
-
-
-def _against_number(sign: str, names: tuple[str, ...], value: int | float) -> Test:
+def _against_plain(sign: str, names: tuple[str, ...], value: Any, kinds: tuple[type, ...]) -> Test:
+    """Most conditions are of this kind: a plain value is compared at once, and a key of the state is read in place."""
     apply, name, read = COMPARE[sign], names[0], reader(names)
 
-    def a_key(state: Any) -> bool:
+    def compare_key(state: Any) -> bool:
         left = state.get(name)
-        kind = type(left)
-        return apply(left, value) if kind is int or kind is float else compare(sign, left, value)
+        return apply(left, value) if type(left) in kinds else compare(sign, left, value)
 
-    def a_path(state: Any) -> bool:
+    def compare_path(state: Any) -> bool:
         left = read(state)
-        kind = type(left)
-        return apply(left, value) if kind is int or kind is float else compare(sign, left, value)
+        return apply(left, value) if type(left) in kinds else compare(sign, left, value)
 
-    return a_key if len(names) == 1 else a_path
-
-
-def _against_text(sign: str, names: tuple[str, ...], value: str) -> Test:
-    wanted, name, read = sign == "==", names[0], reader(names)
-
-    def a_key(state: Any) -> bool:
-        left = state.get(name)
-        return (left == value) is wanted if type(left) is str else compare(sign, left, value)
-
-    def a_path(state: Any) -> bool:
-        left = read(state)
-        return (left == value) is wanted if type(left) is str else compare(sign, left, value)
-
-    return a_key if len(names) == 1 else a_path
+    return compare_key if len(names) == 1 else compare_path
 
 
 def _against_state(sign: str, names: tuple[str, ...], text: str) -> Test:

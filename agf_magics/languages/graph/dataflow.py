@@ -68,4 +68,5 @@ def feeds(
 
 
 def _keys_read(built: Built) -> set[str]:
-    return {ref.path[1] for ref in reads_of_node(built.step) if ref.path[:1] == ROOT and len(ref.path) > 1}
+    refs = (ref.path for ref in reads_of_node(built.step))
+    return {path[1] for path in refs if path[:1] == ROOT and len(path) > 1} - {built.item, "_map_index"}

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from .words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, NOT_IN_A_MAP, REDUCERS, STATE_KEY, TOOL, TYPES, Kind
+from .takes import TYPES
+from .words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, NOT_IN_A_MAP, REDUCERS, STATE_KEY, TOOL, Kind
 
 Json = dict[str, Any]
 

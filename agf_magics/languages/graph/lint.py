@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -16,13 +15,12 @@ from .edges import ELSE, is_plain, outgoing
 from .nodes import Built, Outputs
 from .reading import Reader
 from .state import Keys
+from .tokens import KEY_NAME
 from .tools import Tools
 from .words import BUILT_IN
 
 MOST_STEPS = 1_000_000
 """The bound for following forks: branches times the nodes that they lead to."""
-
-_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 
 
 class Graph(NamedTuple):
@@ -83,7 +81,7 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
         hidden = next(name for name in names[1:] if name.startswith("_"))
         message = f"{hidden!r} is read from a mapping only: attributes that begin with _ are hidden"
         reader.warn("graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping")
-    if odd := next((name for name in names if not _NAME.fullmatch(name)), None):
+    if odd := next((name for name in names if not KEY_NAME.fullmatch(name)), None):
         hint = "an expression is a path, one operator + - * / and one value: {state.n + 1}"
         reader.warn("graph.odd-name", f"this reads a key named {odd!r}", ref.span, hint)
     elif declares and names[0] not in known:

@@ -22,8 +22,9 @@ from .lint import Graph, lint
 from .nodes import Built, Here, node_id
 from .reading import ROOT, Reader
 from .state import Declared, Joining, Keys, ends, starts
+from .takes import TYPES
 from .tools import Tools, read_tools
-from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY, TYPES, Kind
+from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY, Kind
 
 ROUNDS, CONCURRENT = 50, 8
 
@@ -59,7 +60,7 @@ class _Loader:
         begins = first.span if first else document.span
         self.state_names(document)
         given = self.reader.fields(GRAPH, document, begins)
-        self.limits: dict[str, tuple[Span, int]] = given.get("loop_limits") or {}
+        self.limits: dict[str, tuple[Span | None, int]] = given.get("loop_limits") or {}
         self.exits: dict[str, Name] = given.get("loop_exits") or {}
         declared = self.declared(given.get("state"))
         config = {"max_concurrency": CONCURRENT, "recursion_limit": ROUNDS, **self.section(CONFIG, given.get("config"))}
@@ -229,7 +230,7 @@ def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> 
     return found
 
 
-def _over_limit(node: str, span: Span, count: int, has_exit: bool) -> Diagnostic:
+def _over_limit(node: str, span: Span | None, count: int, has_exit: bool) -> Diagnostic:
     message = f"{node!r} has run {count} times, which is its limit"
     hint = None if has_exit else f"the run ends there; loop_exits: {{{node}: NODE}} continues at another node"
     return Diagnostic("graph.loop-limit", message, span, hint, "warning")

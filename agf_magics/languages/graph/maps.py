@@ -5,7 +5,6 @@ An element of the fan-out is ``{as: item, "_map_index": n}``; it is laid over th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -22,9 +21,8 @@ from .nodes import Built, Given, Here, Written, at
 from .reading import ROOT, Reader
 from .state import Failed
 from .takes import OVER, Key
+from .tokens import KEY_NAME
 from .value import CANNOT, Computed, value_failed
-
-_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 
 Build = Callable[[Reader, Node, Here], Built | None]
 
@@ -200,9 +198,7 @@ def _over(reader: Reader, node: Node, name: str) -> Computed | None:
     text = node.text[1:-1].strip()
     start = node.text.index(text) if text else 1
     names = tuple(text.removeprefix("state.").split("."))
-    if any(
-        not part.replace("-", "_").strip().replace(" ", "_").isidentifier() and not part.isalnum() for part in names
-    ):
+    if not all(map(KEY_NAME.fullmatch, names)):
         place = node.locate(start, start + len(text))
         hint = "compute the list in a passthrough node, into a key of its own"
         reader.error("graph.over-expression", "over takes one path, without arithmetic or brackets", place, hint)

@@ -14,7 +14,7 @@ from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from .lookup import combine, describe
-from .words import TYPES
+from .takes import TYPES
 
 State = Mapping[str, Value]
 Write = Callable[[State, Value], Mapping[str, Value]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...flow.frame import Expr
@@ -85,10 +85,7 @@ def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
 
 
 def _values(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ...]:
-    fields = reader.mapping(node, key)
-    if fields is None:
-        return ()
-    return tuple((Name(name, fields.keys[name].span), reader.value(value)) for name, value in fields.fields.items())
+    return tuple((name, reader.value(value)) for name, value in reader.entries(reader.mapping(node, key)))
 
 
 def _arguments(reader: Reader, node: Node, key: Key) -> Any:
@@ -117,29 +114,26 @@ def _share(reader: Reader, node: Node, key: Key) -> int | float | None:
     return None
 
 
+def _pairs(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Name], ...]:
+    read = [
+        (name, _name(reader, value, Key(name.text, NAME, "")))
+        for name, value in reader.entries(reader.mapping(node, key))
+    ]
+    return tuple((name, value) for name, value in read if value is not None)
+
+
 def _name_map(reader: Reader, node: Node, key: Key) -> dict[str, Name]:
-    fields, found = reader.mapping(node, key), {}
-    for name, value in fields.fields.items() if fields else ():
-        read = _name(reader, value, Key(name, NAME, ""))
-        if read is not None:
-            found[name] = read
-    return found
+    return {name.text: value for name, value in _pairs(reader, node, key)}
 
 
 def _mapping(reader: Reader, node: Node, key: Key) -> Any:
-    if isinstance(node, Scalar) and node.text in ("auto", "*"):
-        return "auto"
-    named = _name_map(reader, node, key)
-    return tuple((Name(own, node.keys[own].span), other) for own, other in named.items() if isinstance(node, Fields))
+    return "auto" if isinstance(node, Scalar) and node.text in ("auto", "*") else _pairs(reader, node, key)
 
 
-def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span, int]]:
-    fields, found = reader.mapping(node, key), {}
-    for name, value in fields.fields.items() if fields else ():
-        count = COUNT.read(reader, value, Key(name, COUNT, ""))
-        if count is not None and fields:
-            found[name] = fields.keys[name].span, count
-    return found
+def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None, int]]:
+    entries = reader.entries(reader.mapping(node, key))
+    read = [(name, COUNT.read(reader, value, Key(name.text, COUNT, ""))) for name, value in entries]
+    return {name.text: (name.span, count) for name, count in read if count is not None}
 
 
 def _command(reader: Reader, node: Node, key: Key) -> Any:
@@ -172,6 +166,13 @@ def _items(reader: Reader, node: Node, key: Key) -> Items | None:
     return None
 
 
+TYPES: Mapping[str, object] = {
+    "str": "", "string": "", "int": 0, "integer": 0, "float": 0.0, "bool": False, "boolean": False,
+    "list": [], "dict": {}, "any": None,
+}  # fmt: skip
+"""The types of a state key, each with the first value of a key with a reducer (any: none)."""
+
+
 def _by_name(values: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": values}
 
@@ -186,7 +187,7 @@ _S_NAMES: dict[str, Any] = {"type": "array", "items": _S_NAME}
 _S_COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 _S_PROMPT = {"type": "object", "properties": {"user": _S_TEXT, "system": _S_TEXT}, "required": ["user"]}
 _S_SHARE = [{"type": "integer", "minimum": 0}, {"type": "number", "minimum": 0, "maximum": 1}]
-_S_TYPE: dict[str, Any] = {"anyOf": [_S_TEXT, _ref("state_key")]}
+_S_TYPE: dict[str, Any] = {"anyOf": [{**_S_TEXT, "examples": list(TYPES)}, _ref("state_key")]}
 
 
 def _words(says: str, *words: str) -> Takes:

@@ -7,11 +7,15 @@ both (decision Y3). There are no escapes: a quote ends a text where something el
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 LONGEST = 10_000
 """Characters of an expression; a text around placeholders may be longer."""
+
+KEY_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
+"""A key that an expression can name without looking like something else."""
 
 QUOTES = "'\""
 _FOLLOWS = frozenset(",:]}+-*/<>=!)")

@@ -44,19 +44,22 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
     )
 
     def envelope(state: State, value: Value) -> Mapping[str, Value]:
-        """The result of a tool_call, whether its tool succeeded or not."""
-        tool, task = name.evaluate({"state": state}), state.get("task")
-        made = {"task_id": task.get("id") if isinstance(task, dict) else None, "tool": tool}
-        if not isinstance(value, Failed):
-            return {**made, "success": True, "result": value, "error": None}
-        unknown = value.error.code == "step.not-among"
-        message = f"Unknown tool: {format_value(tool)}" if unknown else value.message
-        return {**made, "success": False, "result": None, "error": message}
+        return _envelope(name.evaluate({"state": state}), state.get("task"), value)
 
     keys = (Written(result, key.span if key else None),)
     if here.inside:
         return Built(step, envelope, keys, collects=True)
     return Built(step, lambda state, value: {result: envelope(state, value)}, keys)
+
+
+def _envelope(tool: Value, task: Value, value: Value) -> Mapping[str, Value]:
+    """The result of a tool_call, whether its tool succeeded or not."""
+    made = {"task_id": task.get("id") if isinstance(task, dict) else None, "tool": tool}
+    if not isinstance(value, Failed):
+        return {**made, "success": True, "result": value, "error": None}
+    unknown = value.error.code == "step.not-among"
+    message = f"Unknown tool: {format_value(tool)}" if unknown else value.message
+    return {**made, "success": False, "result": None, "error": message}
 
 
 def _tool_name(given: Given) -> Expr | None:

@@ -233,12 +233,6 @@ GRAPH = _kind(
     Key("checkpointer", takes.ANYTHING, "Not used: every run is journaled and can be resumed."),
 )
 
-TYPES: Mapping[str, object] = {
-    "str": "", "string": "", "int": 0, "integer": 0, "float": 0.0, "bool": False, "boolean": False,
-    "list": [], "dict": {}, "any": None,
-}  # fmt: skip
-"""The types of a state key, each with the first value of a key with a reducer (any: none)."""
-
 REDUCERS: Mapping[str, str] = {
     "add": "appends to a list or a text, adds to a number",
     "sorted_add": "appends to a list and sorts it by _map_index",

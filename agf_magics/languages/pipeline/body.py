@@ -216,7 +216,7 @@ def _template(reader: Reader, node: Node, key: Key, context: ReadContext) -> Tem
         return None
     if not text.text.strip():
         reader.problems.warn("pipeline.empty-prompt", "the prompt is empty", text.span)
-    template = parse_template(text, scope.names, scope.stores)
+    template = parse_template(text, scope)
     reader.problems.extend((*template.warnings, *lookalikes.in_prompt(text, scope)))
     for part in template.parts:
         if not isinstance(part, str):

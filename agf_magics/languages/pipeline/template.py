@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -17,14 +16,12 @@ from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Span, Text
 from . import r1
-from .r1 import R1, Names
+from .r1 import R1
 from .r1.nodes import COMBINATORS, KEYWORDS
+from .scope import Scope
 
 LONGEST_WRITTEN = 1_000_000
 """The maximum length of the JSON of a value in a prompt, in characters."""
-
-UNKNOWN_NAME = "pipeline.template-name"
-"""The code of a warning about the name under its caret, which is void if the input has that name."""
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _B, _NAME = r"[ \t\r\n]*+", "[A-Za-z_][A-Za-z0-9_]*+"
@@ -54,11 +51,11 @@ class _Hole(NamedTuple):
     path: R1
     written: str
     known: bool
-    store: tuple[str, ...]
-    """The path of its first name, if that is a store."""
+    store: str
+    """Its first name, which may be a store."""
 
     def fill(self, frame: Frame) -> str:
-        if not self.known and not _holds(frame, self.store):
+        if not self.known and self.store not in frame["ctx"]:
             return self.written
         try:
             value = self.path.evaluate(frame)
@@ -79,47 +76,32 @@ class _Inside(NamedTuple):
         return self.outer.locate(self.start + start, self.start + end)
 
 
-def parse_template(text: Text, names: Names, known: Collection[str] = ()) -> Template:
-    """The template of ``text``. ``known``: the stores that steps write. Every text is a template."""
+def parse_template(text: Text, scope: Scope) -> Template:
+    """The template of ``text``. Every text is a template."""
     source, parts, warnings, end = text.text, list[str | _Hole](), list[Diagnostic](), 0
     choices: list[str] = []
     for found in _BRACES.finditer(source):
         path = _PATH.match(found[1])
         if path is None or path[2] in KEYWORDS:
             continue
-        first = path[2]
+        first, known = path[2], scope.knows(path[2])
         if path.end() == len(found[1]):
             inner = _Inside(text, found.start(1) + path.start(1), path[1])
-            sure = _is_known(first, names, known)
-            hole = _Hole(r1.parse(inner, names), found[0], sure, (*(names.stores or ()), first))
-            parts += [source[end : found.start()], hole]
+            parts += [source[end : found.start()], _Hole(r1.parse(inner, scope.names), found[0], known, first)]
             end = found.end()
-            if not sure:
-                choices = choices or [*sorted(names.roots), *sorted(names.hidden), *known]
+            if not known:
+                choices = choices or [*sorted(scope.names.roots), *sorted(scope.names.hidden), *sorted(scope.stores)]
                 near, given = suggest(first, choices), f"if the input has it, write {{ctx.{first}}}"
                 message = f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
                 place, hint = inner.locate(0, len(first)), f"{near} {given}" if near else given
-                warnings.append(Diagnostic(UNKNOWN_NAME, message, place, hint, "warning"))
-        elif _is_known(first, names, known) or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
+                warnings.append(Diagnostic("pipeline.template-name", message, place, hint, "warning"))
+        elif known or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())
             hint = "compute it in a transform before, name its output, and write {NAME} here"
             message = f"{found[0]} stays text: braces hold a path"
             warnings.append(Diagnostic("pipeline.template-expression", message, place, hint, "warning"))
     parts.append(source[end:])
     return Template(text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings))
-
-
-def _is_known(name: str, names: Names, stores: Collection[str]) -> bool:
-    return name in names.roots or name in names.hidden or name in stores
-
-
-def _holds(frame: Frame, path: tuple[str, ...]) -> bool:
-    value: Value = frame
-    for name in path:
-        if type(value) is not dict or name not in value:
-            return False
-        value = value[name]
-    return True
 
 
 def _opaque(value: Value) -> NoReturn:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...flow.patterns import SYNTAX, BadPattern, searcher
+from ...flow.json_schema import judge
+from ...flow.patterns import SYNTAX, pattern_faults
 from ...flow.steps import Name
 from ...flow.values import Value
+from ...flow.violations import said
 from ...text.diagnostics import DefinitionError, meant, suggest
 from ...text.source import Span, Text
 from ...text.yamlnodes import Fields, Items, Scalar, plain, shown
@@ -99,7 +101,7 @@ class _CallReader:
         return False
 
     def named(self, key: str) -> Name | None:
-        return self.reader.name(self.node.fields.get(key), f"bad-call {key!r} must be a name")
+        return self.reader.name(self.node.fields.get(key), "bad-call", f"{key!r} must be a name")
 
     def activity(self) -> str | None:
         value = self.node.fields.get("_activity")
@@ -183,26 +185,19 @@ class _CallReader:
         return path, alternatives
 
     def check_allowed(self, path: str, rule: Mapping[str, Any], span: Span) -> None:
-        """Check a path against the rules in the tool's schema."""
-        if "const" in rule and rule["const"] != path:
-            hint = f"write _outputPath: {rule['const']}"
-            self.error("forbidden-path", f"this tool may only write to {rule['const']}, not to {path}", span, hint)
-        if isinstance(rule.get("enum"), list) and path not in rule["enum"]:
-            known = suggest(path, rule["enum"], "its paths")
-            self.error("forbidden-path", f"this tool may not write to {path}", span, known)
-        pattern = rule.get("pattern")
-        if not isinstance(pattern, str):
-            return
-        try:
-            allowed = searcher(pattern)(path)
-        except BadPattern as error:
-            if pattern not in self.reader.bad_patterns:  # else the document reader reports it
-                message = f"the pattern {pattern[:80]!r} for this tool's paths cannot be used: {error}"
+        """Check a path against its JSON Schema, which the tool's schema contains."""
+        faults = list(pattern_faults(rule))
+        for fault in faults:
+            if fault.pattern not in self.reader.bad_patterns:  # else the document reader reports it
+                message = f"the pattern {fault.pattern[:80]!r} for this tool's paths cannot be used: {fault.error}"
                 self.error("bad-pattern", message, span, SYNTAX)
-        else:
-            if not allowed:
-                message = f"this tool may not write to {path}: its paths must match {pattern!r}"
-                self.error("forbidden-path", message, span)
+        allowed = rule.get("enum", ())
+        hint = suggest(path, allowed, "its paths") or (
+            f"write _outputPath: {rule['const']}" if "const" in rule else None
+        )
+        for violation in () if faults else judge(rule)(path):
+            self.error("forbidden-path", f"the output path of this tool {said(violation)}", span, hint)
+            return
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Call:
         """Its arguments with the values of ``log``. Raises StepError for a reference that does not exist."""
         return {name: fill(template, log, instance) for name, _, template in self.given}
 
-    def kept(self, instance: str | None) -> dict[str, Value]:
+    def authored_for(self, instance: str | None) -> dict[str, Value]:
         """The call as the messages of a run contain it."""
         return {**self.authored, "_instance": instance} if instance is not None else dict(self.authored)
 
@@ -131,7 +131,7 @@ class Arguments:
 
     def _asked(self, name: str, log: Log, instance: str | None) -> Value:
         if name == "_call":
-            return self.call.kept(instance)
+            return self.call.authored_for(instance)
         if name == "_tool":
             return {self.call.tool.text: dict(self.call.schema or {})}
         return context_of(log, self.call.scopes, instance)

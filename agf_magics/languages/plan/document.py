@@ -158,7 +158,7 @@ class DocumentReader(Reader):
         self.error("wrong-type", f"{name!r} must be {PLAN[name].takes}, not {shown(node)}", node.span)
 
     def key_name(self, fields: Mapping[str, Node], key: str) -> Name | None:
-        return self.name(fields.get(key), f"wrong-type {key!r} must be {PLAN[key].takes}")
+        return self.name(fields.get(key), "wrong-type", f"{key!r} must be {PLAN[key].takes}")
 
     def scalar(self, fields: Mapping[str, Node], key: str, kind: type) -> Scalar | None:
         node = fields.get(key)

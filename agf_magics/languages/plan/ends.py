@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
@@ -51,7 +49,8 @@ def error_message(
     else:
         assert found is not None, "an Error message has a reason"
         reason = {"code": found.code.partition(".")[2], "message": found.message}
-    return _message(call, instance, "error", {"call": call.kept(instance), "error": reason}, None, by_call=False)
+    data = {"call": call.authored_for(instance), "error": reason}
+    return _message(call, instance, "error", data, None, by_call=False)
 
 
 def fault(error: StepError) -> dict[str, Value]:
@@ -68,12 +67,7 @@ def fault(error: StepError) -> dict[str, Value]:
 
 def _now() -> str:
     """The time in UTC, as messages contain it."""
-    return _formatted(int(time.time()))
-
-
-@lru_cache(maxsize=1)
-def _formatted(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _message(
@@ -86,7 +80,7 @@ def _message(
         made["_instance"] = instance
     made["data"] = data
     if by_call:
-        made["_call"] = call.kept(instance)
+        made["_call"] = call.authored_for(instance)
     if method is not None:
         made["_outputMethod"] = method
     made["_date"] = _now()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Literal, NamedTuple
 
 from ...flow.frame import Node
@@ -143,21 +144,13 @@ class Dependencies:
 
     @cached_property
     def cycle(self) -> list[int] | None:
-        """The first turns that wait for each other, with the first one again at the end."""
-        done = [False] * len(self.turns)
-        for first in range(len(self.turns)):
-            way: dict[int, Iterator[int]] = {} if done[first] else {first: iter(sorted(self.after[first]))}
-            while way:
-                number, rest = next(reversed(way.items()))
-                before = next((n for n in rest if not done[n]), None)
-                if before is None:
-                    done[number] = True
-                    del way[number]
-                elif before in way:
-                    names = list(way)
-                    return [*names[names.index(before) :], before]
-                else:
-                    way[before] = iter(sorted(self.after[before]))
+        """Turns that wait for each other, with the first one again at the end."""
+        try:
+            TopologicalSorter({number: sorted(self.after[number]) for number in range(len(self.turns))}).prepare()
+        except CycleError as error:
+            found: list[int] = error.args[1][:0:-1]  # there each turn precedes the next one
+            first = found.index(min(found))
+            return [*found[first:], *found[: first + 1]]
         return None
 
 

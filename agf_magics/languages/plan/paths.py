@@ -66,11 +66,14 @@ class Paths:
 
     def overlapping(self, path: tuple[str, ...]) -> list[int]:
         """Every number at ``path``, above and below it."""
-        above = list(self._along(path))
-        found = [number for place in above for number in place.numbers]
-        if len(above) > len(path):
-            found += [number for place in above[-1].inside(-1) for number in place.numbers]
-        return sorted(set(found))
+        place: Paths | None = self
+        found = set(self.numbers)
+        for segment in path:
+            place = place.below.get(segment) if place is not None else None
+            found.update(place.numbers if place is not None else ())
+        if place is not None:
+            found.update(number for inner in place.inside(-1) for number in inner.numbers)
+        return sorted(found)
 
     def between(self, first: int, limit: int) -> list[int]:
         """Its own numbers from ``first`` to ``limit``, exclusive."""
@@ -85,12 +88,3 @@ class Paths:
                 if place.last > after:
                     yield place
                     waiting.append(place)
-
-    def _along(self, path: tuple[str, ...]) -> Iterator[Paths]:
-        place = self
-        yield place
-        for segment in path:
-            if segment not in place.below:
-                return
-            place = place.below[segment]
-            yield place

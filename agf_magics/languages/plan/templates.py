@@ -23,11 +23,9 @@ _LONGEST = 200
 
 _PATH = re.compile(r"(?<![\w.'\"†$-])([A-Za-z_][A-Za-z0-9_-]*)\.([^\s.|&()\[\]'\"†{}]+)")
 _BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
-_BRACES = re.compile(r"\s*\$?\{\{?\s*([^{}]*?)\s*\}\}?\s*")
-_PART = re.compile(
-    rf"(?:\{{\s*+[†$]?+|[†$])({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)(?:\s*+\}}{{1,2}})?+"
-)
-_COMPUTES = re.compile(rf"\s*({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]+)(\S*)\s+(?:[-+*/%<>]|[=!<>]=)\s")
+_NAMES = rf"({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)"
+_PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?:\s*+\}}{{1,2}})?+")
+_COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
 _PUNCTUATION = ".,;:!?"
 
 
@@ -65,14 +63,13 @@ class Reader:
     def error(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
         self.problems.error(f"plan.{what}", message, span, hint)
 
-    def name(self, node: Node | None, what: str, hint: str | None = None) -> Name | None:
-        """A text that is not blank. ``what``: the code and the message if it is another value, joined by a blank."""
+    def name(self, node: Node | None, code: str, message: str) -> Name | None:
+        """A text that is not blank; any other value is an error that begins with ``message``."""
         if node is None:
             return None
         if isinstance(node, Scalar) and type(node.value) is str and node.text.strip():
             return Name(node.text, node.span)
-        code, _, message = what.partition(" ")
-        self.error(code, f"{message}, not {shown(node)}", node.span, hint)
+        self.error(code, f"{message}, not {shown(node)}", node.span)
         return None
 
     def template(self, node: Node) -> Any:
@@ -131,21 +128,23 @@ def is_nothing(node: Node) -> bool:
 def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspect]:
     """What in a text may be meant as a reference (decision P21)."""
     text = node.text
-    braces = _BRACES.fullmatch(text[: _LONGEST + 1])
-    inner = braces[1].lstrip("†$") if braces else text
+    inner = text.strip()
+    braces = inner.startswith(("{", "${")) and inner.endswith("}")
+    inner = inner.strip("${} \t\n").lstrip(DAGGER) if braces else text
     found = _PATH.search(inner) if 2 < len(inner) <= _LONGEST else None
     if found is not None and found[1] in kinds and not inner[: found.start()].strip("( "):
         reference = _PATH.sub(rf"{re.escape(sign)}\g<0>".replace("\\$", "$"), inner)
         with suppress(DefinitionError):
             parse(Source("", reference).span())
-            yield Suspect(reference, found[1], found[2], "whole", braces is not None, text, node.span)
+            yield Suspect(reference, found[1], found[2], "whole", braces, text, node.span)
             return
-    for part in (*_PART.finditer(text), *_COMPUTES.finditer(text)):
+    computed = _COMPUTES.match(text)
+    for part in (computed,) if computed else _PART.finditer(text):
         if part[1] in kinds:
             path, first = (part[2] + part[3]).rstrip(_PUNCTUATION), part[2].rstrip(_PUNCTUATION)
-            form: Literal["part", "computed"] = "part" if part.re is _PART else "computed"
-            span = node.locate(part.start(), part.end() if form == "part" else part.end(3))
-            yield Suspect(f"{sign}{part[1]}.{path}", part[1], first, form, form == "part", text, span)
+            span = node.locate(part.start(), part.end(3) if computed else part.end())
+            form: Literal["part", "computed"] = "computed" if computed else "part"
+            yield Suspect(f"{sign}{part[1]}.{path}", part[1], first, form, not computed, text, span)
 
 
 def _hint(hint: str | None, text: str) -> str | None:

@@ -27,11 +27,3 @@ CALL: Final = _keys("call")
 """The keys of a call that are not its arguments."""
 INSTANCE: Final = ("input", "state", "data")
 """The keys of an instance."""
-
-METHOD_DOCS: Final[Mapping[str, str]] = {
-    "set": "The result replaces the existing value.",
-    "merge": "Objects are merged deeply: the newer value wins, lists are replaced as a whole, null overwrites.",
-    "assign": "The fields of the result replace the fields of the same names.",
-    "push": "The result is appended to a list as one element.",
-    "concat": "A list is appended to a list, or a text to a text.",
-}

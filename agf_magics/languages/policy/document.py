@@ -56,7 +56,8 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
     if root is None:
         return None
     whole = any(name in root.fields for name in _WHOLE)
-    problems.extend(_once((*_findings(root, _check(whole)), *_tagged(root)), found))
+    shape = (finding for violation in _check(whole)(plain(root)) for finding in _described(root, violation))
+    problems.extend(_once((*shape, *_tagged(root)), found))
     problems.extend(_once(_unknown(root, schema(), (), None), problems))
     _check_version(root, problems)
     _check_interface(root, problems)
@@ -100,11 +101,6 @@ def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Itera
     return (finding for finding in findings if finding.span not in reported)
 
 
-def _findings(root: Fields, check: Any) -> Iterator[Diagnostic]:
-    for violation in check(plain(root)):
-        yield from _described(root, violation)
-
-
 def _tagged(root: Fields) -> Iterator[Diagnostic]:
     for node in _every(root):
         if isinstance(node, Scalar) and node.is_expr:
@@ -114,8 +110,8 @@ def _tagged(root: Fields) -> Iterator[Diagnostic]:
 
 def _described(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     node, key = _at(root, violation.path)
-    if violation.path[-1:] == ("output_from",) and isinstance(node, Fields) and (wrong := _selection(node)):
-        yield Diagnostic("policy.schema", wrong, key or node.span, "output_from: last, merge, first or an alias")
+    if violation.path[-1:] == ("output_from",) and isinstance(node, Fields) and (problem := _selection(node)):
+        yield Diagnostic("policy.schema", problem, key or node.span, "output_from: last, merge, first or an alias")
         return
     for leaf in leaves(violation):
         yield from _leaf(root, leaf)
@@ -137,14 +133,14 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     else:
         last = violation.path[-1] if violation.path else WHOLE
         what = repr(last) if isinstance(last, str) else place(violation.path)
-        wrong = said(violation)
+        problem = said(violation)
         if violation.keyword in ("type", "anyOf", "oneOf") and (types := _types(violation)):
             allowed = "a path" if "input_mapping" in violation.path[:-1] else kinds(types)
-            wrong = f"must be {allowed.replace('an object', 'a mapping')}, not {shown(node)}"
+            problem = f"must be {allowed.replace('an object', 'a mapping')}, not {shown(node)}"
         elif violation.keyword == "pattern":
-            wrong = f"must have {violation.rule['$comment']}, not {shown(node)}"
+            problem = f"must have {violation.rule['$comment']}, not {shown(node)}"
         span = node.span if node.span.text or not key else key
-        yield Diagnostic("policy.schema", f"{what} {wrong}", span, hint_for(violation, node))
+        yield Diagnostic("policy.schema", f"{what} {problem}", span, hint_for(violation, node))
 
 
 def _types(violation: Violation) -> list[str]:

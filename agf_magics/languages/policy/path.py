@@ -201,8 +201,8 @@ def parse_path(text: Text | str, where: Where) -> Path:
     text = Source("<path>", text).span() if isinstance(text, str) else text
     parts = _parts(text.text)
     for index, part in enumerate(parts):
-        if wrong := _part_problem(text.text, parts, index):
-            message, hint = wrong
+        if problem := _part_problem(text.text, parts, index):
+            message, hint = problem
             start, end = part.start, part.end
             if not part.name:  # an empty part has no character to point at: point at the dot next to it
                 start, end = max(0, part.start - 1), min(max(1, part.start), len(text.text))

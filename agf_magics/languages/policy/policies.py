@@ -17,7 +17,7 @@ from .model import react
 from .outcome import Choice, output_step
 from .path import iteration_problem
 from .reading import Policy, alias_of
-from .values import EACH, PARALLEL, RESULT, Computed, JoinParallel, StoreAgent, StoreOutput, output_of, whole_input
+from .values import EACH, PARALLEL, RESULT, Computed, JoinParallel, output_of, store_agent, store_output, whole_input
 
 _CONCURRENT = 8
 """Items of a batch that run at a time (AMB-33)."""
@@ -126,7 +126,7 @@ def batch(policy: Policy) -> tuple[Step, ...]:
                 "warning",
             ),
             ahead=True,
-            target=StoreOutput(lambda frame: alias.text),
+            target=store_output(lambda frame: alias.text),
         ),
     )
 
@@ -162,7 +162,7 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
             cases={label: call for label, (_, call) in routes.items()},
             said={label: label for label in routes},
             default=default,
-            target=StoreOutput(lambda frame: aliases.get(pick.evaluate(frame))),
+            target=store_output(lambda frame: aliases.get(pick.evaluate(frame))),
         ),
     )
 
@@ -197,7 +197,7 @@ def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
     ran: list[str] = []
     for index, entry in enumerate(policy.items(key)):
         alias = alias_of(entry)
-        call = policy.step(entry, f"{key}[{index}]", "policy_step", ran, StoreAgent(alias or "", first=index == 0))
+        call = policy.step(entry, f"{key}[{index}]", "policy_step", ran, store_agent(alias or "", index == 0))
         if call is not None and alias is not None:
             steps.append(call)
             ran.append(alias)

@@ -7,8 +7,7 @@ values of its latest run (AMB-4). Values that no path may read have names that n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from ...flow.frame import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
 from ...flow.json_schema import Violation, judge
@@ -93,54 +92,40 @@ class AgentInput:
         return self.delivery.reads() if self.delivery else (Ref((PARENT, "input")),)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreAgent:
-    """Stores the input and the output of an agent."""
+class Store(NamedTuple):
+    """A Target: stores the outcome of a step in the frame."""
 
-    alias: str
-    first: bool = False
-    """Whether it is the first step: its output is also stored for ``output_from: first``."""
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        stored = {**frame, place_of(self.alias): {"input": outcome.given, "output": outcome.value}}
-        if self.first:
-            stored[FIRST] = outcome.value
-        return stored
+    store: Callable[[Frame, Outcome], Frame]
+    refs: tuple[Ref, ...]
 
     def writes(self) -> tuple[Ref, ...]:
-        return (Ref((place_of(self.alias),)), *([Ref((FIRST,))] if self.first else []))
+        return self.refs
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
-    """Stores a value under a name of the frame: the element of a batch, the output."""
+def store_agent(alias: str, first: bool) -> Store:
+    """Store the input and the output of an agent. ``first``: also store its output for ``output_from: first``."""
+    name = place_of(alias)
 
-    name: str
+    def store(frame: Frame, outcome: Outcome) -> Frame:
+        stored = {**frame, name: {"input": outcome.given, "output": outcome.value}}
+        return {**stored, FIRST: outcome.value} if first else stored
 
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return {**frame, self.name: outcome.value}
-
-    def writes(self) -> tuple[Ref, ...]:
-        return (Ref((self.name,)),)
+    return Store(store, (Ref((name,)), *([Ref((FIRST,))] if first else [])))
 
 
-RESULT, EACH = Bind(OUTPUT), Bind(ELEMENT)
+def store_output(alias_of: Callable[[Frame], str | None]) -> Store:
+    """Store the output of a policy that runs one agent, also under its alias; of a batch a list of outputs."""
 
-
-@dataclass(frozen=True, slots=True)
-class StoreOutput:
-    """Stores the output of a policy that runs one agent, also under the alias; of a batch a list of outputs."""
-
-    alias: Callable[[Frame], str | None]
-    """Which agent it is, from the frame in which it ran."""
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        alias = self.alias(frame)
+    def store(frame: Frame, outcome: Outcome) -> Frame:
+        alias = alias_of(frame)
         own = {} if alias is None else {place_of(alias): {"input": outcome.given, "output": outcome.value}}
         return {**frame, **own, OUTPUT: outcome.value}
 
-    def writes(self) -> tuple[Ref, ...]:
-        return (Ref((OUTPUT,)),)
+    return Store(store, (Ref((OUTPUT,)),))
+
+
+RESULT = Store(lambda frame, outcome: {**frame, OUTPUT: outcome.value}, (Ref((OUTPUT,)),))
+EACH = Store(lambda frame, outcome: {**frame, ELEMENT: outcome.value}, (Ref((ELEMENT,)),))
 
 
 class JoinParallel:

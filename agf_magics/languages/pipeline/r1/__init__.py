@@ -15,12 +15,12 @@ from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span, Text
 from . import nodes
 from .codegen import compile_expression
-from .nodes import NO_NAMES, Names, Node, show
+from .nodes import NO_NAMES, Names, Node
 from .parse import parse as parse_nodes
 from .walk import ALLOWANCE, Failure
 from .walk import walk as walk_tree
 
-__all__ = ["R1", "Names", "parse", "show"]
+__all__ = ["R1", "Names", "parse"]
 
 _NAME = re.compile("[A-Za-z0-9_]+")
 

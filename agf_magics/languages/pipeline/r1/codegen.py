@@ -51,8 +51,8 @@ def generate(node: Node, stores: tuple[str, ...] | None) -> ast.Module:
     """The tree that `compile_expression` compiles."""
     generator = _Generator(stores)
     value = generator.value(node).code
-    body = [*generator.body, ast.Return(value)]
-    return py.module(RUN, FRAME, body, "Exception", [ast.Return(py.call(WALK, py.name(FRAME)))])
+    body = [*generator.body, ast.Return(value, **py.PLACE)]
+    return py.module(RUN, FRAME, body, "Exception", [ast.Return(py.call(WALK, py.name(FRAME)), **py.PLACE)])
 
 
 class _Generator(Emitter):
@@ -174,7 +174,7 @@ class _Generator(Emitter):
     def minus(self, node: Minus) -> Operand:
         operand = self.operand(node.operand)
         self.require(Kind.NUMBER, operand)
-        return Operand(ast.UnaryOp(ast.USub(), operand.code), Kind.NUMBER)
+        return Operand(ast.UnaryOp(ast.USub(), operand.code, **py.PLACE), Kind.NUMBER)
 
     def arithmetic(self, node: Arithmetic) -> Operand:
         total = self.operand(node.first)
@@ -295,7 +295,7 @@ class _Generator(Emitter):
                 if made is not None:
                     value = self.named(value)
                     self.require(made, value)
-                self.emit(ast.Expr(py.call(add, value.code)))
+                self.emit(ast.Expr(py.call(add, value.code), **py.PLACE))
             else:
                 self.search(node, element, result, add)
         self.lambdas -= 1
@@ -314,15 +314,23 @@ class _Generator(Emitter):
     def search(self, node: Each, element: str, result: str, add: str) -> None:
         """The body of a loop whose lambda is a condition."""
         every = node.name == "all"
-        ended = [py.assign(result, py.constant(not every) if node.name != "find" else py.name(element)), ast.Break()]
+        ended = [
+            py.assign(result, py.constant(not every) if node.name != "find" else py.name(element)),
+            ast.Break(**py.PLACE),
+        ]
         conditions = node.body.parts if isinstance(node.body, Logic) and node.body.op == "and" else (node.body,)
         for condition in conditions:
             test = py.negated(self.condition(condition))
             self.emit(
-                py.when(test, [py.assign(result, py.constant(False)), ast.Break()] if every else [ast.Continue()])
+                py.when(
+                    test,
+                    [py.assign(result, py.constant(False)), ast.Break(**py.PLACE)]
+                    if every
+                    else [ast.Continue(**py.PLACE)],
+                )
             )
         if node.name == "filter":
-            self.emit(ast.Expr(py.call(add, py.name(element))))
+            self.emit(ast.Expr(py.call(add, py.name(element)), **py.PLACE))
         elif not every:
             self.body += ended
 

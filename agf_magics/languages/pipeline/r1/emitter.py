@@ -112,7 +112,7 @@ class Emitter:
 
     def refuse(self, test: ast.expr) -> None:
         """Leave it to the walk if ``test`` is true."""
-        self.emit(py.when(test, [ast.Raise(py.name("Unusual"))]))
+        self.emit(py.when(test, [ast.Raise(py.name("Unusual"), **py.PLACE)]))
 
     @contextmanager
     def block(self) -> Iterator[list[ast.stmt]]:

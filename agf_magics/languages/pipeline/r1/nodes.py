@@ -1,4 +1,4 @@
-"""The nodes of a parsed R1 expression, the meaning of its names, and how an expression is written again.
+"""The nodes of a parsed R1 expression, and the meaning of its names.
 
 A node has the offset of the token that an error points at: an operator, the name of a function, a path. The parser
 decides once whether ``review`` is a parameter of a lambda, a root or a store, so a bare store name costs nothing in an
@@ -246,46 +246,6 @@ def _in_frame(path: Path) -> tuple[str, ...] | None:
     return None if isinstance(path.read[0], int) else path.read  # type: ignore[return-value]
 
 
-def show(node: Node, power: int = 0) -> str:
-    """The expression written again, with no more parentheses than it needs.
-
-    A literal is one that R1 can write: a negative number is a `Minus`.
-    """
-    match node:
-        case Lit(value=value):
-            return literal(value)
-        case Path(parts=parts):
-            return ".".join(parts)
-        case Items(items=items):
-            return f"[{', '.join(map(show, items))}]"
-        case Fields(fields=fields):
-            return "{" + ", ".join(f"{_key(key)}: {show(value)}" for key, value in fields) + "}"
-        case Not(operand=operand):
-            return _closed(f"not {show(operand, NOT)}", power > NOT)
-        case Minus(operand=operand):
-            return f"-{show(operand, SIGN)}"
-        case Logic(op=op, parts=parts):
-            return _closed(f" {op} ".join(show(part, POWER[op] + 1) for part in parts), power > POWER[op])
-        case Compare(op=op):
-            text = f"{show(node.left, COMPARING + 1)} {op} {show(node.right, COMPARING + 1)}"
-            return _closed(text, power > COMPARING)
-        case Arithmetic(first=first, rest=rest):
-            binds = POWER[rest[0].op]
-            right = "".join(f" {one.op} {show(one.operand, binds + 1)}" for one in rest)
-            return _closed(show(first, binds + 1) + right, power > binds)
-        case Each():
-            return f"{node.name}({show(node.base)}, {node.param} -> {show(node.body)})"
-        case Call(name=name, args=args):
-            return f"{name}({', '.join(map(show, args))})"
-        case Get():
-            default = "" if node.default is None else f", {show(node.default)}"
-            return f"get({show(node.base)}, {literal(node.key)}{default})"
-
-
-def _closed(text: str, needed: bool) -> str:
-    return f"({text})" if needed else text
-
-
 def literal(value: Value) -> str:
     """A text, a number, a bool or null as R1 writes it."""
     if isinstance(value, str):
@@ -295,7 +255,3 @@ def literal(value: Value) -> str:
         whole = format(value, "f") if float(format(value, "f")) == value else format(value, ".1074f")
         return whole if "." in whole else whole + ".0"
     return "null" if value is None else str(value).lower()
-
-
-def _key(key: str) -> str:
-    return key if key.isascii() and key.isidentifier() else literal(key)

@@ -14,7 +14,7 @@ from ....flow.values import ATOMS, Value, is_true, type_name
 from ....text.diagnostics import hints, suggest
 from . import nodes
 from .hints import method_hint
-from .nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Operation, Path
+from .nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Path
 
 LONGEST = 10_000_000
 """The maximum length of a text or a list that ``+`` or ``join`` makes, and of parts that ``==`` compares."""
@@ -89,34 +89,29 @@ def _compare(node: Compare, env: Env) -> Value:
 
 
 def _arithmetic(node: Arithmetic, env: Env) -> Value:
-    _, first, rest = node
-    value = _WALK[type(first)](first, env)
-    before: Node | None = first
-    for one in rest:
-        value = _operation(one, before, value, _WALK[type(one.operand)](one.operand, env), env)
+    before: Node | None = node.first
+    left = _WALK[type(before)](before, env)
+    for at, op, operand in node.rest:
+        right = _WALK[type(operand)](operand, env)
+        if type(left) in NUMBERS and type(right) in NUMBERS:
+            left = _number(at, op, left, right)
+            if op == "*" and type(left) is int and not (-LARGEST < left < LARGEST or _has_literal(before, operand)):
+                raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
+        elif op == "+" and type(left) is type(right) and type(left) in (str, list):
+            if ACCOUNT in env or not _has_literal(before, operand):
+                _charge(len(left) + len(right), at, 1, env)
+            left = left + right  # never in place: a list may belong to the frame
+        else:
+            needs = "two numbers, two texts or two lists" if op == "+" else "two numbers"
+            raise Failure("r1.type", f"{op!r} needs {needs}, not {_both(left, right)}", at, 1, _about(left, right))
         before = None
-    return value
+    return left
 
 
-def _operation(node: Operation, before: Node | None, left: Value, right: Value, env: Env) -> Value:
-    """``before``: the left operand, if it is the first of its chain."""
-    at, op, operand = node
-    if type(left) in NUMBERS and type(right) in NUMBERS:
-        value = _number(at, op, left, right)
-        if op == "*" and type(value) is int and not (-LARGEST < value < LARGEST or _has_literal(before, operand)):
-            raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
-        return value
-    if op == "+" and type(left) is type(right) and type(left) in (str, list):
-        if ACCOUNT in env or not _has_literal(before, operand):
-            _charge(len(left) + len(right), at, 1, env)
-        return left + right
-    needs = "two numbers, two texts or two lists" if op == "+" else "two numbers"
-    raise Failure("r1.type", f"{op!r} needs {needs}, not {_both(left, right)}", at, 1, _about(left, right))
-
-
-def _has_literal(*operands: Node | None) -> bool:
+def _has_literal(left: Node | None, right: Node) -> bool:
     """Whether one side is a literal: then the result is not much larger than the other side."""
-    return any(one is not None and nodes.constant(one) is not nodes.NOT_CONSTANT for one in operands)
+    constants = (nodes.NOT_CONSTANT if left is None else nodes.constant(left), nodes.constant(right))
+    return constants[0] is not nodes.NOT_CONSTANT or constants[1] is not nodes.NOT_CONSTANT
 
 
 def _number(at: int, op: str, left: Any, right: Any) -> Value:

@@ -1,7 +1,7 @@
-"""What may be written at a place of a document, by the JSON Schema of its language.
+"""The keys and values that a place in a document may have, from the JSON Schema of its language.
 
-The schema is walked down the path of the cursor, beside what is written already: ``type: map`` or ``id: agf.loop``
-decides which of several shapes a mapping has. Nothing is validated, and half a document is as good as a whole one.
+The walk follows the path of the cursor down the schema and compares the keys that are already written: ``type: map`` or
+``id: agf.loop`` selects one of several shapes of a mapping. Nothing is validated, so the document may be incomplete.
 """
 
 from __future__ import annotations
@@ -14,19 +14,27 @@ from .cursor import ELEMENT, Cursor
 
 Schema = Mapping[str, Any]
 Near = Mapping[str, str]
-"""The keys of a mapping and their values, as far as they are written on one line."""
+"""The keys of a mapping, with the values that are on one line."""
 
-MOST = 200
-"""Schemas looked at for one place: they may refer to each other in circles."""
+_MOST_SCHEMAS = 200
+"""Schemas visited for one place: they may refer to each other in a cycle."""
 
 
 def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
-    """The keys that a mapping at ``spot`` may have, each with what is written behind it: ``: ``."""
+    """The keys that a mapping at ``spot`` may have, each with the text to insert."""
     return {name: f"{name}: " for found in _at(root, spot) for name in found.get("properties", ())}
 
 
+def describe_key(root: Schema, spot: Cursor, key: str) -> str:
+    """The description of ``key`` in the mapping at ``spot``; empty if the schema has none."""
+    found = (schema.get("properties", {}).get(key) for schema in _at(root, spot))
+    return next(
+        (str(inner["description"]) for inner in found if isinstance(inner, Mapping) and "description" in inner), ""
+    )
+
+
 def values_at(root: Schema, spot: Cursor) -> list[str]:
-    """The values that stand for themselves at ``spot``."""
+    """The literal values that ``spot`` may have."""
     found: dict[str, None] = {}
     for schema in _at(root, spot):
         listed = [
@@ -36,13 +44,13 @@ def values_at(root: Schema, spot: Cursor) -> list[str]:
         ]
         listed += [True, False] if schema.get("type") == "boolean" else []
         found |= dict.fromkeys(_written(value) for value in listed)
-    for schema in _at(root, spot, up=1):  # what makes a difference to the rest of the mapping
+    for schema in _at(root, spot, up=1):  # values that select a shape of the mapping
         found |= dict.fromkeys(_decides(schema, spot.path[-1] if spot.path else ""))
     return list(found)
 
 
 def _at(root: Schema, spot: Cursor, up: int = 0) -> list[Schema]:
-    """The schemas of the value at ``spot``, or ``up`` levels above it, with all that holds for it there."""
+    """The schemas that apply to the value at ``spot``, or ``up`` levels above it."""
     path = spot.path[: len(spot.path) - up]
     mappings = list(reversed(spot.around))
     """The outermost first."""
@@ -57,9 +65,9 @@ def _at(root: Schema, spot: Cursor, up: int = 0) -> list[Schema]:
 
 
 def _all(root: Schema, schemas: Sequence[Schema], near: Near) -> Iterator[Schema]:
-    """Each schema with those it refers to and is put together from, as far as they fit what is written."""
+    """Each schema with the schemas that it refers to and combines, if they fit the written keys."""
     queue, seen = list(schemas), 0
-    while queue and seen < MOST:
+    while queue and seen < _MOST_SCHEMAS:
         schema = queue.pop(0)
         seen += 1
         if not isinstance(schema, Mapping):
@@ -82,7 +90,7 @@ def _referred(root: Schema, to: str) -> Schema:
 
 
 def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]:
-    """Of several shapes those that fit best: that know most of the keys that are written and refuse no value."""
+    """The shapes that have most of the written keys and refuse none of the written values."""
     known: list[tuple[int, Schema]] = []
     for choice in choices:
         parts = list(_all(root, [choice], near)) if isinstance(choice, Mapping) else []
@@ -94,36 +102,36 @@ def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]
 
 
 def _fits(schema: Schema, near: Near) -> bool:
-    """Whether no value that is written is another one than this shape must have."""
+    """Whether every written value equals the constant of this shape, if it has one."""
     for name, inner in schema.get("properties", {}).items():
-        said = near.get(name)
-        if said and isinstance(inner, Mapping) and "const" in inner and said != _written(inner["const"]):
+        written = near.get(name)
+        if written and isinstance(inner, Mapping) and "const" in inner and written != _written(inner["const"]):
             return False
     return True
 
 
 def _holds(condition: Schema, near: Near) -> bool:
-    """Whether the ``if`` of a schema is true of what is written."""
+    """Whether the ``if`` of a schema is true of the written keys."""
     for name, inner in condition.get("properties", {}).items():
-        said = near.get(name)
-        if said is None:
+        written = near.get(name)
+        if written is None:
             continue
         wanted = [inner["const"]] if "const" in inner else inner.get("enum")
-        if wanted is not None and said not in map(_written, wanted):
+        if wanted is not None and written not in map(_written, wanted):
             return False
-        if "pattern" in inner and not searcher(inner["pattern"])(said):
+        if "pattern" in inner and not searcher(inner["pattern"])(written):
             return False
     return all(name in near for name in condition.get("required", ()))
 
 
 def _decides(schema: Schema, name: str) -> Iterator[str]:
-    """The values of a key on which the rest of its mapping depends."""
+    """The values of a key that select the shape of its mapping."""
     inner = schema.get("if", {}).get("properties", {}).get(name, {})
     yield from (_written(value) for value in [*inner.get("enum", ()), *([inner["const"]] if "const" in inner else ())])
 
 
 def _under(schema: Schema, part: str) -> Iterator[Schema]:
-    """The schemas of what stands under a key, or of an element."""
+    """The schemas of the value of a key, or of an element."""
     if part == ELEMENT:
         found = schema.get("items")
         yield from [found] if isinstance(found, Mapping) else ()

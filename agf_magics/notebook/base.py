@@ -1,0 +1,53 @@
+"""What all magics share: their line is parsed before they are called, and they know the notebook."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import Magics, no_var_expand
+
+from ..text.diagnostics import AgfError
+from .options import Command, read
+
+if TYPE_CHECKING:
+    from .magics import PipelineMagics
+
+Magic = Callable[..., Any]
+
+
+class NotebookMagics(Magics):
+    """Magics in a module of their own, which share the notebook of `PipelineMagics`."""
+
+    def __init__(self, shell: Any, notebook: PipelineMagics) -> None:
+        super().__init__(shell)
+        self.notebook = notebook
+
+
+def takes(command: Command) -> Callable[[Magic], Magic]:
+    """Make a method a magic: it gets the parsed line, its help is that of the command, its errors are short."""
+
+    def wrap(magic: Magic) -> Magic:
+        @functools.wraps(magic)
+        def called(self: NotebookMagics, rest: str, *body: str, local_ns: Mapping[str, Any] | None = None) -> Any:
+            failure: BaseException
+            try:
+                self.notebook.local = local_ns or {}
+                parsed = read(command, rest, self.notebook.cell)
+                if parsed is None:
+                    print(command.help)
+                    return None
+                return magic(self, parsed, *body)
+            except AgfError as error:
+                failure = error
+            except KeyboardInterrupt:
+                failure = KeyboardInterrupt()
+            # Outside of the except: IPython renders an error differently if its context is an ExceptionGroup.
+            failure.__context__ = None
+            raise failure
+
+        called.__doc__ = command.help
+        return no_var_expand(called)
+
+    return wrap

@@ -1,0 +1,135 @@
+"""The pages of runs and questions as a person sees them: where things are, how high and how wide they are."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+
+from tests.browser.harness import OUTPUT, Lab, Notebook, Open
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+import time
+from agf_magics import tool
+
+@tool
+def sleep() -> None:
+    time.sleep(300)
+
+@tool
+async def fail(number: int) -> int:
+    raise ValueError('no_such_thing_' * 20)"""
+LONG = "%%pipeline --quiet\npipeline: long\nsteps:\n" + "- transform: {value: 1 + 1}\n" * 80 + "- tool: {name: sleep}\n"
+LONG += "- transform: {value: 1 + 1}\n" * 80
+DROPS = """%%pipeline --run
+pipeline: drops
+steps:
+- for_each:
+    items: [1, 2, 3, 4]
+    on_error: continue
+    do: {tool: {name: fail, args: {number: !expr item}}}
+    collect: {transform: {value: "count(pipe)"}}
+- tool: {name: sleep}"""
+ASKING = """%%graph --quiet
+name: asking
+state: {fruit: str, loud: str}
+nodes:
+  ask: {type: interrupt, message: "Which fruit?", resume_key: fruit}
+  shout: {type: passthrough, output: {loud: "{state.fruit}!"}}
+edges:
+- {from: START, to: ask}
+- {from: ask, to: shout}
+- {from: shout, to: END}"""
+CANCEL = "button:has-text('Cancel')"
+
+
+def box(page: Notebook, cell: int, selector: str) -> dict[str, float]:
+    found = page.output(cell).locator(selector).first.bounding_box()
+    assert found is not None
+    return dict(found)
+
+
+def is_inside(page: Notebook, cell: int) -> bool:
+    """Whether nothing in the output of a cell is wider than the output."""
+    parts = "[...area.querySelectorAll('.jp-OutputArea-output, .widget-html, table')]"
+    wide = f"{parts}.every(it => it.scrollWidth <= it.clientWidth + 1)"
+    return bool(page.page.evaluate(f"it => (area => {wide})({OUTPUT})", [cell]))
+
+
+def test_cancel_is_beside_the_status_of_a_run_of_many_steps_which_stays_low(opened: Open) -> None:
+    page = opened(SETUP, LONG, "%run_pipeline long")
+    page.run_all(wait=False)
+    page.output(2).locator(CANCEL).wait_for()
+    page.says(2, "running", "80 steps")
+    status, cancel = box(page, 2, "text=running"), box(page, 2, CANCEL)
+    assert abs(status["y"] - cancel["y"]) < 20
+    assert box(page, 2, ".jp-OutputArea-child >> nth=0")["height"] < 600
+    page.output(2).locator(CANCEL).click()
+    page.finished()
+    page.says(2, "RunCancelled", "sleep")
+    assert (page.output(2).bounding_box() or {})["height"] < 800
+
+
+@pytest.mark.parametrize("width", [1200, 760])
+def test_a_live_table_and_long_words_fit_the_width_of_the_output(opened: Open, width: int) -> None:
+    page = opened(SETUP, DROPS)
+    page.page.set_viewport_size({"width": width, "height": 1400})
+    page.run_all(wait=False)
+    page.says(1, "4 elements failed and dropped")
+    assert is_inside(page, 1)
+    area, time = box(page, 1, "table"), box(page, 1, "th:has-text('time')")
+    assert time["x"] + time["width"] <= area["x"] + area["width"]
+    page.picture(f"drops-{width}")
+    page.output(1).locator(CANCEL).click()
+    page.finished()
+    page.says(1, "RunCancelled")
+    assert is_inside(page, 1)
+
+
+def test_enter_answers_a_question_whose_field_has_the_question_as_its_name(opened: Open) -> None:
+    page = opened(SETUP, ASKING, "h = %run_pipeline_async asking", "h.output['loud']")
+    for cell in (0, 1, 2):
+        page.run(cell)
+    field = page.output(2).get_by_role("textbox", name="Which fruit?")
+    field.wait_for()
+    page.says(2, "waiting")
+    field.fill("pears")
+    field.press("Enter")
+    page.says(2, "→ pears", "✓ ok")
+    page.output(2).get_by_role("textbox").wait_for(state="detached")
+    page.run(3)
+    page.says(3, "pears!")
+
+
+def test_a_question_in_a_cell_is_closed_when_its_cell_has_ended(opened: Open) -> None:
+    page = opened(SETUP, ASKING, "%run_pipeline asking --timeout 1")
+    page.run_all()
+    page.says(2, "limit.timeout")
+    closed = page.output(2).locator("input.jp-Stdin-input[disabled]")
+    closed.wait_for()
+    assert closed.get_attribute("placeholder") == "the run has ended"
+    assert "waits for an answer" not in page.output(2).inner_text()
+
+
+def test_shift_tab_shows_the_help_of_a_magic_and_of_a_key(opened: Open) -> None:
+    page = opened(SETUP, "%run_pipeline", "%%pipeline\npipeline: p\nsteps:\n- for_each")
+    page.run(0)
+    for cell, text in ((1, "--timeout SECONDS"), (2, "over, items")):
+        page.type(cell, "")
+        page.press("Shift+Tab")
+        page.page.locator(f".jp-Tooltip:has-text('{text}')").wait_for()
+        page.press("Escape")
+
+
+def test_an_untrusted_page_keeps_its_layout(opened: Open, lab: Lab) -> None:
+    page = opened(SETUP, "%%pipeline --run\npipeline: small\nsteps:\n- transform: {value: \"'x' \"}")
+    page.run_all()
+    saved = page.save()
+    saved.cells[-1].source += " "
+    nbformat.write(saved, lab.folder / "layout.ipynb")
+    other = opened(file="layout.ipynb")
+    other.says(1, "small")
+    table = "document.querySelectorAll('.jp-Cell')[1].querySelector('table')"
+    look = other.page.evaluate(f"(it => [getComputedStyle(it).tableLayout, it.parentNode.style.maxHeight])({table})")
+    assert look == ["fixed", "420px"]

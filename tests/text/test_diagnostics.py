@@ -1,0 +1,104 @@
+"""How an error is printed: at most 78 columns, carets under the very characters, equal findings once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.text.diagnostics import DefinitionError, Diagnostic, StepError, merge_equal
+from agf_magics.text.excerpt import WIDTH, cells, excerpt, wrapped
+from agf_magics.text.source import Source
+
+LINES = st.text(st.sampled_from("ab cx:{}'\t日ｱé\u0301…\u200b"), max_size=300)
+
+
+def marked(lines: list[str]) -> str:
+    """The text above the carets."""
+    _, shown, carets = lines
+    before, size = carets.index("^"), carets.count("^")
+    found, at = "", 0
+    for character in shown:
+        if before <= at < before + size:
+            found += character
+        at += cells(character)
+    return found
+
+
+@given(LINES, st.integers(0, 400), st.integers(0, 400))
+def test_an_excerpt_fits_and_its_carets_are_under_the_characters(line: str, start: int, size: int) -> None:
+    start = min(start, len(line))
+    span = Source("In[3] %%pipeline", line).span(start, min(len(line), start + size))
+    lines = excerpt(span)
+    assert all(cells(one) <= WIDTH for one in lines)
+    wanted = "".join(c if c.isprintable() else " " for c in span.text if cells(c))
+    above = "".join(c for c in marked(lines) if cells(c))
+    if not wanted:  # one caret shows the place
+        assert lines[-1].count("^") == 1
+    else:
+        assert wanted.startswith(above)
+        assert above == wanted or len(above) >= 20
+
+
+@pytest.mark.parametrize("number", [1, 12_345, 1_234_567])
+def test_an_excerpt_of_a_far_line_fits_too(number: int) -> None:
+    assert max(map(len, excerpt(Source("f", "x" * 500, number).span(250, 260)))) <= WIDTH
+
+
+@given(st.text(st.sampled_from("abc -/[].,\n"), max_size=400))
+def test_wrapping_splits_no_word_and_loses_nothing(text: str) -> None:
+    lines = wrapped(text).split("\n")
+    assert "".join(lines).replace(" ", "") == text.replace("\n", "").replace(" ", "")
+    assert {word for one in lines for word in one.split()} == set(text.split())
+    assert all(len(one) <= WIDTH or len(one.split()) == 1 for one in lines)
+
+
+def test_a_hint_is_wrapped_below_its_first_word() -> None:
+    options = ", ".join(f"--option-{letter}" for letter in "abcdefgh")
+    told = wrapped(f"  = did you mean --option-a? options are {options}")
+    assert told.split("\n") == [
+        "  = did you mean --option-a? options are --option-a, --option-b, --option-c,",
+        "    --option-d, --option-e, --option-f, --option-g, --option-h",
+    ]
+
+
+def test_the_line_of_a_place_is_not_wrapped() -> None:
+    place = f"  --> {'folder with blanks/' * 8}p.yaml, line 1, column 1"
+    assert wrapped(place) == place
+
+
+def findings() -> list[Diagnostic]:
+    source = Source("In[3]", "toool: {}\ntoool: {}\nother: {}\n{toool: {}, toool: {}}\n")
+    places = [(0, 5), (10, 15), (31, 36), (42, 47)]
+    same = [Diagnostic("pipeline.kind", "unknown step 'toool'", source.span(*at), "write tool") for at in places]
+    other = Diagnostic("pipeline.kind", "unknown step 'other'", source.span(20, 25), "write tool")
+    return [*same[:2], other, *same[2:]]
+
+
+def test_equal_findings_are_one_block_with_all_places() -> None:
+    error = DefinitionError(*findings())
+    assert len(error.diagnostics) == 5
+    assert str(error).split("\n") == [
+        "unknown step 'toool' [pipeline.kind]",
+        "  --> In[3], line 1, column 1",
+        "   1 | toool: {}",
+        "     | ^^^^^",
+        "  = write tool",
+        "  = the same in lines 2, 4 (column 2) and 4 (column 13)",
+        "unknown step 'other' [pipeline.kind]",
+        "  --> In[3], line 3, column 1",
+        "   3 | other: {}",
+        "     | ^^^^^",
+        "  = write tool",
+    ]
+
+
+def test_findings_with_another_severity_hint_or_source_are_not_equal() -> None:
+    here, there = Source("a", "x"), Source("b", "x")
+    rows = [Diagnostic("c.d", "m", here.span()), Diagnostic("c.d", "m", there.span()), Diagnostic("c.d", "m")]
+    rows += [Diagnostic("c.d", "m", here.span(), "h"), Diagnostic("c.d", "m", here.span(), None, "warning")]
+    assert merge_equal(rows) == rows
+
+
+def test_a_megabyte_of_foreign_text_is_shortened() -> None:
+    assert len(str(StepError(Diagnostic("c.d", "x" * 1_000_000)))) < 2_100
