@@ -31,7 +31,6 @@ LAYER_OF = {
     "languages/plan/calling.py": "plan",
     "languages/plan/document.py": "plan",
     "languages/plan/load.py": "plan",
-    "notebook/background.py": "magic",
     "languages/plan/templates.py": "plan",
     "notebook/config.py": "magic",
     "notebook/contexts.py": "magic",
