@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
@@ -59,6 +59,15 @@ class Args(Protocol):
         ...
 
     def reads(self) -> tuple[Ref, ...]: ...
+
+
+@runtime_checkable
+class NamedArgs(Protocol):
+    """Arguments that know which references each of them reads; secrets are followed back through these."""
+
+    def of(self, name: str) -> tuple[Ref, ...]:
+        """The references of the argument ``name``."""
+        ...
 
 
 Status = Literal["finished", "failed", "skipped", "fired"]

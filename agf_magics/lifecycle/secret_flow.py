@@ -11,7 +11,7 @@ from collections.abc import Sequence as Several
 
 from ..catalog import Tool
 from ..engine.linked import Choice, Linked
-from ..flow.frame import Ref
+from ..flow.frame import NamedArgs, Ref
 from ..flow.steps import Branches, Compute, Dag, Each, Flow, Fold, Invoke, Sequence, Step, Walk, children, every
 
 VALUE = "\0"
@@ -178,7 +178,7 @@ def _secret_paths(linked: Linked, held: Mapping[str, Held]) -> Iterator[Place]:
 
 def _paths_to(step: Invoke, name: str, stores: Place, held: Held) -> Iterator[Place]:
     """The places that the argument of that name is read from."""
-    for ref in getattr(step.args, "of", lambda _: ())(name):
+    for ref in step.args.of(name) if isinstance(step.args, NamedArgs) else ():
         yield from _places(ref, stores, held)
 
 
