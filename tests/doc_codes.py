@@ -32,6 +32,7 @@ LAYER_OF = {
     "languages/plan/document.py": "plan",
     "languages/plan/load.py": "plan",
     "languages/plan/templates.py": "plan",
+    "notebook/background.py": "magic",
     "notebook/config.py": "magic",
     "notebook/contexts.py": "magic",
     "notebook/history.py": "magic",
@@ -42,7 +43,7 @@ LAYER_OF = {
 }
 """Modules whose functions in `REPORT` take a code without its layer."""
 
-REPORT = ("wrong", "_wrong", "warn", "error", "_error", "line_error")
+REPORT = ("wrong", "_wrong", "warn", "error", "_error", "line_error", "_bad_setting")
 
 COMPOSED: dict[str, tuple[str, ...]] = {
     "step.{what}-failed": (

@@ -66,10 +66,6 @@ class Block(NamedTuple):
     """The name of the file."""
 
 
-RUN_ID = re.compile(r"(?<=%resume )(\S+)-\d+-[0-9a-f]{6}\b")
-"""The id of a run in the hint of a message, which differs each time."""
-
-
 class Finding(NamedTuple):
     """A diagnostic, when it was reported, and its text."""
 
