@@ -15,7 +15,7 @@ from .catalog import Registry, agent, default, install, model_agent, policy, too
 from .definitions.define import define, evaluate, load
 from .flow.steps import Flow
 from .host.limits import Limits
-from .host.threads import here
+from .host.threads import running
 from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
 from .lifecycle.past_run import PastRun
 from .lifecycle.past_runs import runs
@@ -69,7 +69,7 @@ install(  # file__read, file__write and shell are there from the start (decision
     registry,
     folder=Path.cwd,
     allow_shell=lambda: current.settings.allow_shell,
-    stopped=lambda: here.call is not None and here.call.stopped,
+    stopped=lambda: running.call is not None and running.call.stopped,
     protected=own_files,
 )
 registry.configured = lambda: (current.settings.model, current.settings.model_base_url)

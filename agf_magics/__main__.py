@@ -18,20 +18,20 @@ import agf_magics as agf
 
 from . import settings
 from .catalog import default
-from .definitions.define import read, source_of
+from .definitions.define import check_definition, source_of
 from .engine.runner import clock
 from .flow.values import Value
-from .languages import told
-from .lifecycle.answers import typed
-from .lifecycle.driving import driven
-from .lifecycle.launch import begin
+from .languages import detect_language
+from .lifecycle.answers import ask_at_prompt
+from .lifecycle.driving import drive
+from .lifecycle.launch import start_run
 from .lifecycle.options import RunOptions
 from .pictures.page import progress_text
 from .pictures.plain import counted
 from .progress.events import Question
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic, hints
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints
 from .text.excerpt import wrapped
-from .text.source import UNUSABLE, why
+from .text.source import UNUSABLE, path_error_reason
 
 PACKAGE = Path(__file__).parent
 
@@ -76,14 +76,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _with_option(found: Diagnostic) -> Diagnostic:
     """A finding with the option that may be missing."""
     option = OPTIONS.get(found.code)
-    return replace(found, hint=hints(found.hint, option)) if option else found
+    return replace(found, hint=join_hints(found.hint, option)) if option else found
 
 
 def _run(options: argparse.Namespace) -> int:
     limits = settings.current.settings.limits
     limits = limits if options.timeout is None else replace(limits, timeout=options.timeout)
     given = _input(options)
-    run = driven(lambda: begin(options.file, given, RunOptions(dry=options.dry, limits=limits)))
+    run = drive(lambda: start_run(options.file, given, RunOptions(dry=options.dry, limits=limits)))
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
     for found in run.progress.losses if options.quiet else ():
@@ -109,7 +109,7 @@ def _json(value: Value) -> str:
 
 def _check(options: argparse.Namespace) -> int:
     source = source_of(options.file)
-    found = read(source, told(source.text), strict=options.strict, registry=default()).findings
+    found = check_definition(source, detect_language(source.text), strict=options.strict, registry=default()).findings
     for diagnostic in found:
         print(wrapped(f"{diagnostic.severity}: {_with_option(diagnostic)}"), file=sys.stderr)
     print(f"{options.file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
@@ -122,7 +122,7 @@ def _draw(options: argparse.Namespace) -> int:
         try:
             picture.save(options.out)
         except UNUSABLE as error:
-            print(f"agf-magics: error: --out: {options.out}: {why(error)}", file=sys.stderr)
+            print(f"agf-magics: error: --out: {options.out}: {path_error_reason(error)}", file=sys.stderr)
             return 2
     else:
         print(picture.to_dot())
@@ -169,7 +169,7 @@ def _seconds(text: str) -> float:
 
 def _ask(question: Question) -> Value:
     """Ask on stderr: only the output goes to stdout."""
-    return typed(question, say=lambda text: print(text, file=sys.stderr), read=_read)
+    return ask_at_prompt(question, say=lambda text: print(text, file=sys.stderr), read=_read)
 
 
 def _read(prompt: str) -> str:
@@ -208,7 +208,7 @@ def _input(options: argparse.Namespace) -> dict[str, Value] | None:
         problem = f"{path}, {place}: this is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise DefinitionError(Diagnostic("run.input", problem)) from None
     except UNUSABLE as error:
-        raise DefinitionError(Diagnostic("run.input", f"{path} cannot be read: {why(error)}")) from None
+        raise DefinitionError(Diagnostic("run.input", f"{path} cannot be read: {path_error_reason(error)}")) from None
     if not isinstance(value, dict):
         hint = 'names and values: {"word": "pear"}'
         raise DefinitionError(Diagnostic("run.input", f"{path} must contain a JSON object", hint=hint))

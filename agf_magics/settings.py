@@ -270,7 +270,7 @@ class Current:
         self.settings = without_files()
         self.ask: Asker | None = None
         """Puts a question to the person while a thread waits for the run; None: no one can answer (decision A18)."""
-        self.ask_behind: Asker | None = None
+        self.ask_in_background: Asker | None = None
         """The same for a background run and one that is awaited."""
         self.words = Words()
 

@@ -19,7 +19,7 @@ from typing import Any, get_args
 
 import agf_magics as agf
 from agf_magics import __main__, settings
-from agf_magics.flow.violations import KINDS
+from agf_magics.flow.violations import TYPE_NAMES
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
@@ -277,7 +277,7 @@ def _policy_takes(field: Mapping[str, Any]) -> str:
     elif "additionalProperties" in field:
         takes = "a mapping of texts"
     else:
-        takes = KINDS[field["type"]].replace("an object", "a mapping")
+        takes = TYPE_NAMES[field["type"]].replace("an object", "a mapping")
     bounds = [f"at {word} {field[key]}" for key, word in (("minimum", "least"), ("maximum", "most")) if key in field]
     bounds += ["not empty"] if field.get("minItems") or field.get("minLength") else []
     takes += f" of {field['$comment']}" if "$comment" in field else ""

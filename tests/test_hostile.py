@@ -20,7 +20,7 @@ from agf_magics.catalog import install
 from agf_magics.definitions.define import define, register
 from agf_magics.flow.steps import Edge
 from agf_magics.journal.store import Store
-from agf_magics.languages import LANGUAGES, told
+from agf_magics.languages import LANGUAGES, detect_language
 from agf_magics.languages.graph.edges import outgoing
 from agf_magics.languages.graph.lint import circles
 from agf_magics.notebook.commands import COMMANDS
@@ -118,14 +118,14 @@ def test_a_mutilated_document_is_refused_or_can_be_drawn(language: str, registry
 @settings(max_examples=100)
 @given(st.text(max_size=60))
 def test_any_text_is_of_some_language_and_no_flow_by_accident(text: str) -> None:
-    tried(told(text), text, agf.Registry())
+    tried(detect_language(text), text, agf.Registry())
 
 
 @pytest.mark.parametrize("begin", ["{", "", "nodes", "{,", "- "])
 @pytest.mark.parametrize("more", [" ", "\n", "{ ", "- "])
 def test_the_language_of_a_large_text_that_begins_like_another_is_told(begin: str, more: str) -> None:
     """Each pattern reads a letter once: with two that could take the same blanks this would not end."""
-    assert told(begin + more * 200_000 + "x") == "pipeline"
+    assert detect_language(begin + more * 200_000 + "x") == "pipeline"
 
 
 EXPRESSIONS = [(name, expression) for name, language in LANGUAGES.items() for expression in language.expressions]

@@ -1,13 +1,13 @@
 """The things of a kernel that flows can name: tools, agents, models, flows, schemas."""
 
-from .agents import USER, Agent, read_json, reply
+from .agents import USER, Agent, check_reply, parse_json_reply
 from .builtin import install
 from .callables import Where
 from .contexts import Context
 from .decorators import agent, model_agent, policy, tool, transform
 from .messages import Offered, Reply, Request
 from .model_agents import ANYBODY, ModelAgent
-from .model_faults import ModelFault, timed_out
+from .model_faults import ModelFault, timeout_fault
 from .models import Model, model_of
 from .policies import Policy
 from .registry import Registry, default
@@ -34,15 +34,15 @@ __all__ = [
     "Transform",
     "Where",
     "agent",
+    "check_reply",
     "default",
     "install",
     "make_tool",
     "model_agent",
     "model_of",
+    "parse_json_reply",
     "policy",
-    "read_json",
-    "reply",
-    "timed_out",
+    "timeout_fault",
     "tool",
     "transform",
 ]

@@ -10,7 +10,7 @@ from inspect import Parameter
 from typing import Any, Literal, NoReturn
 
 from ..flow.schemas import Schema, conform
-from ..flow.session import asked, unfenced
+from ..flow.session import format_prompt, unfenced
 from ..flow.values import TooDeep, Value, is_json, isolate
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from .arguments import Arguments
@@ -28,7 +28,7 @@ OURS = frozenset({"schema", "tools", "identity"})
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Agent:
-    """A function that answers prompts. Called as ``function(**arguments(...))``; its value goes through `reply`."""
+    """A function that answers prompts, called as ``function(**arguments(...))``. `check_reply` checks its value."""
 
     name: str
     function: Callable[..., Any]
@@ -91,7 +91,7 @@ class Agent:
         """
         if prompt is None and ("prompt" in self.handed or alone == "prompt"):  # only if it is needed: it may be long
             own = input.get("prompt") if isinstance(input, dict) else None
-            prompt = own if isinstance(own, str) else asked(input)
+            prompt = own if isinstance(own, str) else format_prompt(input)
         if self.only is not None:
             if alone == "field" and isinstance(input, dict) and self.only in input:
                 return {self.only: input[self.only]}
@@ -158,14 +158,14 @@ class Agent:
         raise StepError(Diagnostic(found.code, found.message, hint=f"{hint} {rule}".strip()))
 
 
-def reply(value: Value, schema: Schema | None, schemas: Mapping[str, Schema]) -> Value:
+def check_reply(value: Value, schema: Schema | None, schemas: Mapping[str, Schema]) -> Value:
     """The value of an agent's answer: the answer itself, or with a schema the JSON in it, which must conform.
 
     Raises StepError ``agent.reply-not-json``, ``agent.reply-schema``.
     """
     if schema is None:
         return value
-    read = read_json(value) if isinstance(value, str) else value
+    read = parse_json_reply(value) if isinstance(value, str) else value
     faults = conform(schema, read, schemas)
     if not faults:
         return read
@@ -204,7 +204,7 @@ def make_agent(
     )
 
 
-def read_json(text: str) -> Value:
+def parse_json_reply(text: str) -> Value:
     """The JSON in a reply, with or without a code fence. Raises StepError ``agent.reply-not-json``."""
     try:
         read = isolate(json.loads(unfenced(text)))

@@ -66,7 +66,7 @@ class Arguments:
         return self._read().schema
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Annotations that cannot be used; their arguments are not checked."""
         return self._read().doubts
 

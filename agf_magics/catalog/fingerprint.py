@@ -32,12 +32,12 @@ MAX_PARTS = 100_000
 LARGEST_FILE = 10_000_000
 
 
-def fingerprint(function: Callable[..., Any], most: int | None = None) -> str | None:
+def digest_function(function: Callable[..., Any], most: int | None = None) -> str | None:
     """The digest of ``function``; None if it has none, or if the objects it refers to hold more than ``most`` bytes."""
     return _digest(function, most)
 
 
-def content(value: Any, most: int | None = None) -> str | None:
+def digest_value(value: Any, most: int | None = None) -> str | None:
     """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal digests mean equal
     values."""
     try:

@@ -59,7 +59,7 @@ def explained(error: Exception, model: str, where: str) -> ModelFault:
         message = f"{model} has an internal error: {reason}"
         return fault("model.server", message, "try again later", again=True, after=after)
     if "ModelTimeoutError" in kinds:
-        return timed_out(model, None)
+        return timeout_fault(model, None)
     if "ModelConnectionError" in kinds:
         return fault("model.no-server", f"there is no server for {model}{at}: {reason}", _server(model))
     if status is not None or "ModelRequestRejectedError" in kinds:
@@ -70,7 +70,7 @@ def explained(error: Exception, model: str, where: str) -> ModelFault:
     return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
 
 
-def timed_out(model: str, seconds: float | None) -> ModelFault:
+def timeout_fault(model: str, seconds: float | None) -> ModelFault:
     within = f" within {seconds:g} s" if seconds else ""
     hint = "%config AgfMagics.model_timeout sets the time limit"
     return fault("model.timeout", f"{model} did not reply{within}", hint)

@@ -60,7 +60,7 @@ class Tool:
         """Annotations that cannot be used. Read when a flow is linked: a later cell may define what they need."""
         return tuple(
             Diagnostic("tool.annotation", f"tool {self.name!r}: {doubt}", severity="warning")
-            for doubt in self.arguments.doubts
+            for doubt in self.arguments.problems
         )
 
     def check(self, given: dict[str, Value]) -> dict[str, Value]:

@@ -14,11 +14,11 @@ from ..flow.rules import check
 from ..flow.schemas import Schema, check_schemas, resolve
 from ..flow.steps import Definition, Flow
 from ..flow.values import TooDeep, Value, settle, type_name
-from ..languages import LANGUAGES, Language, told
+from ..languages import LANGUAGES, Language, detect_language
 from ..settings import current
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, in_order, sparing, suggest
-from ..text.source import UNUSABLE, Source, why
-from .files import files
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, share_suggestion_budget, sort_by_place, suggest
+from ..text.source import UNUSABLE, Source, path_error_reason
+from .files import file_opener
 
 
 class Defined(NamedTuple):
@@ -56,8 +56,8 @@ def load(
     Raises DefinitionError with everything that is wrong.
     """
     file, text = file_name(text), source_of(text)
-    language = language or told(text.text)
-    found = read(text, language, strict=strict, registry=registry or default(), latent=latent)
+    language = language or detect_language(text.text)
+    found = check_definition(text, language, strict=strict, registry=registry or default(), latent=latent)
     flow = _flow_of(found.flow, file or language, text)
     return replace(flow, name=_checked_name(name)) if name is not None else flow
 
@@ -102,8 +102,8 @@ def register(
     """`define` with its findings. ``origin``: the cell's id or the file; if another origin has defined the name, there
     is a note (decision A2)."""
     registry, file, text = registry or default(), file_name(text), source_of(text)
-    language = language or told(text.text)
-    found = read(text, language, strict=strict, registry=registry, latent=latent, given=given)
+    language = language or detect_language(text.text)
+    found = check_definition(text, language, strict=strict, registry=registry, latent=latent, given=given)
     notes: list[Diagnostic] = []
     flow = found.flow
     name = _checked_name(name) if name is not None else file if flow is not None and not flow.name else None
@@ -126,7 +126,7 @@ def _checked_name(name: object) -> str:
     return name
 
 
-def read(
+def check_definition(
     text: str | Path | Source,
     language: str,
     *,
@@ -142,7 +142,7 @@ def read(
     used = {name: one for schema in schemas for name, one in resolve(schema, known)[0].items()}
     check_schemas(used, problems)  # a ref to the schema of another cell may close a circle
     if flow is not None:
-        for found in linked(flow, registry)[1]:
+        for found in link_flow(flow, registry)[1]:
             problems.add(replace(found, severity="warning") if found.severity == "error" else found)
     findings = Diagnostics()
     findings.extend(for_input(problems, given))
@@ -167,8 +167,8 @@ def _checked(
     source: Source, language: str, latent: Collection[str] = ()
 ) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
     problems = Diagnostics()
-    with sparing():
-        definition = loaded(source, language, problems, latent)
+    with share_suggestion_budget():
+        definition = load_definition(source, language, problems, latent)
         flow = definition.flow
         if flow is not None:
             flow, found = check(flow)
@@ -180,7 +180,7 @@ def _checked(
     return flow, definition.schemas, problems
 
 
-def loaded(source: Source, language: str, problems: Diagnostics, latent: Collection[str] = ()) -> Definition:
+def load_definition(source: Source, language: str, problems: Diagnostics, latent: Collection[str] = ()) -> Definition:
     """The definition in a text. Raises DefinitionError for a wrong ``latent``."""
     known = language_of(language)
     if not latent:
@@ -194,24 +194,24 @@ def loaded(source: Source, language: str, problems: Diagnostics, latent: Collect
     return known.latent(source, problems, current.settings.bounds, latent)
 
 
-def before_a_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
+def findings_before_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
     """The findings of a definition that is run at once, without the errors of that run."""
     if defined.flow is None:
         return defined.findings
-    refusing = {(found.code, found.span) for found in linked(defined.flow, registry)[1].errors}
+    refusing = {(found.code, found.span) for found in link_flow(defined.flow, registry)[1].errors}
     return tuple(found for found in defined.findings if (found.code, found.span) not in refusing)
 
 
-def linked(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
+def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
     """Link ``flow`` with the registry and with the files that it names."""
-    with sparing():
-        return link(flow, registry, files(_of_file))
+    with share_suggestion_budget():
+        return link(flow, registry, file_opener(_of_file))
 
 
 def _of_file(path: Path) -> Flow:
     """The flow of a file. The caller links it, and finds cycles of files."""
     source = source_of(path)
-    language = told(source.text)
+    language = detect_language(source.text)
     return _flow_of(_checked(source, language)[0], file_name(path) or language, source)
 
 
@@ -272,7 +272,9 @@ def source_of(text: str | Path | Source) -> Source:
         except UnicodeDecodeError as error:
             raise DefinitionError(Diagnostic("define.file", f"{text} is not UTF-8 text: {error}")) from None
         except UNUSABLE as error:
-            raise DefinitionError(Diagnostic("define.file", f"{text} cannot be read: {why(error)}")) from None
+            raise DefinitionError(
+                Diagnostic("define.file", f"{text} cannot be read: {path_error_reason(error)}")
+            ) from None
     if not isinstance(text, str):
         raise TypeError(f"a definition must be text or the Path of a file, not {type_name(text)}")
     return Source("<text>", text)
@@ -290,5 +292,5 @@ def language_of(name: str) -> Language:
     return LANGUAGES[name]
 
 
-def all_findings(*groups: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    return tuple(in_order([d for group in groups for d in group]))
+def sort_findings(*groups: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    return tuple(sort_by_place([d for group in groups for d in group]))

@@ -22,7 +22,7 @@ from ..flow.steps import Flow, Name
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.nodes import shorten
-from ..text.source import UNUSABLE, beside, why
+from ..text.source import UNUSABLE, path_error_reason, source_folder
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
 """``tools.py:add``"""
@@ -33,7 +33,7 @@ MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[
 SWITCH = "%config AgfMagics.allow_import = True"
 
 
-def files(define: Callable[[Path], Flow], known: dict[Path, Flow] | None = None) -> Files:
+def file_opener(define: Callable[[Path], Flow], known: dict[Path, Flow] | None = None) -> Files:
     """A function that opens a file for the linker. ``define`` loads a definition; files in ``known`` are not read."""
     known = {} if known is None else known
 
@@ -53,14 +53,14 @@ def files(define: Callable[[Path], Flow], known: dict[Path, Flow] | None = None)
 
 def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Path:
     """The place of ``path``, relative to the definition that names it."""
-    own = beside(around.source.name)
+    own = source_folder(around.source.name)
     root = Path.cwd().resolve() if own.is_relative_to(Path.cwd().resolve()) else own
     try:
         found = (own / path).resolve()
         there = found in known or found.is_file()
     except UNUSABLE as error:
         raise _refused(
-            "file.missing", f"{shorten(name.text)!r} cannot be the name of a file: {why(error)}", name
+            "file.missing", f"{shorten(name.text)!r} cannot be the name of a file: {path_error_reason(error)}", name
         ) from None
     if not found.is_relative_to(root):
         hint = "move the file into the notebook's folder, or below it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..catalog import Agent, Tool, reply
+from ..catalog import Agent, Tool, check_reply
 from ..flow.schemas import json_schema
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
@@ -53,7 +53,7 @@ def _call(site: CallSite[Invoke], agent: Agent, given: dict[str, Value]) -> Valu
 
     def check(value: Value) -> Value:
         try:
-            value = reply(value, schema, linked.schemas)
+            value = check_reply(value, schema, linked.schemas)
         except StepError as error:
             placed = with_place(error, step)
             raise placed from placed.__cause__  # it may be the same error, whose cause is that of user code

@@ -16,7 +16,7 @@ from ..flow.schemas import Schema, cycle, resolve
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from .field_checks import unknown_gifts, unknown_reads
 from .linked import Built, Callee, Choice, Linked, Person
 from .sessions import ModelBinding, model_binding, registered_name, session_flow
@@ -191,12 +191,12 @@ class _Linker:
             return found
         if tool is None:
             known = [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
-            near = hints(suggest(name, known), suggest("", self.registry.tools, "registered tools"))
+            near = join_hints(suggest(name, known), suggest("", self.registry.tools, "registered tools"))
             if name in self.registry.flows:
                 near = f"{name!r} is a {self.registry.flows[name].language}: call: {{pipeline: {name}}}"
             self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near)
             return None
-        if tool.arguments.doubts:
+        if tool.arguments.problems:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
         self.patterns(step, tool.arguments)
         self.arguments(step, tool)
@@ -284,7 +284,7 @@ class _Linker:
         if flow is None and name == self.linking[-1].name and name in around:
             flow = self.linking[-1]  # it calls itself and is not registered yet
         if flow is None:
-            hint = hints(suggest(name, self.registry.flows, "registered flows"), "define it before you run")
+            hint = join_hints(suggest(name, self.registry.flows, "registered flows"), "define it before you run")
             self.found.error("flow.unknown-flow", f"no flow {name!r} is registered", step.name.span, hint)
             return None
         return self.open(step, flow, around)

@@ -9,7 +9,7 @@ from ..flow.frame import Frame
 from ..flow.steps import Invoke
 from ..flow.values import Value, settle
 from ..host.calls import Result
-from ..host.host import Nobody
+from ..host.host import NoUser
 from ..journal.records import value_of
 from ..progress import events as ev
 from ..progress.events import Question
@@ -109,7 +109,7 @@ async def answer(
             hidden = isinstance(value, dict) and any(name in value for name in hides)
             await journal.keep_answer(call, value, secret or hidden)
         return value
-    if isinstance(value, Nobody):
+    if isinstance(value, NoUser):
         hint = f"resume it with an answer: %resume {journal.run_id} --answer …" if journal is not None else None
         message = f"an answer is needed: {question.text}"
         raise ev.Unanswered(Diagnostic("run.waiting", message, step.name.span or step.span, hint))

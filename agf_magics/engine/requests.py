@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..catalog import Model, ModelFault, Offered, Reply, Request, Tool, Where, timed_out
-from ..catalog.fingerprint import content
+from ..catalog import Model, ModelFault, Offered, Reply, Request, Tool, Where, timeout_fault
+from ..catalog.fingerprint import digest_value
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
@@ -83,7 +83,7 @@ class _Caller:
         """A digest of the model and the request; None for a model object, which cannot be compared."""
         who = self.binding.model.address
         rest: list[Value] = [*self.request._replace(messages=[], tools=()), *map(list, self.request.tools)]
-        return content([who, *map(isolate, rest)]) if who is not None else None
+        return digest_value([who, *map(isolate, rest)]) if who is not None else None
 
     async def function(self, **given: Value) -> Value:
         def warn(found: ModelFault, wait: float) -> None:
@@ -108,7 +108,7 @@ async def ask_model(
         except ModelFault as error:
             found = error
         except TimeoutError:
-            found = timed_out(model.name, seconds)
+            found = timeout_fault(model.name, seconds)
         wait = float(2**attempt) if found.after is None else found.after
         if not found.again or attempt == RETRIES or wait > LONGEST_WAIT:
             break

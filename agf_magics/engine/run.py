@@ -86,7 +86,7 @@ async def run(
         _end(runner, "cancelled", None, _stores(runner, linked))
         raise
     except OutOfTime:
-        failure = too_long(linked, limits)  # without a cause, whose frames would be ours
+        failure = timeout_exceeded(linked, limits)  # without a cause, whose frames would be ours
     except RecursionError:  # of the engine: what user code raises is a failure of its step
         failure = _too_deep(linked)
     except BaseException as error:
@@ -122,7 +122,7 @@ def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
     return kept(runner.reached) if kept is not None else linked.flow.end(runner.reached).stores
 
 
-def too_long(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
+def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
     """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
     message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
     hint = "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the timeout of a run"

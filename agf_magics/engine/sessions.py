@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..catalog import Model, ModelAgent, Registry, Tool, read_json, reply
+from ..catalog import Model, ModelAgent, Registry, Tool, check_reply, parse_json_reply
 from ..flow.frame import FlowResult, Frame, Outcome, Ref
 from ..flow.json_schema import judge
-from ..flow.react import Read, react
+from ..flow.react import ComputedExpr, react
 from ..flow.schemas import Schema, json_schema
-from ..flow.session import Offer, Session, asked, shown
+from ..flow.session import Offer, Session, format_for_model, format_prompt
 from ..flow.steps import Flow, Invoke, Name, Sequence
 from ..flow.values import Value
-from ..flow.violations import told
+from ..flow.violations import describe_all
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from ..text.source import Span
 
@@ -62,7 +62,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
     session = Session(
         model=Name(agent.model.name if agent.model is not None else "", span),
         made=agent.model,
-        prompt=Read(span, _prompt),
+        prompt=ComputedExpr(span, _prompt),
         instructions=agent.instructions,
         tools=None if agent.tools is None else tuple(Offer(Name(tool, span)) for tool in agent.tools),
         settings=agent.settings,
@@ -100,7 +100,7 @@ def _over(steps: int, agent: ModelAgent, span: Span) -> Diagnostic:
 def _prompt(frame: Frame) -> Value:
     """The prompt, else the input as text."""
     given = frame["given"]
-    return given.get("prompt") or asked(given.get("input"))
+    return given.get("prompt") or format_prompt(given.get("input"))
 
 
 def _reader(
@@ -111,11 +111,13 @@ def _reader(
 
     def conforming(answer: Value) -> Value:
         if violations is None:
-            return reply(answer, wanted, schemas)
-        value = read_json(answer) if isinstance(answer, str) else answer
+            return check_reply(answer, wanted, schemas)
+        value = parse_json_reply(answer) if isinstance(answer, str) else answer
         if wrong := violations(value):
-            message = f"the reply does not conform to the schema of {agent.name!r}: {told(wrong)}"
-            raise StepError(Diagnostic("agent.reply-schema", message, hint=f"the reply was: {shown(answer)[:300]}"))
+            message = f"the reply does not conform to the schema of {agent.name!r}: {describe_all(wrong)}"
+            raise StepError(
+                Diagnostic("agent.reply-schema", message, hint=f"the reply was: {format_for_model(answer)[:300]}")
+            )
         return value
 
     def read(answer: Value) -> Value:

@@ -91,11 +91,11 @@ async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
     try:
         return await within(flow.caps.seconds, work)
     except OutOfTime:
-        error = too_long(flow)
+        error = duration_exceeded(flow)
     raise error
 
 
-def too_long(flow: Flow, left_running: str = "") -> LimitReached:
+def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
     """A flow took longer than its definition allows. ``left_running``: the calls that could not be stopped."""
     assert flow.caps is not None, "only a flow with caps has a duration"
     message = f"{flow.name!r} took longer than the {flow.caps.seconds:g} s that its definition allows"

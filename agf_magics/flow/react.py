@@ -31,7 +31,7 @@ def react(session: Session, *, id: str, word: str, span: Span, label: str = "", 
         label=label,
         span=span,
         body=Sequence(id=f"{id}.step", word="step", span=span, steps=steps),
-        until=Read(span, lambda frame: state.of(frame).verdict == "answer", "it answers"),
+        until=ComputedExpr(span, lambda frame: state.of(frame).verdict == "answer", "it answers"),
         limit=session.steps,
         session=True,
         target=_Closed(state, target),
@@ -64,21 +64,21 @@ def _ask(state: _State, id: str, span: Span) -> Step:
 
 
 def _then(state: _State, id: str, span: Span) -> Step:
-    again = Read(span, lambda frame: state.of(frame).objection)
-    answer = Read(span, state.answer)
+    again = ComputedExpr(span, lambda frame: state.of(frame).objection)
+    answer = ComputedExpr(span, state.answer)
     return Choose(
         id=id,
         word="reply",
         label="of the model",
         span=span,
-        pick=Read(span, lambda frame: state.of(frame).verdict),
+        pick=ComputedExpr(span, lambda frame: state.of(frame).verdict),
         labels=lambda verdict: (verdict,),
         cases={
             "tools": _tools(state, f"{id}.tools", span),
             "again": Compute(id=f"{id}.again", word="ask again", label="with the reason", span=span, value=again),
             "answer": Compute(id=f"{id}.answer", word="answer", label="the final reply", span=span, value=answer),
         },
-        said={"tools": "calls tools", "again": "answer is not valid", "answer": "answers"},
+        conditions={"tools": "calls tools", "again": "answer is not valid", "answer": "answers"},
         target=_Keep(state.went),
     )
 
@@ -92,7 +92,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         span=span,
         kind="tool",
         name=Name("the model's choice", span),
-        pick=Read(span, lambda frame: frame[state.call]["tool"]),
+        pick=ComputedExpr(span, lambda frame: frame[state.call]["tool"]),
         among=None if session.tools is None else tuple(offer.name for offer in session.tools),
         registered=_registered(session),
         args=_Built(state.arguments),
@@ -104,7 +104,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         word="tools",
         label="each call of the reply",
         span=span,
-        over=Read(span, lambda frame: list(state.of(frame).calls)),
+        over=ComputedExpr(span, lambda frame: list(state.of(frame).calls)),
         element=_Keep(lambda frame, call: {**frame, state.call: call}),
         body=call,
         gather=lambda ran: list(ran.values),
@@ -171,7 +171,7 @@ class _State:
         return {name: value for name, value in frame.items() if name not in (self.key, self.call)}
 
 
-class Read:
+class ComputedExpr:
     """An Expr that is a function."""
 
     __slots__ = ("evaluate", "span", "text")

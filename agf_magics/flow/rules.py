@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..text.diagnostics import Diagnostic, nearest, spend, suggest
+from ..text.diagnostics import Diagnostic, nearest, spend_comparisons, suggest
 from ..text.source import Span
 from .frame import Ref
 from .outcomes import Outcomes
@@ -188,7 +188,7 @@ def _misspelt(name: str, written: list[str]) -> str | None:
 
     Names that differ only at their end (doc, docs; reviewers, reviews) are two names.
     """
-    if not spend(len(written)):
+    if not spend_comparisons(len(written)):
         return None
     alike = [word for word in written if abs(len(word) - len(name)) <= 2 and not _same_stem(word, name)]
     return nearest(name, alike, 0.75)

@@ -139,7 +139,7 @@ class Conversation:
     def observed(self, values: Sequence[Value]) -> Conversation:
         """The conversation with the results of the tools."""
         both = zip(self.calls, values, strict=True)
-        results = [_result(call, shown(value), isinstance(value, Failed)) for call, value in both]
+        results = [_result(call, format_for_model(value), isinstance(value, Failed)) for call, value in both]
         return replace(self, messages=(*self.messages, *results))
 
     def rejected(self) -> Conversation:
@@ -155,7 +155,7 @@ class Conversation:
         return f"Your answer cannot be used: {reason(self.fault)}. Answer again."
 
 
-def shown(value: Value) -> str:
+def format_for_model(value: Value) -> str:
     """A tool's result for a model: a text unchanged, other values as JSON, at most LONGEST characters."""
     if isinstance(value, str):
         text = str(value)
@@ -169,13 +169,13 @@ def shown(value: Value) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… (cut: it has {len(text):,} characters)"
 
 
-def asked(given: Value) -> str:
-    """An input as a prompt: its only field if that is a text, else as `shown`.
+def format_prompt(given: Value) -> str:
+    """An input as a prompt: its only field if that is a text, else as `format_for_model`.
 
     >>> asked({"question": "why?"}), asked({"a": 1})
     ('why?', '{"a":1}')
     """
-    return shown(next(iter(given.values())) if _is_text(given) else given)
+    return format_for_model(next(iter(given.values())) if _is_text(given) else given)
 
 
 def _is_text(given: Value) -> bool:

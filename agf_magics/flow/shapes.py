@@ -127,7 +127,7 @@ def _keep(shape: Shape, wanted: bool) -> Shape | None:
     return Shape(frozenset(_KINDS[type(value)] for value in values), values) if values else None
 
 
-class Fault(NamedTuple):
+class PathFault(NamedTuple):
     """A path to a field that does not exist, or may be absent."""
 
     name: str
@@ -154,21 +154,21 @@ class Fault(NamedTuple):
         return Diagnostic("flow.schema-field", message, span, near, "error" if certain else "warning")
 
 
-Found = tuple[Shape | None, Fault | None]
+Found = tuple[Shape | None, PathFault | None]
 Look = Callable[[tuple[str, ...]], Found]
 """The shape at a path of the frame, and the fault of the path."""
 
 
 def descend(shape: Shape | None, path: tuple[str, ...]) -> Found:
     """The shape at ``path`` in a value of ``shape``, and the fault of the path."""
-    fault: Fault | None = None
+    fault: PathFault | None = None
     for index, name in enumerate(path):
         if shape is None or (len(shape.kinds) > 1 and "object" in shape.kinds):
             return None, fault
         left = len(path) - index - 1
         if "object" not in shape.kinds or (shape.closed and name not in shape.fields):
-            return None, Fault(name, left, shape, True)
+            return None, PathFault(name, left, shape, True)
         if name in shape.optional and fault is None:
-            fault = Fault(name, left, shape, False)
+            fault = PathFault(name, left, shape, False)
         shape = shape.fields.get(name)
     return shape, fault

@@ -246,7 +246,7 @@ class Choose(Step):
     """The possible labels of a value, best first."""
     cases: Mapping[str, Step]
     default: Step | None = None
-    said: Mapping[str, str] = field(default_factory=dict)
+    conditions: Mapping[str, str] = field(default_factory=dict)
     """The condition of a case by its label, for the picture; default: that the value equals the label."""
 
 

@@ -13,13 +13,13 @@ from .json_schema_keywords import unnamed
 from .schemas import shown_value
 from .values import Value
 
-KINDS: Mapping[str, str] = {
+TYPE_NAMES: Mapping[str, str] = {
     "string": "text", "boolean": "true or false", "null": "null", "integer": "a whole number", "number": "a number",
     "array": "a list", "object": "an object",
 }  # fmt: skip
 
 
-def said(violation: Violation) -> str:
+def describe(violation: Violation) -> str:
     """A violation without its place.
 
     >>> said(Violation((), "type", ["string", "null"], 3))
@@ -33,7 +33,7 @@ def said(violation: Violation) -> str:
     )
 
 
-def told(violations: Iterable[Violation], most: int = 5) -> str:
+def describe_all(violations: Iterable[Violation], most: int = 5) -> str:
     """Violations in one line, each with its place.
 
     >>> missing = Violation((), "required", ["id"], {}, rule={"required": ["id"]})
@@ -41,7 +41,7 @@ def told(violations: Iterable[Violation], most: int = 5) -> str:
     "items[0]: needs at least 1, not the number 0; 'id' is missing"
     """
     found = [leaf for violation in violations for leaf in leaves(violation)]
-    lines = list(dict.fromkeys(f"{place(m.path)}: {said(m)}" if m.path else said(m) for m in found))
+    lines = list(dict.fromkeys(f"{place(m.path)}: {describe(m)}" if m.path else describe(m) for m in found))
     return "; ".join(lines[:most]) + (f"; and {len(lines) - most} more" if len(lines) > most else "")
 
 
@@ -69,7 +69,7 @@ def missing(violation: Violation) -> list[str]:
 
 
 def kinds(wanted: Any) -> str:
-    names = [KINDS.get(name, str(name)) for name in ([wanted] if isinstance(wanted, str) else wanted)]
+    names = [TYPE_NAMES.get(name, str(name)) for name in ([wanted] if isinstance(wanted, str) else wanted)]
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
 
 

@@ -20,7 +20,7 @@ from .calls import Pending, Result, StillRunning, TimedOut, awaited, cross, is_a
 from .interrupts import woken_by_signals
 from .threads import Call, Workers
 
-__all__ = ["Asker", "Host", "Nobody", "Place", "Result", "StillRunning", "TimedOut", "here"]
+__all__ = ["Asker", "Host", "NoUser", "Place", "Result", "StillRunning", "TimedOut", "here"]
 
 Place = Literal["loop", "kernel", "worker"]
 """The engine's loop, the thread that waits for the run, a worker thread."""
@@ -40,7 +40,7 @@ FORCE = 1.0
 """Seconds in which a call on the waiting thread that did not stop in time is interrupted by force."""
 
 
-class Nobody(Exception):
+class NoUser(Exception):
     """There is no user to answer a question; an asker raises it."""
 
 
@@ -115,10 +115,10 @@ class Host:
     async def ask(self, question: Question) -> Result:
         """Put a question to a person, one at a time: on the thread that waits for the run, where `input` works.
 
-        Without a user the result is a failure, a `Nobody`. The time limits around the question pause until its answer.
+        Without a user the result is a failure, a `NoUser`. The time limits around the question pause until its answer.
         """
         if self.asker is None:
-            return False, Nobody("there is no user to answer")
+            return False, NoUser("there is no user to answer")
         limits = time_limits.get()
         for limit in limits:
             limit.pause()
@@ -131,7 +131,7 @@ class Host:
             for limit in limits:
                 limit.resume()
         if not ok and isinstance(answer, EOFError):
-            return False, Nobody("there is no user to answer")
+            return False, NoUser("there is no user to answer")
         return ok, answer
 
     def pause(self) -> None:

@@ -16,7 +16,7 @@ from .interrupts import POLL, Waiter, waiters
 from .loop import EngineLoop, on_an_engine_loop
 from .rights import held
 from .threads import Call
-from .threads import here as on_this_thread
+from .threads import running as on_this_thread
 from .watchdog import Watchdog
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Job(Generic[T]):
         self._over = over
         self._limit = limit
         self._late = float("inf")
-        self.begun = False
+        self.started = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._host = Host(self._calls if waited else None, enter)
         self._ended = threading.Event()
@@ -63,11 +63,11 @@ class Job(Generic[T]):
         self._main, self._enter = main, enter
         self._engine = EngineLoop.current()
 
-    def begin(self) -> None:
+    def start(self) -> None:
         if self._limit is not None:
             self._late = time.monotonic() + self._limit.seconds + LATE
             Watchdog.shared().watch(self._watched, self._late)
-        self.begun = True
+        self.started = True
         with held():
             self._engine.loop.call_soon_threadsafe(self._begin)
 
@@ -77,7 +77,7 @@ class Job(Generic[T]):
 
     def cancel(self, reason: str) -> None:
         """Cancel it, from any thread. Only the first time counts: another one would interrupt its clean-up."""
-        if self.asked is None and not self.done and self.begun:
+        if self.asked is None and not self.done and self.started:
             self.reason, self.asked = reason, time.monotonic()
             with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
                 self._engine.loop.call_soon_threadsafe(self._cancel)

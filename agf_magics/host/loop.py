@@ -112,12 +112,12 @@ def start_background(work: Coroutine[Any, Any, None], run: object) -> None:
     task.add_done_callback(lambda ended: _outliving.pop(ended, None))
 
 
-def outliving(run: object = None) -> int:
+def count_background_calls(run: object = None) -> int:
     """The number of running fire-and-forget calls of ``run``; None: of all runs."""
     return len(_of(run))
 
 
-def cancel_outliving(run: object = None) -> int:
+def cancel_background_calls(run: object = None) -> int:
     """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns their number."""
     found = _of(run)
     for task, loop in found:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..text.diagnostics import Diagnostic, StepError
 from .limits import ANYTHING, Grant, granted, inside
-from .threads import here
+from .threads import running
 
 
 class Rights(NamedTuple):
@@ -49,7 +49,7 @@ def rights() -> Rights:
     """
     grant, within = granted.get(None), inside.get(None)
     if grant is None or within is None:
-        around = here.call.context if here.call is not None else None
+        around = running.call.context if running.call is not None else None
         other = Rights(around[granted], around[inside]) if around and granted in around and inside in around else None
         other = other or _thread.rights or PERSON
         return Rights(other.grant if grant is None else grant, other.inside if within is None else within)

@@ -67,11 +67,11 @@ class Call:
 
     def perform(self) -> Result:
         """Run it on this thread, in the context in which it was created."""
-        around, here.call = here.call, self
+        around, running.call = running.call, self
         try:
             return self._context.run(self._perform)
         finally:
-            here.call = around
+            running.call = around
 
     def tell(self, result: Result) -> None:
         """Report its end, from any thread."""
@@ -107,7 +107,7 @@ class _Running(threading.local):
     call: Call | None = None
 
 
-here = _Running()
+running = _Running()
 
 NEVER_BEGAN: Result = (False, asyncio.CancelledError())
 """The result of a call that was cancelled before a thread took it."""

@@ -280,7 +280,7 @@ class Journal:
         """Warn, once, that nothing is journaled any more."""
         if self.broken is not None and self.broken.code not in self._warned:
             self._warned.add(self.broken.code)
-            self.emit(ev.Warned(time.monotonic(), lost(self.broken)))
+            self.emit(ev.Warned(time.monotonic(), not_journaled(self.broken)))
 
     def _warn_not_stored(self, call: StartedCall, packed: EncodedValue) -> None:
         step = next(str(bit) for bit in reversed(call.key.at) if isinstance(bit, str))
@@ -302,6 +302,6 @@ CURES = {
 }
 
 
-def lost(error: JournalError) -> Diagnostic:
+def not_journaled(error: JournalError) -> Diagnostic:
     """A run continues without a journal."""
     return Diagnostic(error.code, f"this run is not journaled: {error}", None, CURES[error.code], "warning")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from ..catalog import Agent, Policy, Tool, Transform
-from ..catalog.fingerprint import content, fingerprint
+from ..catalog.fingerprint import digest_function, digest_value
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import Grant
@@ -55,7 +55,7 @@ class CallDigest:
                 if None in offered.values():
                     return None
                 shown["tools"] = offered
-            held = content(shown, self.most)
+            held = digest_value(shown, self.most)
             if held is None:
                 return None
         else:
@@ -85,7 +85,7 @@ def _called(callee: object, most: int | None) -> str | None:
         case Policy() if "agents" in callee.takes:
             return None
         case Tool() | Agent() | Transform() | Policy():
-            return fingerprint(callee.function, most)
+            return digest_function(callee.function, most)
     found = getattr(callee, "fingerprint", None)
     return found if isinstance(found, str) else None
 

@@ -109,7 +109,7 @@ class Languages(Mapping[str, Language]):
 LANGUAGES = Languages()
 
 
-def told(text: str) -> str:
+def detect_language(text: str) -> str:
     """The name of the language of a text, by its own lines; ``pipeline`` if they do not decide."""
     lines = "\n" + text
     for name, (line, begins) in _beginnings().items():

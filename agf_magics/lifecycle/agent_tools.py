@@ -21,12 +21,12 @@ from ..host.limits import ANYTHING, OFFERED, Grant, granted
 from ..host.rights import refuse_inside
 from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
-from .driving import driven
-from .launch import begin
+from .driving import drive
+from .launch import start_run
 from .live import live
 from .options import RunOptions
 from .past_run import PastRun
-from .past_runs import past
+from .past_runs import find_past_run
 from .run import Run
 
 Envelope = dict[str, Any]
@@ -145,8 +145,8 @@ class _Launcher:
         before = granted.set(self.grant)
         try:
             options = RunOptions(registry=self.registry, background=background, inline=inline)
-            start = partial(begin, find(), input, options)
-            return _started(start()) if background else _state(driven(start))
+            start = partial(start_run, find(), input, options)
+            return _started(start()) if background else _state(drive(start))
         except DefinitionError as error:
             return _error(str(error))
         finally:
@@ -207,7 +207,7 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
 def _journaled(run_id: str) -> Envelope:
     """The state of a run of an earlier kernel, or of one that ended long ago, from the journal."""
     try:
-        run = past(run_id)
+        run = find_past_run(run_id)
     except DefinitionError:
         run = None
     return _state(run) if run is not None and run.run_id == run_id else _error(f"there is no run {run_id!r}")

@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Sequence
 
 from ..flow.values import Value
-from ..host.host import Nobody
+from ..host.host import NoUser
 from ..pictures.plain import line, plain
 from ..progress.events import Question
 from ..text.diagnostics import Diagnostics
@@ -24,28 +24,28 @@ TRIES = 20
 """The number of answers that are tried: a pipe may send anything."""
 
 
-def typed(
+def ask_at_prompt(
     question: Question, *, say: Callable[[str], object] = print, read: Callable[[str], str] | None = None
 ) -> Value:
     """Ask, and return the answer: for an approval True, False, or a mapping of changed arguments; one of the choices;
     else the text. Raises Nobody."""
-    say(told(question))
+    say(format_question(question))
     for _ in range(TRIES):
-        found = understood(question, _read(read or builtins.input, _prompt(question)))
+        found = parse_answer(question, _read(read or builtins.input, _prompt(question)))
         if found is not None:
             return found
         say(f"please answer {_prompt(question).strip()}")
-    raise Nobody(f"none of {TRIES} answers was understood")
+    raise NoUser(f"none of {TRIES} answers was understood")
 
 
-def told(question: Question) -> str:
+def format_question(question: Question) -> str:
     """The question as shown, without control characters."""
     text = plain(question.text, 4_000)
     choices = [f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)]
     return "\n".join([text, *choices])
 
 
-def understood(question: Question, text: str) -> Value:
+def parse_answer(question: Question, text: str) -> Value:
     """The answer that ``text`` gives; None if it is not an answer to this question.
 
     >>> understood(Question("Which?", ("red", "green")), "2")
@@ -80,7 +80,7 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
     return near[0] if len(near) == 1 else None
 
 
-def others(question: Question) -> list[str]:
+def change_examples(question: Question) -> list[str]:
     """Examples of a changed call: ``{amount: …}``, ``{_output: …}``."""
     one = next(iter(question.arguments or ()), None)
     shown = ([line(one, 40)] if one is not None else []) + [question.result]
@@ -89,7 +89,7 @@ def others(question: Question) -> list[str]:
 
 def _prompt(question: Question) -> str:
     if question.approval and question.arguments is not None:
-        return f"yes, no, {' or '.join(others(question))}: "
+        return f"yes, no, {' or '.join(change_examples(question))}: "
     if question.approval:
         return "yes or no: "
     return f"1 to {len(question.choices)}: " if question.choices else "your answer: "
@@ -99,4 +99,4 @@ def _read(read: Callable[[str], str], prompt: str) -> str:
     try:
         return read(prompt)
     except (EOFError, OSError, RuntimeError) as error:  # no input, or its end
-        raise Nobody("there is no one to answer") from error
+        raise NoUser("there is no one to answer") from error

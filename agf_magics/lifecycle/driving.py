@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from ..engine import run as engine
-from ..engine.subflows import too_long
+from ..engine.subflows import duration_exceeded
 from ..host import host, job
 from ..host.interrupts import held_interrupts, hold_for
 from ..progress.events import Event
@@ -18,7 +18,7 @@ from .run import Run
 from .secret_flow import secret_paths
 
 
-def driven(begin: Callable[[], Run], wait: Callable[[Run], object] = Run.wait) -> Run:
+def drive(begin: Callable[[], Run], wait: Callable[[Run], object] = Run.wait) -> Run:
     """Start a run and wait for its end. An exception in between cancels the run; an interrupt raises nothing."""
     with held_interrupts() as held:
         run = begin()
@@ -36,7 +36,7 @@ def start_on_engine(
     run: Run, emit: Callable[[Event], None], enter: Callable[[], None] | None = None, background: bool = False
 ) -> None:
     """Start ``run`` on the engine's loop and return at once."""
-    run.behind, run._emit = background, emit
+    run.background, run._emit = background, emit
     if not background:
         hold_for(run.cancel)
     _hold_context(run)
@@ -49,7 +49,7 @@ def start_on_engine(
             over=lambda outcome: _end(run, outcome),
             limit=_limit(run),
         )
-        run._job.begin()
+        run._job.start()
         if run._reason is not None:
             run._job.cancel(run._reason)
     except BaseException:
@@ -84,7 +84,7 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
 
 async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
-    place.asker = run._asker or (current.ask if place.waited else current.ask_behind)
+    place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
     return await engine.run(
         run._linked,
         run._given,
@@ -123,9 +123,9 @@ def _limit(run: Run) -> job.Limit | None:
     """The time after which the run is ended from outside if a tool prevents it from ending."""
     own, cap = run.limits.timeout, run.flow.caps.seconds if run.flow.caps is not None else None
     if own is not None and (cap is None or own <= cap):
-        return job.Limit(own, lambda left: engine.too_long(run._linked, run.limits, left))
+        return job.Limit(own, lambda left: engine.timeout_exceeded(run._linked, run.limits, left))
     if cap is not None:
-        return job.Limit(cap, lambda left: too_long(run.flow, left))
+        return job.Limit(cap, lambda left: duration_exceeded(run.flow, left))
     return None
 
 

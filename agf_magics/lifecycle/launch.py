@@ -1,4 +1,4 @@
-"""Runs are started here: `run` waits, `arun` is awaited, `start` returns at once. All of them go through `prepare`."""
+"""Runs are started here: `run` waits, `arun` is awaited, `start` returns at once. All of them use `prepare_run`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ..catalog import Context, Registry, default
-from ..definitions.define import all_findings, for_input, load
-from ..definitions.define import linked as link_with_files
+from ..definitions.define import for_input, load, sort_findings
+from ..definitions.define import link_flow as link_with_files
 from ..engine.failures import describe_exception
 from ..engine.gate import gate, kernel_bound
 from ..engine.runner import clock
@@ -27,7 +27,7 @@ from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Span
-from .driving import driven, run_here, start_on_engine
+from .driving import drive, run_here, start_on_engine
 from .live import Live, live
 from .options import DEFAULTS, RunOptions
 from .persistence import start_journal
@@ -93,7 +93,7 @@ def run(
     step fails, and RunCancelled if the run is interrupted.
     """
     options = RunOptions(registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse)
-    ended = driven(lambda: begin(flow, input, options))
+    ended = drive(lambda: start_run(flow, input, options))
     return ended.result() if raises else ended
 
 
@@ -130,8 +130,8 @@ async def arun(
 
     Raises the same errors as `run`.
     """
-    made = prepare(flow, input, RunOptions(registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse))
-    await run_here(made, emitter(made.progress, on_event, made.secrets))
+    made = prepare_run(flow, input, RunOptions(registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse))
+    await run_here(made, make_emitter(made.progress, on_event, made.secrets))
     return made.result() if raises else made
 
 
@@ -170,18 +170,18 @@ def start(
     Raises DefinitionError as `run` does; no run is started then.
     """
     options = RunOptions(registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse)
-    return begin(flow, input, replace(options, background=True))
+    return start_run(flow, input, replace(options, background=True))
 
 
-def begin(flow: Flow | str | Path, input: Value, options: RunOptions) -> Run:
+def start_run(flow: Flow | str | Path, input: Value, options: RunOptions) -> Run:
     """Start a run and return it at once."""
-    made = prepare(flow, input, options)
-    listener = emitter(made.progress, options.on_event, made.secrets)
+    made = prepare_run(flow, input, options)
+    listener = make_emitter(made.progress, options.on_event, made.secrets)
     start_on_engine(made, listener, options.enter, options.background)
     return made
 
 
-def prepare(flow: Flow | str | Path, input: Value = None, options: RunOptions = DEFAULTS) -> Run:
+def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOptions = DEFAULTS) -> Run:
     """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with all problems."""
     registry = options.registry or default()
     found_flow = find_flow(flow, registry)
@@ -197,7 +197,7 @@ def prepare(flow: Flow | str | Path, input: Value = None, options: RunOptions = 
         problems = problems.without(code)
     problems.refuse()
     own = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
-    found = all_findings(tuple(own), tuple(problems))
+    found = sort_findings(tuple(own), tuple(problems))
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
@@ -267,7 +267,7 @@ def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
     return f"give it: {current.words.give.format(name)}.{bare}{also}"
 
 
-def emitter(
+def make_emitter(
     progress: Progress, listener: Callable[[Event], None] | None, secrets: Secrets | None = None
 ) -> Callable[[Event], None]:
     """A function that applies each event to ``progress`` and passes it to ``listener`` without secrets. A listener
@@ -297,10 +297,10 @@ __all__ = [
     "RunCancelled",
     "Trace",
     "arun",
-    "begin",
     "find_flow",
     "live",
-    "prepare",
+    "prepare_run",
     "run",
     "start",
+    "start_run",
 ]

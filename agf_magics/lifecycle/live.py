@@ -44,7 +44,7 @@ class Live:
         self._running[run.run_id] = run
 
     def end(self, run: Run) -> None:
-        if (run.behind or run._fired) and run.progress.ended is not None:
+        if (run.background or run._fired) and run.progress.ended is not None:
             self._ended[run.run_id] = run
             for old in list(self._ended)[: -self.MAX_ENDED]:
                 self._ended.pop(old, None)

@@ -33,7 +33,7 @@ from ..serialization.codec import (
 from ..settings import current
 from ..text.source import Source
 from .run import Run
-from .secret_flow import flows_of, hidden_by, reachable_flows, secret_paths
+from .secret_flow import find_secret_sources, flows_of, reachable_flows, secret_paths
 
 FORMAT = 1
 
@@ -85,7 +85,7 @@ def write_manifest(run: Run, grant: Grant, notebook: str) -> str:
     """The manifest of ``run`` as JSON."""
     flows = reachable_flows(run._linked)
     numbers = {id(each): number for number, each in enumerate(flows)}
-    inputs, _ = hidden_by(run._linked)
+    inputs, _ = find_secret_sources(run._linked)
     secret, public = frozenset[str](), run.input
     if isinstance(run.input, dict):
         holds = run.secrets.holds

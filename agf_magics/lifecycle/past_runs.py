@@ -67,20 +67,20 @@ def runs(run_id: str | None = None) -> Any:
     cannot be read or has no such run.
     """
     if run_id is not None:
-        return live.find(run_id) or past(run_id)
+        return live.find(run_id) or find_past_run(run_id)
     here = {run.run_id: run for run in live if run.journal is None}
     found = [_live_line(run) for run in reversed(here.values())]
-    return Runs([*found, *(_line(one) for one in kept())])
+    return Runs([*found, *(_line(one) for one in journaled_runs())])
 
 
-def past(run_id: str) -> PastRun:
+def find_past_run(run_id: str) -> PastRun:
     """A run of the journal. Raises DefinitionError."""
     store = journal()
     with as_definition_errors():
         return PastRun(store, find_run(store, run_id))
 
 
-def kept() -> list[RunHead]:
+def journaled_runs() -> list[RunHead]:
     """The runs of the journal, the latest first; none without a journal. Raises DefinitionError."""
     path = journal_file()
     if path is None or not path.exists():
@@ -117,11 +117,11 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
         return count, queries.shrink(store)
 
 
-def on_load() -> tuple[list[RunHead], str]:
+def find_unfinished() -> tuple[list[RunHead], str]:
     """The runs that can be resumed, and the problem of the journal (or an empty text), for the start of a session.
     The journal may be someone else's: nothing in it may end the session."""
     try:
-        found = kept()
+        found = journaled_runs()
     except DefinitionError as error:
         return [], f"{error.diagnostic.message} [{error.code}]"
     except Exception as error:  # every row is checked when it is read; this is the last guard

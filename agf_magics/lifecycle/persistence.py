@@ -10,7 +10,7 @@ from pathlib import Path
 from ..engine.runner import clock
 from ..host.rights import rights
 from ..journal.errors import JournalError
-from ..journal.recorder import Journal, lost
+from ..journal.recorder import Journal, not_journaled
 from ..journal.store import ROOM, Store
 from ..progress.events import Warned
 from ..serialization.codec import key_file
@@ -18,7 +18,7 @@ from ..settings import current, user_file
 from .manifest import write_manifest
 from .retention import forget_old
 from .run import Run
-from .secret_flow import hidden_by, reachable_flows
+from .secret_flow import find_secret_sources, reachable_flows
 from .snapshot import snapshot_rows
 
 PROJECT = ("pyproject.toml", ".git", ".agf")
@@ -79,7 +79,7 @@ def start_journal(run: Run) -> None:
 def watch(run: Run) -> None:
     """Connect the journal of a run with the run's state and secrets."""
     assert run.journal is not None
-    names, steps = hidden_by(run._linked)
+    names, steps = find_secret_sources(run._linked)
     flows = reachable_flows(run._linked)
     run.journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
     run.journal.tokens = lambda: run.progress.usage.tokens if run.progress.usage.requests else None
@@ -103,7 +103,7 @@ def _open_store(run: Run) -> Store | None:
     except JournalError as error:
         if (str(path), error.code) not in _reported:
             _reported.add((str(path), error.code))
-            run.progress.apply(Warned(clock(), lost(error)))
+            run.progress.apply(Warned(clock(), not_journaled(error)))
         return None
     return store
 

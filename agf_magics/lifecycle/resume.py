@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog import Context, Registry, default
-from ..definitions.define import all_findings, load, loaded
-from ..definitions.files import files
+from ..definitions.define import load, load_definition, sort_findings
+from ..definitions.files import file_opener
 from ..engine.gate import kernel_bound
 from ..engine.link import link
 from ..engine.runner import clock
@@ -34,9 +34,9 @@ from ..progress.events import Event, Question, Warned
 from ..serialization.codec import DecodeError, SignatureError, is_signed, user_key
 from ..settings import current
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
-from .answers import understood
-from .driving import driven, start_on_engine
-from .launch import emitter, settled
+from .answers import parse_answer
+from .driving import drive, start_on_engine
+from .launch import make_emitter, settled
 from .lookup import (
     as_definition_errors,
     find_run,
@@ -87,20 +87,20 @@ def resume(
     Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
     """
     options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, answer=answer, trust=trust)
-    ended = driven(lambda: resume_run(run_id, input, options))
+    ended = drive(lambda: resume_run(run_id, input, options))
     return ended.result() if raises else ended
 
 
 def resume_run(run_id: str | None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS) -> Run:
     """`resume` that returns at once: the caller must `wait` unless the run is in the background."""
-    made, head = prepared(run_id, input, options)
+    made, head = prepare_resumed(run_id, input, options)
     assert made.journal is not None, "a resumed run has a journal"
     hold_for(made.cancel)
     grant = granted.set(made.grant.narrow(rights().grant.tools))
     try:
         claimed = claim(made.journal.store, head)
         if claimed:
-            listener = emitter(made.progress, options.on_event, made.secrets)
+            listener = make_emitter(made.progress, options.on_event, made.secrets)
             start_on_engine(made, listener, options.enter, options.background)
     except JournalError as error:
         raise unusable(error) from None
@@ -116,7 +116,7 @@ def resume_run(run_id: str | None, input: Mapping[str, Value] | None = None, opt
     return made
 
 
-def prepared(
+def prepare_resumed(
     run_id: str | None = None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
 ) -> tuple[Run, RunHead]:
     """A run that can be resumed, and its row in the journal; neither claimed nor started."""
@@ -127,7 +127,7 @@ def prepared(
         made = _resumed(store, found, run_id or found.listed.run_id, input, options)
         made._asker = options.ask
         if options.answer is not None:
-            otherwise = options.ask or (current.ask_behind if options.background else current.ask)
+            otherwise = options.ask or (current.ask_in_background if options.background else current.ask)
             made._asker = _answering(options.answer, otherwise)
     return made, found.listed
 
@@ -137,13 +137,13 @@ def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value
     one, registry = found.listed, options.registry or default()
     order, earlier = _journaled(store, found, run_id, options.trust)
     flow, then, known = as_it_was(order, registry)
-    linked, problems = link(flow, then, files(lambda path: load(path, registry=then), known))
+    linked, problems = link(flow, then, file_opener(lambda path: load(path, registry=then), known))
     if options.background:
         problems.extend(kernel_bound(linked))
     problems.refuse()
     context, moved = _context(order, registry, one.run_id)
     given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
-    made = Run(linked, given, options.limits or order.limits, all_findings(tuple(problems)), dry=False)
+    made = Run(linked, given, options.limits or order.limits, sort_findings(tuple(problems)), dry=False)
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
     made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
     watch(made)
@@ -251,7 +251,7 @@ def load_text(text: Text) -> Flow | None:
 
 def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
     problems = Diagnostics()
-    definition = loaded(text.source, text.language, problems, text.latent)
+    definition = load_definition(text.source, text.language, problems, text.latent)
     flow = definition.flow
     if flow is not None:
         for option in text.chosen:
@@ -285,7 +285,7 @@ def _checked_answer(question: Question, answer: Value) -> Value:
     """The answer, parsed as if it were typed. Raises StepError if it does not fit the question."""
     typed = str(answer) if isinstance(answer, int) and not isinstance(answer, bool) else answer
     asks = question.approval or bool(question.choices)
-    found = understood(question, typed) if asks and isinstance(typed, str) else answer
+    found = parse_answer(question, typed) if asks and isinstance(typed, str) else answer
     fits = isinstance(found, bool | dict) if question.approval else not asks or found in question.choices
     if found is None or not fits:
         what, hint = "is not an answer to an approval", "--answer yes, or --answer no"

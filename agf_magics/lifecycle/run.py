@@ -18,7 +18,7 @@ from ..flow.steps import Flow
 from ..flow.values import Value
 from ..host import host, job
 from ..host.limits import ANYTHING, Limits
-from ..host.loop import cancel_outliving, outliving
+from ..host.loop import cancel_background_calls, count_background_calls
 from ..journal.errors import JournalError
 from ..journal.queries import once_each
 from ..journal.recorder import Journal
@@ -62,7 +62,7 @@ class Run:
         self.secrets = Secrets()
         self.grant = ANYTHING
         """The tools that it may use; a resumed run may use no more than the original one."""
-        self.behind = False
+        self.background = False
         """Whether it runs in the background."""
         self.origin = ""
         """The cell that started it and shows its result: ``In[6]``."""
@@ -165,7 +165,7 @@ class Run:
         """
         if self._job is None:
             assert self.progress.ended is not None, "wait() needs a run that was started"
-        elif self.behind:
+        elif self.background:
             self._job.join(timeout)
         else:
             try:
@@ -178,7 +178,7 @@ class Run:
         """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls that it started, even
         after its end. ``reason`` (default "cancelled") is shown with the run."""
         if self._place is not None:
-            cancel_outliving(self._place)
+            cancel_background_calls(self._place)
         if self._is_started:
             assert self._job is not None
             self._job.cancel(reason)
@@ -189,7 +189,7 @@ class Run:
 
     def result(self) -> Run:
         """Wait for the end of the run and return the run; raise its error if it failed or was cancelled."""
-        if self.behind and not self.done:
+        if self.background and not self.done:
             self.wait()
         if self.error is not None:
             raise self.error
@@ -206,7 +206,7 @@ class Run:
     @property
     def _is_started(self) -> bool:
         """Whether it was started on the engine's loop, which reports its end from then on."""
-        return self._job is not None and self._job.begun
+        return self._job is not None and self._job.started
 
     @property
     def _cancel_reason(self) -> str | None:
@@ -215,7 +215,7 @@ class Run:
     @property
     def _fired(self) -> int:
         """The number of its fire-and-forget calls that are still running."""
-        return outliving(self._place) if self._place is not None else 0
+        return count_background_calls(self._place) if self._place is not None else 0
 
     def _leave_open(self) -> None:
         """Journal no end that an interrupt caused: the process is exiting, and the run counts as interrupted."""

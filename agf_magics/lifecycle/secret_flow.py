@@ -29,7 +29,7 @@ Held = Mapping[Place, tuple[str, ...]]
 """For a name that each step overwrites (a pipe), or a field of it: the steps that wrote its value."""
 
 
-def hidden_by(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
+def find_secret_sources(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
     """The names of inputs and stores that feed secret arguments, and the steps (flow number and id) that write them.
 
     Followed back through expressions, elements, and the arguments of calls.

@@ -80,9 +80,9 @@ def _install_askers(undo: ExitStack, shell: Any) -> None:
     from .view import is_watched
 
     undo.callback(setattr, current, "ask", current.ask)
-    undo.callback(setattr, current, "ask_behind", current.ask_behind)
+    undo.callback(setattr, current, "ask_in_background", current.ask_in_background)
     current.ask = ask.ask_in_cell
-    current.ask_behind = ask.ask_with_widgets if is_watched(shell) else None
+    current.ask_in_background = ask.ask_with_widgets if is_watched(shell) else None
 
 
 def _forget(shell: Any, config: Any, before: Any) -> None:
@@ -113,11 +113,11 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
 
 def _cancel_background_runs() -> None:
     """Cancel background runs and fire-and-forget calls, and wait a little for their ends."""
-    from ..host.loop import cancel_outliving
+    from ..host.loop import cancel_background_calls
     from ..lifecycle.launch import live
 
-    cancel_outliving()
-    background = [run for run in live.running if run.behind]
+    cancel_background_calls()
+    background = [run for run in live.running if run.background]
     for run in background:
         run.cancel("the extension was unloaded")
     until = time.monotonic() + PATIENCE

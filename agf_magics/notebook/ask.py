@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..flow.values import Value
-from ..lifecycle.answers import others, told, typed, understood
+from ..lifecycle.answers import ask_at_prompt, change_examples, format_question, parse_answer
 from ..pictures.plain import html, line
 from ..progress.events import Question
 from .output import OutputSlot, receive_while_busy
@@ -24,7 +24,7 @@ BUTTONS = 8
 
 def ask_in_cell(question: Question) -> Value:
     """Ask in the cell that waits for the run."""
-    return typed(question)
+    return ask_at_prompt(question)
 
 
 async def ask_with_widgets(question: Question) -> Value:
@@ -34,7 +34,7 @@ async def ask_with_widgets(question: Question) -> Value:
     that waits does.
     """
     if threading.current_thread() is threading.main_thread():
-        return typed(question)
+        return ask_at_prompt(question)
     answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
     slot, form = OutputSlot(), Form(question, answer)
     slot.reserve({**form.box._repr_mimebundle_(), **frozen(question, "waiting for an answer")})
@@ -101,10 +101,10 @@ class Form:
 
     def _instead(self, question: Question) -> list[Any]:
         """A field for other arguments or a result in place of the call."""
-        wanted = " or ".join(others(question))
+        wanted = " or ".join(change_examples(question))
 
         def put() -> None:
-            found = understood(question, field.value)
+            found = parse_answer(question, field.value)
             if isinstance(found, dict):
                 self._give(found)
             else:
@@ -141,7 +141,7 @@ class Form:
 
 
 def _page(question: Question) -> str:
-    text = html(told(question._replace(choices=())))
+    text = html(format_question(question._replace(choices=())))
     where = f' <code style="opacity:0.75">{html(line(question.where, 100))}</code>' if question.where else ""
     return f'<div style="white-space:pre-wrap;line-height:1.4"><strong>?</strong> {text}{where}</div>'
 
@@ -151,5 +151,5 @@ def frozen(question: Question, answer: str) -> dict[str, str]:
     shown = line(answer, 300)
     return {
         "text/html": f"{_page(question)}<div>→ <strong>{html(shown)}</strong></div>",
-        "text/plain": f"? {told(question)}\n→ {shown}",
+        "text/plain": f"? {format_question(question)}\n→ {shown}",
     }

@@ -46,7 +46,7 @@ class BackgroundMagics(NotebookMagics):
             _cancel(_run(unwanted))
         if "--wait" in parsed:
             for run in [_run(word)] if word is not None else launch.live:
-                if run.behind:
+                if run.background:
                     self.notebook.wait(run)
         history.delete_runs(parsed)
         if word is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from ..catalog import Context
 from ..definitions.define import source_of
 from ..languages.plan import Log, Reading, as_log
-from ..languages.plan.lines import lines, messages
+from ..languages.plan.lines import format_lines, parse_lines
 from ..text.diagnostics import DefinitionError, suggest
 from . import slider
 from .given import count, near_file, write_file
@@ -31,7 +31,7 @@ def run_context(notebook: PipelineMagics, parsed: ParsedLine) -> Any:
     log, at = as_log(held.log if held.log is not None else ()), parsed.word("--at")
     log = log.until(count(at)) if at is not None else log
     if target is not None:
-        write_file(target, "".join(f"{line}\n" for line in lines(log)))
+        write_file(target, "".join(f"{line}\n" for line in format_lines(log)))
     elif reference is not None:
         return Reading(reference).evaluate({"messages": log})
     else:
@@ -62,7 +62,7 @@ def _load(notebook: PipelineMagics, name: Token | None, word: Token) -> None:
         source = source_of(Path(word.text))
     except DefinitionError as error:
         raise line_error("file", error.diagnostic.message, word, near_file(word.text)) from None
-    log = Log(messages(source), loses=True)
+    log = Log(parse_lines(source), loses=True)
     notebook.registry.contexts.renew(name.text, log)
     print(f"context {name.text}: {len(log)} messages")
 

@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from ..lifecycle import past_runs as kept_runs
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, hints, suggest
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from ..text.nodes import shorten
-from ..text.source import UNUSABLE, Source, why
+from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.yamlnodes import Items, Scalar, documents, plain
 from .options import ParsedLine, Token, line_error
 
@@ -63,7 +63,7 @@ def write_file(word: Token, text: str) -> None:
 
 
 def unwritable(word: Token, error: Exception) -> DefinitionError:
-    return line_error("file", f"{shorten(word.text)!r} cannot be written: {why(error)}", word)
+    return line_error("file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word)
 
 
 def near_file(text: str) -> str:
@@ -74,7 +74,7 @@ def near_file(text: str) -> str:
     except UNUSABLE:
         others = []
     near = suggest(text, others)
-    return hints(near, "a path is relative to the notebook's folder") or ""
+    return join_hints(near, "a path is relative to the notebook's folder") or ""
 
 
 def value(word: Token, names: Mapping[str, Any]) -> Any:
@@ -168,7 +168,7 @@ def _file(word: Token) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except UNUSABLE as error:
-        message = f"{word.text!r} cannot be read: {why(error)}"
+        message = f"{word.text!r} cannot be read: {path_error_reason(error)}"
         raise line_error("file", message, word, near_file(word.text)) from None
     problems = Diagnostics()
     nodes = documents(Source(str(path), text), problems)
@@ -181,7 +181,7 @@ def reused(parsed: ParsedLine) -> bool | str:
     word = parsed.word("--reuse")
     if word is None or word.text == "--reuse":
         return word is not None
-    return at(word, lambda: kept_runs.past(word.text).run_id)
+    return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
 
 
 def at(word: Token, call: Callable[[], T]) -> T:

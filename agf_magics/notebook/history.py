@@ -25,7 +25,7 @@ from .base import NotebookMagics, takes
 from .given import at, count, days, inputs, new_name, unwritable, value, warn_about_names
 from .options import ParsedLine, Token, line_error
 from .output import show
-from .rendering import told
+from .rendering import format_findings
 
 MOST_NAMED = 3
 """Interrupted runs whose ids are printed when the extension is loaded."""
@@ -48,7 +48,7 @@ class HistoryMagics(NotebookMagics):
         names = notebook.names
         answer = parsed.word("--answer")
         if "--quiet" not in parsed and (warnings := warn_about_names(parsed, names)):
-            print(told(warnings))
+            print(format_findings(warnings))
         display = view.choose_view(notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=None)
 
         def start(enter: Callable[[], None]) -> launch.Run:
@@ -125,14 +125,14 @@ def check_run_given(parsed: ParsedLine) -> None:
 def kept_ids() -> list[tuple[str, str, str]]:
     """The id, the flow and the status of the runs in the journal, the latest first; none if it cannot be read."""
     try:
-        return [(one.run_id, one.name, one.status) for one in kept_runs.kept()]
+        return [(one.run_id, one.name, one.status) for one in kept_runs.journaled_runs()]
     except DefinitionError:
         return []
 
 
 def describe_on_load() -> str:
     """The runs that can be resumed and the damage of the journal; empty if there is neither."""
-    found, damage = kept_runs.on_load()
+    found, damage = kept_runs.find_unfinished()
     return "\n".join(filter(None, (_describe_interrupted(found), line(damage, 300))))
 
 
@@ -145,5 +145,5 @@ def _describe_interrupted(found: list[RunHead]) -> str:
 
 
 def _past(word: Token) -> PastRun:
-    found: PastRun = at(word, lambda: kept_runs.past(word.text))
+    found: PastRun = at(word, lambda: kept_runs.find_past_run(word.text))
     return found

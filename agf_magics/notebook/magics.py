@@ -15,7 +15,7 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 
 from .. import settings
 from ..catalog import Registry
-from ..definitions.define import Defined, before_a_run, register
+from ..definitions.define import Defined, findings_before_run, register
 from ..flow.steps import Flow
 from ..host.limits import Limits
 from ..languages import LANGUAGES
@@ -23,7 +23,7 @@ from ..lifecycle import launch
 from ..lifecycle.options import RunOptions
 from ..pictures.diagram import Diagram
 from ..pictures.layout import NoPicture
-from ..pictures.outline import size
+from ..pictures.outline import count_steps
 from ..pictures.plain import line
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Source
@@ -33,7 +33,7 @@ from .config import AgfMagics
 from .given import inputs, near_file, new_name, reused, seconds, unwritable, warn_about_names, write_file
 from .options import ParsedLine, Token, line_error
 from .output import show
-from .rendering import told
+from .rendering import format_findings
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
@@ -224,14 +224,14 @@ class PipelineMagics(NotebookMagics):
         defined = register(source, language, name=name, strict="--strict" in parsed, registry=self.registry,
                            origin=origin, latent=[word.text for word in parsed.words("--latent")],
                            given=given)  # fmt: skip
-        findings = before_a_run(defined, self.registry) if runs else defined.findings
+        findings = findings_before_run(defined, self.registry) if runs else defined.findings
         if "--quiet" in parsed:
             findings = tuple(one for one in findings if one.code in NOT_QUIET)
         else:
             print(_summary(defined))
         # The page of the run has the model that answers.
         if findings := tuple(one for one in findings if not runs or one.code != "model.configured"):
-            print(told(findings))
+            print(format_findings(findings))
         return defined
 
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
@@ -241,7 +241,7 @@ class PipelineMagics(NotebookMagics):
             message = f"{idle} needs --run: this cell only defines a flow"
             raise line_error("needs-run", message, parsed.words(idle)[0], "add --run")
         if "--quiet" not in parsed and (warnings := warn_about_names(parsed, self.names)):
-            print(told(warnings))
+            print(format_findings(warnings))
         limits, limit, out = settings.current.settings.limits, parsed.word("--timeout"), parsed.word("--out")
         return RunRequest(
             given=inputs(parsed, self.names),
@@ -265,7 +265,7 @@ class PipelineMagics(NotebookMagics):
         display = view.choose_view(self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background)
 
         def start(enter: Callable[[], None]) -> launch.Run:
-            run = launch.begin(
+            run = launch.start_run(
                 flow, request.given, RunOptions(
                     registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
                     background=background, inline=inline, reuse=request.reuse, shown=tuple(shown),
@@ -281,7 +281,7 @@ class PipelineMagics(NotebookMagics):
         else:
             run = watching.watch(start, display, hz).result()
             if request.quiet and request.out and run.progress.losses:
-                print(told(run.progress.losses))
+                print(format_findings(run.progress.losses))
         return None if request.out else run
 
     def adopt(self, run: launch.Run, display: view.View, out: str | None, is_last: bool = True) -> None:
@@ -296,7 +296,7 @@ class PipelineMagics(NotebookMagics):
 
     def show_again(self, run: launch.Run) -> bool:
         """Show a background run that still runs, live, in this cell too; False if it has ended."""
-        if not run.behind or run.done:
+        if not run.background or run.done:
             return False
         display = view.choose_view(
             self.settings, self.ipython, quiet=False, drawn=None, background=True, elsewhere=True
@@ -339,4 +339,4 @@ def _summary(defined: Defined) -> str:
     flow = defined.flow
     if flow is None:
         return f"schema{'s' * (len(defined.schemas) != 1)} {', '.join(line(name, 60) for name in defined.schemas)}"
-    return f"{flow.language} {line(flow.name, 80)}: {size(flow)}"
+    return f"{flow.language} {line(flow.name, 80)}: {count_steps(flow)}"

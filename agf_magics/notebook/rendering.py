@@ -99,7 +99,7 @@ def _safe(found: re.Match[str]) -> str:
     return found[1] or plain(found[0], 20_000)
 
 
-def told(findings: tuple[Diagnostic, ...]) -> str:
+def format_findings(findings: tuple[Diagnostic, ...]) -> str:
     """Warnings, and in a line each notes, as they are printed under the line that a definition prints."""
     merged = merge_equal(findings)
     more = len(merged) - MOST

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..flow.values import Value, type_name
-from ..languages.plan import Log, Reference, said
+from ..languages.plan import Log, Reference, read_content
 from ..languages.plan.messages import PATCH
 from ..pictures.plain import counted, html, line
 from ..pictures.values import table_html, table_text
@@ -64,7 +64,7 @@ def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
 
 def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
     """The writes of the last message of ``log``, each with the resulting value if that is another one."""
-    content, number = said(message), str(len(log) - 1)
+    content, number = read_content(message), str(len(log) - 1)
     by, when = _by(message), line(str(message.get("_date", "")), 30)
     if content is None:
         yield number, by, "", "", "", "", when
@@ -80,7 +80,7 @@ def _references(log: Log) -> list[Reference]:
     """The references that the last messages write, in the order of their first write."""
     found: dict[Reference, None] = {}
     for _, message in _last(log):
-        content = said(message)
+        content = read_content(message)
         for writing in content.writings[:MOST_ROWS] if content else ():
             found.setdefault(Reference(content.kind, writing.path, content.instance))  # type: ignore[union-attr]
     return list(found)

@@ -104,7 +104,7 @@ class Page:
 
     def _parts(self, run: Run) -> dict[str, bool]:
         """The cell itself raises the error of a run that it waits for."""
-        return {"error": run.behind, "questions": self._elsewhere or run.done}
+        return {"error": run.background, "questions": self._elsewhere or run.done}
 
 
 class Widget(Page):
@@ -168,7 +168,7 @@ class Widget(Page):
         import ipywidgets
 
         layout = ipywidgets.Layout(flex="0 0 auto", width="auto", margin="0 0 4px 16px")
-        other = f"%runs --cancel {run.run_id}" if run.behind else "Kernel ▸ Interrupt (■)"
+        other = f"%runs --cancel {run.run_id}" if run.background else "Kernel ▸ Interrupt (■)"
         tooltip = f"Cancel this run; {other} does the same"
         button = ipywidgets.Button(description="Cancel", icon="stop", tooltip=tooltip, layout=layout)
         button.on_click(lambda _: run.cancel("Cancel button"))

@@ -6,7 +6,7 @@ import contextvars
 import threading
 from collections.abc import Callable
 
-from ..lifecycle.driving import driven
+from ..lifecycle.driving import drive
 from ..lifecycle.launch import Run
 from .view import View
 
@@ -34,7 +34,7 @@ def watch(start: Start, view: View, hz: float) -> Run:
             ticker.join()
             view.close(run)
 
-    return driven(lambda: start(view.reserve), wait)
+    return drive(lambda: start(view.reserve), wait)
 
 
 def follow(start: Start, view: View, hz: float) -> Run:

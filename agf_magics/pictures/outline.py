@@ -18,7 +18,7 @@ def outline(flow: Flow, progress: Progress | None = None) -> str:
     """A line for each step: kind and label, reads and writes, id, and its state in a run; then a graph's edges."""
     shown = outermost(flow)
     named = [found for step in shown for found in _named(step, _whole(flow), 1)]
-    about = f"{line(flow.name, 80)} · {flow.language} · {size(flow)}"
+    about = f"{line(flow.name, 80)} · {flow.language} · {count_steps(flow)}"
     data, tallied = DataFlow(flow), tallies(progress) if progress else {}
     rows = []
     for depth, part, step in named:
@@ -35,7 +35,7 @@ def outline(flow: Flow, progress: Progress | None = None) -> str:
     return "\n".join([*lines, *_edges(flow, progress)])
 
 
-def size(flow: Flow) -> str:
+def count_steps(flow: Flow) -> str:
     """``3 steps``, ``5 nodes``, ``2 calls``."""
     noun = {Dag: "call", Walk: "node"}.get(type(_whole(flow)), "step")
     return counted(len(outermost(flow)), noun)
@@ -77,7 +77,7 @@ def _part(step: Step, child: Step) -> str:
         case Branches(branches=parts) | Choose(cases=parts):
             named = next((name for name, part in parts.items() if part is child), None)
             if named is not None:
-                return step.said.get(named, named) if isinstance(step, Choose) else named
+                return step.conditions.get(named, named) if isinstance(step, Choose) else named
             return "otherwise" if isinstance(step, Choose) else "collect"
         case Walk(nodes=nodes):
             named = next((name for name, node in nodes.items() if node is child), "")

@@ -118,7 +118,7 @@ class _Drawing:
             case Branches(branches=branches):
                 inner, exits = self.in_parallel(head, [*branches.items()], many, step.collect)
             case Choose(cases=cases, default=default):
-                ways = [(step.said.get(label, f"= {label}"), case) for label, case in cases.items()]
+                ways = [(step.conditions.get(label, f"= {label}"), case) for label, case in cases.items()]
                 inner, exits = self.in_parallel(head, [*ways, *([("otherwise", default)] if default else [])], many)
             case Each():
                 inner, exits = self.each(step, head, many)

@@ -11,7 +11,7 @@ from ..catalog import Registry, default
 from ..definitions.define import source_of
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..languages.plan import Log, resolve
-from ..languages.plan.lines import lines, messages
+from ..languages.plan.lines import format_lines, parse_lines
 from ..languages.plan.reference import parse, references
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.source import Source
@@ -112,7 +112,7 @@ class NamedContext(Sequence[Mapping[str, Value]]):
 
         ``path``: the file to write; an existing file is replaced. Required.
         """
-        Path(path).write_text("".join(f"{line}\n" for line in lines(self.log)), encoding="utf-8")
+        Path(path).write_text("".join(f"{line}\n" for line in format_lines(self.log)), encoding="utf-8")
 
     def load(self, path: str | Path) -> None:
         """Start a new context of this name with the messages of a file.
@@ -121,7 +121,7 @@ class NamedContext(Sequence[Mapping[str, Value]]):
 
         Raises DefinitionError if a line is not a message.
         """
-        found = messages(source_of(Path(path)))
+        found = parse_lines(source_of(Path(path)))
         self._registry.contexts.renew(self.name, Log(found, loses=True))
 
     def _at(self, count: int | None) -> Log:

@@ -13,8 +13,8 @@ from ..definitions.define import load
 from ..engine.runner import clock
 from ..flow.values import Value, isolate, type_name
 from ..host.limits import Limits
-from ..lifecycle.driving import driven
-from ..lifecycle.launch import begin
+from ..lifecycle.driving import drive
+from ..lifecycle.launch import start_run
 from ..lifecycle.options import RunOptions
 from ..lifecycle.run import Run
 from ..progress.events import Event, Warned
@@ -67,7 +67,7 @@ def run_planner(
         flow = replace(flow, name=f"{context}-{number}", extension=extension)
         given = input if number == 1 else None
         options = RunOptions(registry=registry, limits=limits, on_event=on_event)
-        runs.append(driven(partial(begin, flow, given, options)))
+        runs.append(drive(partial(start_run, flow, given, options)))
         if runs[-1].status == "cancelled" or has_output:
             break
     else:

@@ -72,7 +72,7 @@ _budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def sparing() -> Iterator[None]:
+def share_suggestion_budget() -> Iterator[None]:
     """All suggestions made inside share one budget of COMPARED names."""
     token = _budget.set([COMPARED])
     try:
@@ -81,8 +81,8 @@ def sparing() -> Iterator[None]:
         _budget.reset(token)
 
 
-def spend(names: int) -> bool:
-    """Whether the budget of `sparing` still allows comparing with so many names; if so, they are subtracted."""
+def spend_comparisons(names: int) -> bool:
+    """Whether the budget allows comparing with so many names (`share_suggestion_budget`); they are subtracted."""
     left = _budget.get()
     if left is None:
         return names <= COMPARED
@@ -110,27 +110,27 @@ def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str |
     return " ".join(parts) or None
 
 
-def meant(unknown: Iterable[str], known: Iterable[str]) -> set[str]:
+def misspelled_names(unknown: Iterable[str], known: Iterable[str]) -> set[str]:
     """The known names that the unknown ones are probably misspellings of: they are not reported as missing too."""
     names = list(known)
     return {near for word in unknown if (near := _near(word, names)) is not None}
 
 
-def hints(*parts: str | None) -> str | None:
+def join_hints(*parts: str | None) -> str | None:
     """Several hints as one."""
     return "; ".join(filter(None, parts)).replace("?; ", "? ") or None
 
 
 def nearest(word: str, choices: list[str], alike: float) -> str | None:
-    """The choice most like ``word``, within the budget of `sparing`; ``alike`` is difflib's ratio, 0 to 1."""
-    if not choices or len(word) > LONGEST_WORD or not spend(len(choices)):
+    """The choice most like ``word``, within the budget of `spend_comparisons`; ``alike``: difflib's ratio, 0 to 1."""
+    if not choices or len(word) > LONGEST_WORD or not spend_comparisons(len(choices)):
         return None
     near = difflib.get_close_matches(word, [name for name in choices if len(name) <= 2 * LONGEST_WORD], 1, alike)
     return near[0] if near else None
 
 
 def _near(word: str, known: Collection[str]) -> str | None:
-    if not spend(len(known)):
+    if not spend_comparisons(len(known)):
         return None
     names = list(map(str, known))
     # A word in the wrong case is the most frequent mistake, and difflib does not recognize it.
@@ -171,7 +171,7 @@ class Diagnostics:
         return others
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        return iter(in_order(self._found))
+        return iter(sort_by_place(self._found))
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -183,7 +183,7 @@ class Diagnostics:
             raise DefinitionError(*self)
 
 
-def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def sort_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Sorted by place, without duplicates; findings without a place come last."""
     unique = list(dict.fromkeys(diagnostics))
     return sorted(unique, key=lambda d: (d.span is None, d.span.start if d.span else 0))

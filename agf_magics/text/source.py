@@ -16,12 +16,12 @@ UNUSABLE = (OSError, ValueError, RuntimeError)
 """The errors for a path that cannot exist: too long, with a NUL or half a surrogate pair, a cycle of links."""
 
 
-def why(error: Exception) -> str:
+def path_error_reason(error: Exception) -> str:
     """The reason of an error of UNUSABLE, in a few words."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
-def beside(name: str) -> Path:
+def source_folder(name: str) -> Path:
     """The folder of the file ``name``; the current folder if there is no such file."""
     try:
         file = Path(name)

@@ -116,7 +116,7 @@ def asked(ids: Runs) -> list[Answer]:
 
     ask("list", lambda: {one.run_id: one.status for one in agf.runs()})
     ask("page of runs", lambda: (repr(agf.runs()), agf.runs()._repr_html_()))
-    ask("begin", kept_runs.on_load)
+    ask("begin", kept_runs.find_unfinished)
     for name, run_id in ids._asdict().items():
         ask(f"show {name}", lambda run_id=run_id: looked_at(run_id))
         ask(f"load {name}", lambda run_id=run_id: agf.runs(run_id).load())

@@ -121,10 +121,10 @@ def test_unknown_names_cost_the_same_each(kind: str) -> None:
 
 
 def test_hints_of_one_text_share_a_bound() -> None:
-    from agf_magics.text.diagnostics import COMPARED, sparing
+    from agf_magics.text.diagnostics import COMPARED, share_suggestion_budget
 
     known = [f"name{n}" for n in range(COMPARED // 2)]
-    with sparing():
+    with share_suggestion_budget():
         found = [suggest("Name7", known, "names") for _ in range(5)]
     assert [one is not None and "did you mean name7" in one for one in found] == [True, True, False, False, False]
     assert found[4] is not None

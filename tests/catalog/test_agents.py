@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.catalog import Agent, Registry, agent, reply
+from agf_magics.catalog import Agent, Registry, agent, check_reply
 from agf_magics.flow.schemas import Field, Schema
 from agf_magics.text.diagnostics import StepError
 
@@ -166,7 +166,7 @@ def test_a_field_that_does_not_fit_is_told() -> None:
 def test_without_a_schema_a_reply_stays_what_it_is() -> None:
     opaque = object()
     for value in ('{"a": 1}', "```json\n{}\n```", None, 3, opaque):
-        assert reply(value, None, {}) is value
+        assert check_reply(value, None, {}) is value
 
 
 @pytest.mark.parametrize(
@@ -181,11 +181,11 @@ def test_without_a_schema_a_reply_stays_what_it_is() -> None:
     ],
 )
 def test_under_a_schema_a_text_is_read_as_json_with_or_without_a_fence(text: str) -> None:
-    assert reply(text, REVIEW, {}) == GOOD
+    assert check_reply(text, REVIEW, {}) == GOOD
 
 
 def test_under_a_schema_a_json_value_is_taken_as_it_is() -> None:
-    assert reply(GOOD, REVIEW, {}) == GOOD
+    assert check_reply(GOOD, REVIEW, {}) == GOOD
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_under_a_schema_a_json_value_is_taken_as_it_is() -> None:
 )
 def test_a_reply_that_is_not_json_fails_and_is_shown(text: str, why: str) -> None:
     with pytest.raises(StepError) as caught:
-        reply(text, REVIEW, {})
+        check_reply(text, REVIEW, {})
     found = caught.value.diagnostic
     assert (found.code, found.message) == ("agent.reply-not-json", f"the reply is not JSON: {why}")
     assert str(found.hint).startswith("it was: " + (text.strip()[:20] or "empty text"))
@@ -228,7 +228,7 @@ def test_a_reply_that_is_not_json_fails_and_is_shown(text: str, why: str) -> Non
 )
 def test_a_reply_that_does_not_conform_fails_with_every_reason(value: Any, why: str) -> None:
     with pytest.raises(StepError) as caught:
-        reply(value, REVIEW, {})
+        check_reply(value, REVIEW, {})
     found = caught.value.diagnostic
     assert (found.code, found.message) == ("agent.reply-schema", f"the reply does not conform to 'Review': {why}")
     assert str(found.hint).startswith("it was: ")
@@ -236,7 +236,7 @@ def test_a_reply_that_does_not_conform_fails_with_every_reason(value: Any, why: 
 
 def test_a_reply_may_refer_to_other_schemas() -> None:
     outer = Schema("UserCallable", {"review": Field(kind="ref", schema="Review", required=True)})
-    assert reply(json.dumps({"review": GOOD}), outer, {"Review": REVIEW}) == {"review": GOOD}
+    assert check_reply(json.dumps({"review": GOOD}), outer, {"Review": REVIEW}) == {"review": GOOD}
 
 
 json_values = st.recursive(
@@ -250,4 +250,4 @@ json_values = st.recursive(
 def test_a_fence_changes_nothing(value: dict[str, Any], language: str, indented: bool) -> None:
     anything = Schema("Anything", {})
     text = json.dumps(value, indent=2 if indented else None)
-    assert reply(text, anything, {}) == reply(f"```{language}\n{text}\n```", anything, {}) == value
+    assert check_reply(text, anything, {}) == check_reply(f"```{language}\n{text}\n```", anything, {}) == value

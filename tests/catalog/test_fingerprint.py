@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.catalog.fingerprint import content, fingerprint
+from agf_magics.catalog.fingerprint import digest_function, digest_value
 
 CELL = """
 import math
@@ -49,8 +49,8 @@ def cell(text: str, name: str = "outer") -> Callable[..., Any]:
 
 
 def test_the_same_cell_run_again_or_moved_is_the_same_function() -> None:
-    assert fingerprint(cell(CELL)) == fingerprint(cell(CELL)) == fingerprint(cell("\n\n\n# moved\n" + CELL))
-    assert fingerprint(cell(CELL)) is not None
+    assert digest_function(cell(CELL)) == digest_function(cell(CELL)) == digest_function(cell("\n\n\n# moved\n" + CELL))
+    assert digest_function(cell(CELL)) is not None
 
 
 @pytest.mark.parametrize(
@@ -68,19 +68,19 @@ def test_the_same_cell_run_again_or_moved_is_the_same_function() -> None:
 )
 def test_whatever_it_is_made_of_changes_it(old: str, new: str) -> None:
     assert old in CELL
-    assert fingerprint(cell(CELL)) != fingerprint(cell(CELL.replace(old, new, 1)))
+    assert digest_function(cell(CELL)) != digest_function(cell(CELL.replace(old, new, 1)))
 
 
 def test_what_it_does_not_name_does_not_change_it() -> None:
-    assert fingerprint(cell(CELL)) == fingerprint(cell(CELL + "\nOTHER = 1\ndef another(): pass\n"))
+    assert digest_function(cell(CELL)) == digest_function(cell(CELL + "\nOTHER = 1\ndef another(): pass\n"))
 
 
 def test_what_it_closes_over_changes_it() -> None:
     def adding(n: Any) -> Callable[[int], Any]:
         return lambda x: x + n
 
-    assert fingerprint(adding(1)) == fingerprint(adding(1)) != fingerprint(adding(2))
-    assert fingerprint(adding(1)) != fingerprint(adding(1.0)) != fingerprint(adding(True))
+    assert digest_function(adding(1)) == digest_function(adding(1)) != digest_function(adding(2))
+    assert digest_function(adding(1)) != digest_function(adding(1.0)) != digest_function(adding(True))
 
 
 def test_a_partial_and_a_bound_method_are_what_they_hold() -> None:
@@ -92,19 +92,21 @@ def test_a_partial_and_a_bound_method_are_what_they_hold() -> None:
             return self.start + x
 
     first, same, other = Counter(1), Counter(1), Counter(2)
-    assert fingerprint(first.count) == fingerprint(same.count) != fingerprint(other.count)
-    assert fingerprint(functools.partial(pow, exp=2)) == fingerprint(functools.partial(pow, exp=2))
-    assert fingerprint(functools.partial(pow, exp=2)) != fingerprint(functools.partial(pow, exp=3))
+    assert digest_function(first.count) == digest_function(same.count) != digest_function(other.count)
+    assert digest_function(functools.partial(pow, exp=2)) == digest_function(functools.partial(pow, exp=2))
+    assert digest_function(functools.partial(pow, exp=2)) != digest_function(functools.partial(pow, exp=3))
 
 
 def test_functions_that_call_each_other_have_an_end() -> None:
     text = "def odd(n): return n and even(n - 1)\ndef even(n): return not n or odd(n - 1)\n"
-    assert fingerprint(cell(text, "odd")) == fingerprint(cell(text, "odd")) != fingerprint(cell(text, "even"))
+    assert (
+        digest_function(cell(text, "odd")) == digest_function(cell(text, "odd")) != digest_function(cell(text, "even"))
+    )
 
 
 def test_what_is_installed_counts_by_its_version() -> None:
-    assert fingerprint(math.floor) == fingerprint(math.floor) != fingerprint(math.ceil)
-    assert fingerprint(pandas.concat) is not None
+    assert digest_function(math.floor) == digest_function(math.floor) != digest_function(math.ceil)
+    assert digest_function(pandas.concat) is not None
 
 
 @pytest.mark.parametrize("thing", [threading.Lock(), iter([1]), open, object(), datetime.datetime.now])
@@ -112,17 +114,17 @@ def test_what_nobody_can_tell_has_no_digest(thing: Any) -> None:
     def names_it() -> Any:
         return thing
 
-    told = fingerprint(names_it)
+    told = digest_function(names_it)
     assert told is None or thing in (open, datetime.datetime.now)
 
 
 def test_arrays_and_tables_are_their_contents() -> None:
     table = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    assert content(table) == content(table.copy()) != content(table.assign(a=[1, 3]))
-    assert content(table) != content(table.rename(columns={"a": "c"}))
+    assert digest_value(table) == digest_value(table.copy()) != digest_value(table.assign(a=[1, 3]))
+    assert digest_value(table) != digest_value(table.rename(columns={"a": "c"}))
     array = numpy.arange(6)
-    assert content(array) == content(array.copy()) != content(array.reshape(2, 3))
-    assert content(numpy.array([object()])) is None
+    assert digest_value(array) == digest_value(array.copy()) != digest_value(array.reshape(2, 3))
+    assert digest_value(numpy.array([object()])) is None
 
 
 VALUES = st.recursive(
@@ -134,7 +136,7 @@ VALUES = st.recursive(
 
 @given(VALUES, VALUES)
 def test_equal_digests_are_equal_values(a: Any, b: Any) -> None:
-    assert (content(a) == content(b)) == (repr(a) == repr(b))
+    assert (digest_value(a) == digest_value(b)) == (repr(a) == repr(b))
 
 
 def test_what_a_packages_decorator_holds_changes_it() -> None:
@@ -143,8 +145,8 @@ def test_what_a_packages_decorator_holds_changes_it() -> None:
     def managed(factor: int) -> Any:
         return contextlib.contextmanager(cell(CELL.replace("FACTOR = 2", f"FACTOR = {factor}")))
 
-    assert fingerprint(managed(2)) == fingerprint(managed(2)) != fingerprint(managed(3))
-    assert fingerprint(managed(2)) is not None
+    assert digest_function(managed(2)) == digest_function(managed(2)) != digest_function(managed(3))
+    assert digest_function(managed(2)) is not None
 
 
 @pytest.fixture
@@ -167,33 +169,33 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     ids=["global", "imported-within", "taken-from", "by-its-name"],
 )
 def test_a_module_of_the_project_counts_as_it_is_loaded(module: types.ModuleType, text: str) -> None:
-    before = fingerprint(cell(text))
-    assert before == fingerprint(cell(text))
+    before = digest_function(cell(text))
+    assert before == digest_function(cell(text))
     assert before is not None
     module.__dict__["YEARLY"] = 4  # as a reload of the edited file leaves it, or anybody
-    assert fingerprint(cell(text)) != before
+    assert digest_function(cell(text)) != before
 
 
 def test_a_module_that_is_not_loaded_yet_counts_where_it_is_installed(module: types.ModuleType) -> None:
-    assert fingerprint(cell("def outer():\n    import this\n    return this")) is not None
+    assert digest_function(cell("def outer():\n    import this\n    return this")) is not None
     del sys.modules[module.__name__]
-    assert fingerprint(cell("def outer():\n    import orchard_of_a_test as o\n    return o")) is None
-    assert fingerprint(cell("def outer():\n    import no_such_module_at_all as o\n    return o")) is None
+    assert digest_function(cell("def outer():\n    import orchard_of_a_test as o\n    return o")) is None
+    assert digest_function(cell("def outer():\n    import no_such_module_at_all as o\n    return o")) is None
 
 
 def test_what_is_written_on_a_function_changes_it() -> None:
     before, marked = cell(CELL), cell(CELL)
     marked.__dict__["by"] = 3
-    assert None is not fingerprint(before) != fingerprint(marked)
+    assert None is not digest_function(before) != digest_function(marked)
 
 
 @pytest.mark.parametrize("body", ["globals()['FACTOR']", "eval('FACTOR')", "__import__('math').pi"])
 def test_who_may_read_anything_has_no_digest(body: str) -> None:
-    assert fingerprint(cell(f"FACTOR = 2\ndef outer(): return {body}")) is None
+    assert digest_function(cell(f"FACTOR = 2\ndef outer(): return {body}")) is None
 
 
 def test_what_is_written_on_a_table_changes_it() -> None:
     table = pandas.DataFrame({"a": [1, 2]})
     marked = table.copy()
     marked.attrs["unit"] = "kg"
-    assert content(table) != content(marked) == content(marked.copy())
+    assert digest_value(table) != digest_value(marked) == digest_value(marked.copy())

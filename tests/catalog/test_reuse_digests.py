@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pandas.testing import assert_frame_equal
 
-from agf_magics.catalog.fingerprint import content, fingerprint
+from agf_magics.catalog.fingerprint import digest_function, digest_value
 from agf_magics.serialization.codec import encode_value
 
 
@@ -184,7 +184,7 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_the_digest_of_what_differs_differs_or_is_unknown(what: str) -> None:
     one, other = DIFFERENT[what]
-    digests = content(one), content(other)
+    digests = digest_value(one), digest_value(other)
     assert digests[0] is None or digests[0] != digests[1]
 
 
@@ -212,8 +212,8 @@ EQUAL: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("what", EQUAL)
 def test_the_digest_of_what_is_the_same_is_the_same(what: str) -> None:
     one, other = EQUAL[what]
-    assert content(one) is not None
-    assert content(one) == content(other)
+    assert digest_value(one) is not None
+    assert digest_value(one) == digest_value(other)
 
 
 def cell(text: str, **given: Any) -> Callable[..., Any]:
@@ -288,31 +288,31 @@ UNKNOWN = {
 @pytest.mark.parametrize("what", [*KNOWN, *UNKNOWN])
 def test_the_digest_of_another_function_is_another_or_unknown(what: str) -> None:
     one, other = {**KNOWN, **UNKNOWN}[what]
-    digests = fingerprint(cell(one)), fingerprint(cell(other))
+    digests = digest_function(cell(one)), digest_function(cell(other))
     assert digests[0] is None or digests[0] != digests[1]
 
 
 @pytest.mark.parametrize("what", KNOWN)
 def test_the_digest_of_the_same_cell_is_known_and_the_same(what: str) -> None:
     one, _ = KNOWN[what]
-    assert fingerprint(cell(one)) is not None
-    assert fingerprint(cell(one)) == fingerprint(cell(one))
+    assert digest_function(cell(one)) is not None
+    assert digest_function(cell(one)) == digest_function(cell(one))
 
 
 def test_a_module_that_the_notebook_made_is_not_taken_for_an_installed_one(monkeypatch: pytest.MonkeyPatch) -> None:
     made = types.ModuleType("made_by_hand")
     monkeypatch.setitem(sys.modules, "made_by_hand", made)
-    assert fingerprint(cell("def f():\n    import made_by_hand\n    return made_by_hand.v")) is None
-    assert fingerprint(cell("def f(): return m.v", m=made)) is None
-    assert fingerprint(cell("def f(): return d['m'].v", d={"m": made})) is None
+    assert digest_function(cell("def f():\n    import made_by_hand\n    return made_by_hand.v")) is None
+    assert digest_function(cell("def f(): return m.v", m=made)) is None
+    assert digest_function(cell("def f(): return d['m'].v", d={"m": made})) is None
 
 
 def test_what_is_put_into_an_installed_module_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "import json\ndef f(x): return json.dumps(x)"
-    before = fingerprint(cell(text))
+    before = digest_function(cell(text))
     monkeypatch.setattr("json.dumps", cell("def f(x): return 'patched'"))
     assert before is not None
-    assert fingerprint(cell(text)) != before
+    assert digest_function(cell(text)) != before
 
 
 def test_what_a_class_annotates_an_argument_with_counts() -> None:
@@ -322,7 +322,7 @@ def test_what_a_class_annotates_an_argument_with_counts() -> None:
         f.__annotations__["x"] = Annotated[int, annotated_types.Gt(most)]
         return f
 
-    assert fingerprint(limited(1)) is None or fingerprint(limited(1)) != fingerprint(limited(2))
+    assert digest_function(limited(1)) is None or digest_function(limited(1)) != digest_function(limited(2))
 
 
 COLUMNS = st.sampled_from(["a", "b", 1, 1.0, None, True])
@@ -359,19 +359,19 @@ def frames(draw: st.DrawFn) -> Any:
 
 @given(frames(), frames())
 def test_tables_with_equal_digests_are_equal(one: pandas.DataFrame, other: pandas.DataFrame) -> None:
-    digest = content(one)
-    assert digest is None or digest == content(one.copy())
-    if digest is not None and digest == content(other):
+    digest = digest_value(one)
+    assert digest is None or digest == digest_value(one.copy())
+    if digest is not None and digest == digest_value(other):
         assert_frame_equal(one, other, check_exact=True, check_index_type=True, check_column_type=True)
         # Names, freq and categories are compared unless it is told otherwise.
 
 
 @given(PLAIN, PLAIN)
 def test_arrays_with_equal_digests_are_equal(one: Any, other: Any) -> None:
-    if content(one) == content(other):
+    if digest_value(one) == digest_value(other):
         assert one.dtype == other.dtype
         assert one.tobytes() == other.tobytes()
-    assert content(one) == content(one.copy(order="F")) is not None
+    assert digest_value(one) == digest_value(one.copy(order="F")) is not None
 
 
 BIG = numpy.zeros(4_000_000)
@@ -389,7 +389,7 @@ LARGE: dict[str, Any] = {
 def test_a_value_above_the_limit_has_no_digest_and_is_not_copied(name: str) -> None:
     tracemalloc.start()
     try:
-        assert content(LARGE[name], most=1_000_000) is None
+        assert digest_value(LARGE[name], most=1_000_000) is None
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()
@@ -411,5 +411,5 @@ def test_a_function_that_refers_to_a_large_table_has_no_fingerprint() -> None:
     def total() -> float:
         return float(table["a"].sum())
 
-    assert fingerprint(total) is not None
-    assert fingerprint(total, most=1_000_000) is None
+    assert digest_function(total) is not None
+    assert digest_function(total, most=1_000_000) is None

@@ -158,7 +158,7 @@ ROUTES = flow(
             "1": call("conditional.english", "agent"),
         },
         default=call("conditional.generic", "agent"),
-        said={"0": 'language in ["zh", "ja", "ko"]', "1": 'language = "en"'},
+        conditions={"0": 'language in ["zh", "ja", "ko"]', "1": 'language = "en"'},
     ),
     name="translate",
 )

@@ -14,5 +14,5 @@ T = TypeVar("T")
 def start(main: Callable[[Host], Awaitable[T]], **options: Any) -> Job[T]:
     """Start ``main`` on the engine's loop."""
     job = prepare(main, **options)
-    job.begin()
+    job.start()
     return job

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.host.host import Nobody
+from agf_magics.host.host import NoUser
 from agf_magics.progress.events import Question
 from tests.engine.virtual_time import run_virtual
 
@@ -184,8 +184,8 @@ def asked(answers: Any) -> tuple[list[str], Callable[[Question], Any]]:
     def ask(question: Question) -> Any:
         assert question.approval
         questions.append(question.text)
-        if answers is Nobody:
-            raise Nobody
+        if answers is NoUser:
+            raise NoUser
         return answers
 
     return questions, ask

@@ -15,7 +15,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.host.limits import Grant, granted
 from agf_magics.lifecycle.agent_tools import launch_tools
-from agf_magics.lifecycle.launch import live, prepare
+from agf_magics.lifecycle.launch import live, prepare_run
 from agf_magics.lifecycle.options import RunOptions
 from agf_magics.text.diagnostics import DefinitionError, Diagnostic
 
@@ -47,7 +47,7 @@ class House:
         """What the gate says, as errors."""
         mine = granted.set(Grant("alice"))
         try:
-            prepare(agf.load(text, registry=self.registry), None, RunOptions(registry=self.registry, inline=True))
+            prepare_run(agf.load(text, registry=self.registry), None, RunOptions(registry=self.registry, inline=True))
         except DefinitionError as error:
             return error.diagnostics
         finally:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.journal.queries import claim
 from agf_magics.lifecycle.driving import run_here
-from agf_magics.lifecycle.launch import emitter, prepare
+from agf_magics.lifecycle.launch import make_emitter, prepare_run
 from agf_magics.lifecycle.options import RunOptions
-from agf_magics.lifecycle.resume import prepared
+from agf_magics.lifecycle.resume import prepare_resumed
 from agf_magics.progress import events as ev
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
@@ -177,7 +177,7 @@ GIVEN = {"xs": [1, 2, 3]}
 def loaded(language: str, text: str, registry: agf.Registry) -> agf.Flow | None:
     try:
         flow = agf.load(text, language, registry=registry)
-        prepare(flow, GIVEN, RunOptions(registry=registry))
+        prepare_run(flow, GIVEN, RunOptions(registry=registry))
     except agf.DefinitionError:
         return None
     return flow
@@ -283,10 +283,10 @@ def test_a_run_that_is_cancelled_ends_whenever_that_is(made: tuple[str, str], mo
     if flow is None:
         return
     told: list[ev.Event] = []
-    run = prepare(flow, GIVEN, RunOptions(registry=registry))
+    run = prepare_run(flow, GIVEN, RunOptions(registry=registry))
 
     async def main() -> None:
-        work = asyncio.ensure_future(run_here(run, emitter(run.progress, told.append)))
+        work = asyncio.ensure_future(run_here(run, make_emitter(run.progress, told.append)))
         await asyncio.sleep(moment)
         run.cancel()
         await work
@@ -315,8 +315,8 @@ def test_a_run_cut_short_and_taken_up_comes_to_the_same_end(made: tuple[str, str
             short = kept.cut(path, round(lines * part), Path(folder) / "cut")
         with kept.journal_in(short.parent):
             (one,) = agf.runs()
-            again, found = prepared(one.run_id, options=RunOptions(registry=world()))
+            again, found = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
             assert again.journal is not None
             assert claim(again.journal.store, found)
-            run_virtual(run_here(again, emitter(again.progress, None)))
+            run_virtual(run_here(again, make_emitter(again.progress, None)))
             assert told(again) == wanted

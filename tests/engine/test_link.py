@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import agf_magics as agf
-from agf_magics.definitions.define import read, register
+from agf_magics.definitions.define import check_definition, register
 from agf_magics.flow.schemas import Field, Schema
-from agf_magics.languages import told
-from agf_magics.lifecycle.launch import prepare
+from agf_magics.languages import detect_language
+from agf_magics.lifecycle.launch import prepare_run
 from agf_magics.lifecycle.options import RunOptions
 from agf_magics.text.diagnostics import DefinitionError, StepError
 
@@ -75,7 +75,7 @@ def test_a_circle_of_calls_is_named() -> None:
     for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
         agf.define(f"pipeline: {name}\nsteps:\n  - call: {{pipeline: {other}}}\n", registry=registry)
     with pytest.raises(agf.DefinitionError, match="'a' calls itself: a → b → c → a"):
-        prepare("a", None, RunOptions(registry=registry))
+        prepare_run("a", None, RunOptions(registry=registry))
 
 
 def test_a_tools_name_may_be_a_flow_in_a_plan_and_never_in_a_pipeline() -> None:
@@ -193,7 +193,11 @@ def test_a_step_cannot_launch_a_pipeline() -> None:
 def test_a_secret_that_is_written_out_is_warned_about_at_its_name(text: str, at: str | None) -> None:
     registry = agf.Registry()
     agf.tool(lambda token, path="": path, name="use", registry=registry, secret=["token"])
-    found = [d for d in read(text, told(text), strict=False, registry=registry).findings if "secret" in d.code]
+    found = [
+        d
+        for d in check_definition(text, detect_language(text), strict=False, registry=registry).findings
+        if "secret" in d.code
+    ]
     assert [(d.code, d.severity, d.span and d.span.text) for d in found] == (
         [("flow.literal-secret", "warning", at)] if at else []
     )

@@ -13,7 +13,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.definitions.define import register
 from agf_magics.flow.steps import Invoke, Name
-from agf_magics.host.host import Nobody
+from agf_magics.host.host import NoUser
 from tests.engine.policy_case import asked, definition, echo, failure, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual
 
@@ -128,7 +128,7 @@ def test_an_agent_runs_when_a_person_approves(approval: str) -> None:
     assert questions == ["may agent 'a' with {\"n\":1} run?"]
 
 
-@pytest.mark.parametrize("answer", [False, "yes", 1, Nobody])
+@pytest.mark.parametrize("answer", [False, "yes", 1, NoUser])
 def test_an_agent_that_nobody_approved_does_not_run(answer: Any) -> None:
     calls: list[Any] = []
     text = definition(sequential("a"), APPROVED.format("true"))

@@ -19,9 +19,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.lifecycle.driving import start_on_engine
-from agf_magics.lifecycle.launch import prepare
+from agf_magics.lifecycle.launch import prepare_run
 from agf_magics.lifecycle.options import RunOptions
-from agf_magics.lifecycle.past_runs import past
+from agf_magics.lifecycle.past_runs import find_past_run
 from agf_magics.lifecycle.resume import resume
 from agf_magics.progress import events as ev
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
@@ -505,7 +505,7 @@ def test_a_run_is_cancelled_while_a_server_is_silent(registry: agf.Registry) -> 
 
     agf.define(ASK, registry=registry)
     with served(registry, silent):
-        going.append(prepare("sum", None, RunOptions(registry=registry)))
+        going.append(prepare_run("sum", None, RunOptions(registry=registry)))
         start_on_engine(going[0], going[0].progress.apply)
         going[0].wait()
     assert going[0].status == "cancelled"
@@ -610,16 +610,16 @@ def test_what_a_run_asked_of_models_is_told_and_kept_and_added_up_when_it_is_tak
     registry.choose(script.model())
     with kept.journal_in(tmp_path):
         broken = agf.run(ASK, registry=registry, raises=False)
-        assert (used(broken), used(past(broken.run_id))) == ((1, True), (1, True))
+        assert (used(broken), used(find_past_run(broken.run_id))) == ((1, True), (1, True))
         assert [one.tokens for one in agf.runs()] == [broken.usage.tokens]
         done = resume(broken.run_id, registry=registry)
         first = broken.usage
         assert used(done) == (2, True)
         assert (done.usage.input > first.input, done.usage.output > first.output) == (True, True)
-        assert past(done.run_id).usage == done.usage
+        assert find_past_run(done.run_id).usage == done.usage
         assert [one.tokens for one in agf.runs()] == [done.usage.tokens]
         shown = f"{done.usage.tokens:,} tokens in 2 requests"
-        for one in (done, past(done.run_id)):
+        for one in (done, find_past_run(done.run_id)):
             bundle = one._repr_mimebundle_()
             assert shown in bundle["text/html"]
             assert shown in bundle["text/plain"]
@@ -634,8 +634,8 @@ def test_what_was_taken_over_counts_for_the_run_that_paid_for_it(registry: agf.R
         agf.tool(lambda: 1, name="fail", registry=registry)
         taken_up = resume(again.run_id, registry=registry)
         assert len(server.requests) == 1
-        assert [used(one) for one in (first, past(first.run_id))] == [(1, True)] * 2
-        for one in (again, taken_up, past(again.run_id)):
+        assert [used(one) for one in (first, find_past_run(first.run_id))] == [(1, True)] * 2
+        for one in (again, taken_up, find_past_run(again.run_id)):
             assert one.usage == (0, 0, 0)
             assert "token" not in one._repr_mimebundle_()["text/plain"]
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.journal.queries import claim
 from agf_magics.lifecycle.driving import run_here
-from agf_magics.lifecycle.launch import emitter
+from agf_magics.lifecycle.launch import make_emitter
 from agf_magics.lifecycle.options import RunOptions
-from agf_magics.lifecycle.resume import prepared, resume
+from agf_magics.lifecycle.resume import prepare_resumed, resume
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
@@ -464,10 +464,10 @@ def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str
     assert sorted(called) == ["note", "wrong"]
     with kept.journal_in(short.parent):
         (one,) = agf.runs()
-        again, head = prepared(one.run_id, options=RunOptions(registry=world()))
+        again, head = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
         assert again.journal is not None
         assert claim(again.journal.store, head)
-        run_virtual(run_here(again, emitter(again.progress, None)))
+        run_virtual(run_here(again, make_emitter(again.progress, None)))
     assert sorted(called) == ["note", "wrong"]
     assert first.error is not None
     assert again.error is not None

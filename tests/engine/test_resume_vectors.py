@@ -15,9 +15,9 @@ from agf_magics.engine import runner as perform
 from agf_magics.host import host
 from agf_magics.journal.queries import claim
 from agf_magics.lifecycle.driving import run_here
-from agf_magics.lifecycle.launch import emitter
+from agf_magics.lifecycle.launch import make_emitter
 from agf_magics.lifecycle.options import RunOptions
-from agf_magics.lifecycle.resume import prepared
+from agf_magics.lifecycle.resume import prepare_resumed
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
 from tests.engine.pipeline_case import registry_of as pipeline_registry
@@ -73,12 +73,12 @@ class World:
         if self.case:
             self.case.registry.contexts.remove("p") if "p" in self.case.registry.contexts else None
         (one,) = agf.runs()
-        made, found = prepared(one.run_id, options=RunOptions(registry=self.registry, ask=self.ask))
+        made, found = prepare_resumed(one.run_id, options=RunOptions(registry=self.registry, ask=self.ask))
         assert made.journal is not None
         assert claim(made.journal.store, found)
 
         async def main() -> agf.Run:
-            await run_here(made, emitter(made.progress, None))
+            await run_here(made, make_emitter(made.progress, None))
             return made
 
         return self._virtual(main())

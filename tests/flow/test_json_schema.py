@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from referencing.exceptions import Unresolvable
 
 from agf_magics.flow.json_schema import judge
-from agf_magics.flow.violations import told
+from agf_magics.flow.violations import describe_all
 
 NAMES = st.sampled_from(["a", "b", "ab"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "ab", 0.5, 1.0])
@@ -65,12 +65,12 @@ def test_a_value_conforms_to_what_the_library_says_it_does(schema: Any, value: A
     else:
         found = judge(schema)(value)
         assert (not found) is fits
-        assert bool(told(found)) is not fits
+        assert bool(describe_all(found)) is not fits
 
 
 @given(st.dictionaries(st.sampled_from(WORDS), NOT_SCHEMAS) | NOT_SCHEMAS, VALUES)
 def test_what_is_no_schema_is_said_to_be_unusable_and_nothing_is_raised(schema: Any, value: Any) -> None:
-    told(judge(schema)(value))
+    describe_all(judge(schema)(value))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_false_refuses_is_told_with_its_place(
 ) -> None:
     found = judge(schema)(value)
     assert [violation.path for violation in found] == [path]
-    assert told(found) == sentence
+    assert describe_all(found) == sentence
 
 
 def test_alternatives_that_refuse_everything_are_kept_apart() -> None:

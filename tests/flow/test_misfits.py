@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.flow.json_schema import judge, schema_violations
-from agf_magics.flow.violations import told
+from agf_magics.flow.violations import describe_all
 
 SENTENCES: list[tuple[Any, Any, str]] = [
     ({"type": "string"}, 3, "needs text, not the number 3"),
@@ -54,7 +54,7 @@ SENTENCES: list[tuple[Any, Any, str]] = [
 
 @pytest.mark.parametrize(("schema", "value", "sentence"), SENTENCES, ids=[one[2] for one in SENTENCES])
 def test_what_does_not_conform_is_told_in_our_words(schema: Any, value: Any, sentence: str) -> None:
-    assert told(judge(schema)(value)) == sentence
+    assert describe_all(judge(schema)(value)) == sentence
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1: "a"}, (1, 2), {"a"}, b"a"])
@@ -67,7 +67,7 @@ def test_what_is_opaque_is_of_no_type_and_passes_where_none_is_asked_for(value: 
 def test_references_of_a_part_are_those_of_the_whole() -> None:
     whole = {"properties": {"n": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}
     assert judge(whole["properties"]["n"], whole)(1) == []
-    assert told(judge(whole["properties"]["n"], whole)("1")) == "needs a whole number, not text '1'"
+    assert describe_all(judge(whole["properties"]["n"], whole)("1")) == "needs a whole number, not text '1'"
 
 
 def test_a_value_that_nests_as_deep_as_a_value_may_is_judged() -> None:
@@ -75,7 +75,7 @@ def test_a_value_that_nests_as_deep_as_a_value_may_is_judged() -> None:
     for _ in range(200):
         value = [value]
     tree = {"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "integer"}]}
-    assert told(judge(tree)(value)) in ("", "cannot be checked: its schema refers to itself")
+    assert describe_all(judge(tree)(value)) in ("", "cannot be checked: its schema refers to itself")
 
 
 def test_what_is_no_schema_is_told() -> None:
@@ -129,4 +129,4 @@ SCHEMAS = st.recursive(
 def test_it_finds_something_where_jsonschema_does(schema: Any, value: Any) -> None:
     found = judge(schema)(value)
     assert (not found) == jsonschema.Draft202012Validator(schema).is_valid(value)
-    assert bool(told(found)) == bool(found)
+    assert bool(describe_all(found)) == bool(found)

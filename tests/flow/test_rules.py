@@ -19,7 +19,7 @@ from agf_magics.flow.values import Value
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.pipeline.infer import infer
 from agf_magics.languages.pipeline.r1 import Names, parse
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError, in_order
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError, sort_by_place
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds
 
@@ -38,7 +38,9 @@ def flow_of(text: str) -> Flow:
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_checks(row: dict[str, Any]) -> None:
     flow, found = check(flow_of(row["text"]))
-    told = [{"severity": d.severity, "code": d.code, "at": d.span.text if d.span else None} for d in in_order(found)]
+    told = [
+        {"severity": d.severity, "code": d.code, "at": d.span.text if d.span else None} for d in sort_by_place(found)
+    ]
     assert told == row["found"]
     assert {ref.path[-1]: ref.certain for ref in flow.inputs} == row["inputs"]
 
@@ -70,7 +72,7 @@ def test_an_overwritten_store_shows_both_places() -> None:
 def test_a_flow_that_infers_nothing_is_still_checked_for_its_names() -> None:
     steps = "- transform: {value: 'true + 1', output: verdict}\n- match: {on: verdcit, cases: {a: {pipeline: q}}}\n"
     flow = replace(flow_of(f"pipeline: p\nsteps:\n{steps}"), infer=None)
-    assert [d.code for d in in_order(check(flow)[1])] == ["flow.never-read", "flow.unwritten"]
+    assert [d.code for d in sort_by_place(check(flow)[1])] == ["flow.never-read", "flow.unwritten"]
 
 
 def test_a_chain_of_thousands_of_steps_is_followed_to_its_end() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.flow.react import Read
-from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, Failed, Session, shown
+from agf_magics.flow.react import ComputedExpr
+from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, Failed, Session, format_for_model
 from agf_magics.flow.steps import Name
 from agf_magics.flow.values import Value
 from agf_magics.text.diagnostics import Diagnostic, StepError
@@ -45,7 +45,7 @@ def session(steps: int) -> Session:
     def over(steps: int) -> Diagnostic:
         return Diagnostic("test.over", f"{steps} steps")
 
-    return Session(model=Name("m"), prompt=Read(SPAN, lambda frame: "?"), read=read, steps=steps, over=over)
+    return Session(model=Name("m"), prompt=ComputedExpr(SPAN, lambda frame: "?"), read=read, steps=steps, over=over)
 
 
 def talked(steps: int, said: list[Value]) -> list[Conversation]:
@@ -101,17 +101,17 @@ class Odd:
 
 
 def test_a_result_is_shown_as_text_or_as_json() -> None:
-    assert shown("ü") == "ü"
-    assert shown({"a": [1, None]}) == '{"a":[1,null]}'
-    assert shown(Odd("a table")) == "a table"
-    assert shown(float("nan")) == "nan"
+    assert format_for_model("ü") == "ü"
+    assert format_for_model({"a": [1, None]}) == '{"a":[1,null]}'
+    assert format_for_model(Odd("a table")) == "a table"
+    assert format_for_model(float("nan")) == "nan"
 
 
 def test_a_result_that_cannot_be_shown_says_so() -> None:
-    assert shown(Odd(3)) == "(an opaque Odd, which cannot be shown: TypeError)"
+    assert format_for_model(Odd(3)) == "(an opaque Odd, which cannot be shown: TypeError)"
 
 
 def test_a_long_result_is_cut_and_says_so() -> None:
-    text = shown("x" * (LONGEST + 1))
+    text = format_for_model("x" * (LONGEST + 1))
     assert text.endswith(f"(cut: it has {LONGEST + 1:,} characters)")
     assert len(text) < LONGEST + 100

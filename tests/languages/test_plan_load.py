@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.steps import Dag, Definition, Flow, Invoke
-from agf_magics.languages import LANGUAGES, told
+from agf_magics.languages import LANGUAGES, detect_language
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
 from agf_magics.languages.plan.document import instance_names
@@ -220,7 +220,7 @@ def test_whatever_a_document_says_it_is_loaded_or_told_what_is_wrong(document: A
     ],
 )
 def test_a_plan_is_known_by_its_own_lines(text: str, language: str) -> None:
-    assert told(text) == language
+    assert detect_language(text) == language
 
 
 def test_text_that_looks_like_a_reference_is_refused_under_strict() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.languages.plan import resolve
 from agf_magics.languages.plan.log import Log
-from agf_magics.languages.plan.messages import rendered, said
+from agf_magics.languages.plan.messages import read_content, rendered
 from agf_magics.languages.plan.reference import MISSING, Both, Either, Expression, Literal, Reference, parse
 from agf_magics.languages.plan.replay import Conflict, replay, walk
 from agf_magics.text.source import Source
@@ -88,7 +88,7 @@ MESSAGES = st.lists(st.one_of(st.builds(output, PATHS, VALUES, METHODS, OWNERS),
 
 def folded(messages: list[dict[str, Any]], path: tuple[str, ...], instance: str | None) -> Any:
     """The same value by applying everything that was ever said, in its order."""
-    found = [one for message in messages if (one := said(message)) is not None]
+    found = [one for message in messages if (one := read_content(message)) is not None]
     layers = [one for one in found if one.instance is None], [one for one in found if one.instance == instance]
     writings = [w for layer in (layers if instance else layers[:1]) for one in layer for w in one.writings]
     return walk(replay(writings), path)

@@ -10,7 +10,7 @@ import agf_magics as agf
 from agf_magics.flow.frame import FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import Branches, Choose, Compute, Each, Flow, Invoke, Repeat, Sequence, Step, every
 from agf_magics.flow.wiring import Wire, wires
-from agf_magics.languages import LANGUAGES, told
+from agf_magics.languages import LANGUAGES, detect_language
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds
@@ -155,7 +155,7 @@ def test_an_empty_mapping_is_an_empty_object() -> None:
 def test_a_policy_alone_is_run_with_the_kernels_agents(text: str) -> None:
     registry = agf.Registry()
     agf.agent(lambda given: given["n"] + 1, name="a", registry=registry)
-    assert told(text) == "policy"
+    assert detect_language(text) == "policy"
     assert agf.run(text, {"n": 1}, registry=registry).output == 2
 
 
@@ -166,10 +166,10 @@ def test_a_policy_alone_cannot_be_registered_without_a_name() -> None:
 
 
 def test_which_language_a_text_is_in_is_told_from_its_own_lines() -> None:
-    assert told(document(sequential("{agent: a}"))) == "policy"
-    assert told('{"schema_version": "1.0.0"}') == "policy"
-    assert told("pipeline: p\nsteps:\n- transform: {value: \"'id: agf.x'\"}\n") == "pipeline"
-    assert told("pipeline: p\nsteps:\n- tool: {name: t, args: {schema_version: 1}}\n") == "pipeline"
+    assert detect_language(document(sequential("{agent: a}"))) == "policy"
+    assert detect_language('{"schema_version": "1.0.0"}') == "policy"
+    assert detect_language("pipeline: p\nsteps:\n- transform: {value: \"'id: agf.x'\"}\n") == "pipeline"
+    assert detect_language("pipeline: p\nsteps:\n- tool: {name: t, args: {schema_version: 1}}\n") == "pipeline"
 
 
 # --- what is wrong ---

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agf_magics.host.host import Nobody
-from agf_magics.lifecycle.answers import TRIES, told, typed, understood
+from agf_magics.host.host import NoUser
+from agf_magics.lifecycle.answers import TRIES, ask_at_prompt, format_question, parse_answer
 from agf_magics.notebook import ask
 from agf_magics.progress.events import Question
 from agf_magics.settings import current
@@ -51,7 +51,7 @@ def answers(*lines: str) -> Any:
 
 def said_to(question: Question, *lines: str) -> tuple[Any, list[str]]:
     said: list[str] = []
-    return typed(question, say=said.append, read=answers(*lines)), said
+    return ask_at_prompt(question, say=said.append, read=answers(*lines)), said
 
 
 # --- what is understood ---
@@ -59,7 +59,7 @@ def said_to(question: Question, *lines: str) -> tuple[Any, list[str]]:
 
 @pytest.mark.parametrize(("text", "found"), [("y", True), (" YES ", True), ("no", False), ("", None), ("maybe", None)])
 def test_an_approval_is_yes_or_no_and_nothing_else(text: str, found: bool | None) -> None:
-    assert understood(SURE, text) is found
+    assert parse_answer(SURE, text) is found
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_an_approval_is_yes_or_no_and_nothing_else(text: str, found: bool | None
     [("2", "green"), ("red", "red"), ("RE", "red"), ("gr", None), ("0", None), ("4", None), ("", None)],
 )
 def test_a_choice_is_its_text_its_number_or_a_beginning_of_its_own(text: str, found: str | None) -> None:
-    assert understood(COLOURS, text) == found
+    assert parse_answer(COLOURS, text) == found
 
 
 def test_a_choice_that_is_a_number_is_that_choice() -> None:
-    assert understood(Question("How many?", ("3", "1")), "1") == "1"
+    assert parse_answer(Question("How many?", ("3", "1")), "1") == "1"
 
 
 def test_what_is_not_understood_is_asked_again() -> None:
@@ -82,12 +82,12 @@ def test_what_is_not_understood_is_asked_again() -> None:
 
 @pytest.mark.parametrize("lines", [(), ("what?",) * TRIES], ids=["the end", "nonsense"])
 def test_the_end_of_the_input_and_endless_nonsense_are_nobody(lines: Iterable[str]) -> None:
-    with pytest.raises(Nobody):
+    with pytest.raises(NoUser):
         said_to(SURE, *lines)
 
 
 def test_a_question_cannot_steer_the_terminal_or_grow_without_end() -> None:
-    shown = told(Question("\x1b[2Jdelete \u202eall" + "x" * 10_000, ("a\nb",)))
+    shown = format_question(Question("\x1b[2Jdelete \u202eall" + "x" * 10_000, ("a\nb",)))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert len(shown) < 5_000
@@ -111,8 +111,8 @@ PAY = Question("call pay(amount=5)?", approval=True, arguments={"amount": 5}, re
     ],
 )
 def test_what_is_put_in_the_place_of_a_call_is_a_mapping(text: str, found: Any) -> None:
-    assert understood(PAY, text) == found
-    assert text == "yes" or understood(SURE, text) is None
+    assert parse_answer(PAY, text) == found
+    assert text == "yes" or parse_answer(SURE, text) is None
 
 
 def test_what_may_be_put_in_the_place_of_a_call_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +122,7 @@ def test_what_may_be_put_in_the_place_of_a_call_is_said(capsys: pytest.CaptureFi
         prompts.append(prompt)
         return "{amount: 3}"
 
-    assert typed(PAY, read=read) == {"amount": 3}
+    assert ask_at_prompt(PAY, read=read) == {"amount": 3}
     assert prompts == ["yes, no, {amount: …} or {_output: …}: "]
 
 

@@ -30,7 +30,7 @@ steps:
 
 
 def test_a_handle_at_once_and_its_result_later(ready: Shell) -> None:
-    shown = ready.good("h = %run_pipeline_async longest --set 'words=[pear, fig]'\nh.origin, h.behind")
+    shown = ready.good("h = %run_pipeline_async longest --set 'words=[pear, fig]'\nh.origin, h.background")
     assert shown.value == (f"In[{ready.ip.execution_count - 1}]", True)
     assert ready.good("h.result().output").value == 2
     assert ready.good("(await h).stores['lengths']").value == [4, 3]

@@ -13,7 +13,7 @@ import pytest
 
 from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError, load
 from agf_magics.catalog import default
-from agf_magics.lifecycle.launch import begin
+from agf_magics.lifecycle.launch import start_run
 from agf_magics.lifecycle.options import RunOptions
 from agf_magics.notebook.view import Nothing
 from agf_magics.notebook.watching import watch
@@ -355,7 +355,7 @@ def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) ->
     flow = load("pipeline: p\nsteps: [{tool: {name: stop}}]")
 
     def begin_and_stop(enter: Callable[[], None]) -> Run:
-        run = begin(flow, None, RunOptions(enter=enter))
+        run = start_run(flow, None, RunOptions(enter=enter))
         os.kill(os.getpid(), signal.SIGINT)
         return run
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import shorten
-from ...text.source import UNUSABLE, Source, Span, Text, beside, why
+from ...text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
 from ...text.yamlnodes import Fields, Node, Scalar, documents
 from ..scan import MISSING
 from .lookup import describe, find, format_value
@@ -138,7 +138,7 @@ def _from_fields(reader: Reader, node: Fields) -> Prompt | None:
 
 
 def _from_file(reader: Reader, node: Scalar) -> Prompt | None:
-    folder, own = Path.cwd().resolve(), beside(node.span.source.name)
+    folder, own = Path.cwd().resolve(), source_folder(node.span.source.name)
     try:
         path = (own / node.text).resolve()
         if not path.is_relative_to(folder if own.is_relative_to(folder) else own):
@@ -150,7 +150,9 @@ def _from_file(reader: Reader, node: Scalar) -> Prompt | None:
         source = Source(node.text, path.read_bytes().decode("utf-8"))
     except UNUSABLE as error:
         hint = "the path is relative to the folder of the graph; a text that is not a path is the prompt itself"
-        reader.error("graph.prompt-file", f"cannot read {shorten(node.text)!r}: {why(error)}", node.span, hint)
+        reader.error(
+            "graph.prompt-file", f"cannot read {shorten(node.text)!r}: {path_error_reason(error)}", node.span, hint
+        )
         return None
     if path.suffix in (".txt", ".md"):
         return read_text(reader, source.span())._replace(span=node.span)

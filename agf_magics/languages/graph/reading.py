@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...flow.frame import Expr
 from ...flow.steps import Name
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostics, meant, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics, misspelled_names, suggest
 from ...text.nodes import shorten
 from ...text.source import Span, Text
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
@@ -72,7 +72,7 @@ class Reader:
         """Each key of ``node``, read as the table says; unknown and missing keys are errors."""
         given: dict[str, Any] = {}
         unknown = node.keys.keys() - kind.keys.keys()
-        slips = meant(unknown, kind.keys) | {own for name in unknown for own in SLIPS.get(name, ())}
+        slips = misspelled_names(unknown, kind.keys) | {own for name in unknown for own in SLIPS.get(name, ())}
         for name in unknown:
             slip = next((own for own in SLIPS.get(name, ()) if own in kind.keys), None)
             hint = f"write {slip}:" if slip else suggest(name, kind.keys, f"keys of {kind.name}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...flow.steps import Name, OnError
-from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, meant, suggest
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, misspelled_names, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
@@ -86,7 +86,7 @@ class Reader:
     def unknown(self, kind: Kind, node: Fields) -> set[str]:
         """Report every key that ``kind`` does not have; return the keys that they seem to be meant for."""
         unknown = node.keys.keys() - kind.keys.keys()
-        slips = meant(unknown, kind.keys)
+        slips = misspelled_names(unknown, kind.keys)
         for name in unknown:
             message = f"{kind.name} has no key {name!r}"
             hint = suggest(name, kind.keys, f"the keys of {kind.name}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...flow.frame import Args, Expr
-from ...flow.shapes import BOOL, NUMBER, TEXT, Fault, Look, Shape, descend, either, falsy, list_of, literal, truthy
+from ...flow.shapes import BOOL, NUMBER, TEXT, Look, PathFault, Shape, descend, either, falsy, list_of, literal, truthy
 from ...flow.values import equal
 from ...text.diagnostics import Diagnostic, suggest
 from .r1 import R1
@@ -70,7 +70,7 @@ class _Inference:
         place = self.expr.locate(at, at + width)
         self.found.append(Diagnostic("r1.type", message, place, hint, "error" if certain else "warning"))
 
-    def fault(self, fault: Fault | None, at: int, end: int, certain: bool) -> None:
+    def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
         if fault is not None:
             self.found.append(fault.told(self.expr.locate(at, end), certain))
 

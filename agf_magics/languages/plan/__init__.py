@@ -2,7 +2,7 @@
 
 from .load import load
 from .log import Log
-from .messages import Message, branch, said
+from .messages import Message, branch, read_content
 from .reading import Reading, as_log, resolve
 from .reference import Reference
 from .words import SCHEMA
@@ -16,6 +16,6 @@ __all__ = [
     "as_log",
     "branch",
     "load",
+    "read_content",
     "resolve",
-    "said",
 ]

@@ -14,7 +14,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from .calls import Call, Template, fill
 from .ends import error_message, fault, results
 from .log import Log
-from .messages import Entry, said
+from .messages import Entry, read_content
 from .needs import Dependencies, Dependency, Turn, Verdict, dependencies_of, exists, verdict
 from .order import Arrivals, Order
 from .reading import suggest_field
@@ -201,7 +201,7 @@ class PlanScheduler:
             for number, outcome in sorted(self.outcomes.items())
             if outcome.has_message
         ]
-        frame = _extended(frame, [(message, said(message)) for message in errors])
+        frame = _extended(frame, [(message, read_content(message)) for message in errors])
         failures = [one for _, one in sorted(self.outcomes.items()) if one.has_message or one.status == "cancelled"]
         frame = {**frame, "failures": tuple(failures), "notes": ()}
         if not self.plan.has_output or self.plan.lazy:
@@ -213,7 +213,7 @@ class PlanScheduler:
             message = f"the plan has no output: {found.message}"
             return {**frame, "notes": (Diagnostic("plan.no-output", message, found.span, found.hint, "warning"),)}
         final = {"type": "data", "kind": "output", "data": output}
-        return {**_extended(frame, [(final, said(final))]), "output": output}
+        return {**_extended(frame, [(final, read_content(final))]), "output": output}
 
 
 def _failed(status: str, error: StepError) -> TurnOutcome:

@@ -10,8 +10,8 @@ from ...flow.json_schema import judge
 from ...flow.patterns import SYNTAX, pattern_faults
 from ...flow.steps import Name
 from ...flow.values import Value
-from ...flow.violations import said
-from ...text.diagnostics import DefinitionError, meant, suggest
+from ...flow.violations import describe
+from ...text.diagnostics import DefinitionError, misspelled_names, suggest
 from ...text.source import Span, Text
 from ...text.yamlnodes import Fields, Items, Scalar, plain, shown
 from .calls import Call
@@ -78,7 +78,7 @@ class _CallReader:
 
     def no_tool(self, unknown: list[str]) -> None:
         node = self.node
-        if "_tool" not in node.fields and "_tool" not in meant(unknown, CALL):
+        if "_tool" not in node.fields and "_tool" not in misspelled_names(unknown, CALL):
             slip = node.keys.get("tool")
             named = node.fields.get("tool")
             hint = f"write _tool: {named.text}" if isinstance(named, Scalar) and named.text else "add _tool: NAME"
@@ -196,7 +196,7 @@ class _CallReader:
             f"write _outputPath: {rule['const']}" if "const" in rule else None
         )
         for violation in () if faults else judge(rule)(path):
-            self.error("forbidden-path", f"the output path of this tool {said(violation)}", span, hint)
+            self.error("forbidden-path", f"the output path of this tool {describe(violation)}", span, hint)
             return
 
 

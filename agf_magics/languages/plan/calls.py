@@ -12,7 +12,7 @@ from ...flow.values import ATOMS, Value
 from ...text.source import Span
 from .destinations import Alternatives, Destination
 from .log import Log
-from .messages import rendered, said
+from .messages import read_content, rendered
 from .reading import found
 from .reference import Both, Either, Expression, Literal, Reference, references
 
@@ -141,7 +141,7 @@ def context_of(messages: Sequence[Mapping[str, Value]], kinds: Sequence[str], in
     """The messages of ``kinds`` that are visible to ``instance``, without names of instances."""
     visible = []
     for message in messages if kinds else ():
-        content = said(message)
+        content = read_content(message)
         if content is not None and content.kind in kinds and content.instance in (None, instance):
             visible.append(rendered(message, ("_instance",)))
     return visible

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ...flow.patterns import SYNTAX, fault_span, pattern_faults
 from ...flow.steps import Name
 from ...flow.values import Value
-from ...text.diagnostics import meant, suggest
+from ...text.diagnostics import misspelled_names, suggest
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
 from .calling import read_call
 from .calls import Call, Template
@@ -198,7 +198,7 @@ class DocumentReader(Reader):
     def calls(self, node: Fields) -> tuple[Call, ...]:
         listed = node.fields.get("calls")
         unknown = node.fields.keys() - PLAN.keys()
-        if listed is None and ("calls" in meant(unknown, PLAN) or unknown & _NOT_CALLS):
+        if listed is None and ("calls" in misspelled_names(unknown, PLAN) or unknown & _NOT_CALLS):
             return ()  # reported as an unknown key
         if listed is None:
             span = next(iter(node.keys.values())).span if node.keys else node.span

@@ -9,7 +9,7 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from .calls import Call
 from .destinations import Destination
-from .messages import METHODS, Branch, Content, Entry, Writing, as_message, nested, said
+from .messages import METHODS, Branch, Content, Entry, Writing, as_message, nested, read_content
 
 _LONGEST = 10_000
 """The most characters of an exception's text in a message."""
@@ -26,7 +26,7 @@ def results(call: Call, instance: str | None, chosen: Sequence[Destination] | No
         chosen, value = _alternative(call, value), value.value
     elif chosen is None and (message := as_message(value)) is not None:
         returned = _returned(call, instance, message)
-        return [(returned, said(returned))]
+        return [(returned, read_content(returned))]
     if chosen is None:  # `said` would read the first alternative: no need to parse the message
         method = call.method or "set"
         return [
@@ -37,7 +37,7 @@ def results(call: Call, instance: str | None, chosen: Sequence[Destination] | No
             for kind, path in call.alternatives[0]
         ]
     made = [_message(call, instance, one.kind, nested(one.path, value), call.method) for one in chosen]
-    return [(message, said(message)) for message in made]
+    return [(message, read_content(message)) for message in made]
 
 
 def error_message(

@@ -29,13 +29,13 @@ class Lost:
         return f"{self.type} {self.repr}"
 
 
-def lines(messages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
+def format_lines(messages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
     """Format each message as a line of JSON."""
     for message in messages:
         yield json.dumps(_encoded(message, DEEPEST + 20), ensure_ascii=False)
 
 
-def messages(source: Source) -> list[dict[str, Value]]:
+def parse_lines(source: Source) -> list[dict[str, Value]]:
     """Parse such a text. Raises DefinitionError for a line that is not a message."""
     found, start = [], 0
     for line in source.text.split("\n"):

@@ -14,7 +14,7 @@ from typing import Any
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from .lines import lost_in
-from .messages import SOUGHT, Content, Entry, Writing, inline, kind_of, said
+from .messages import SOUGHT, Content, Entry, Writing, inline, kind_of, read_content
 from .paths import Paths
 from .reference import EVERY, MISSING, Reference, as_written, is_index
 from .replay import Conflict, replay, walk
@@ -64,12 +64,12 @@ class Log(Sequence[Mapping[str, Value]]):
         """``loses``: the messages were read from text, which does not contain values that are not JSON."""
         self._index = _Index(loses)
         for message in messages:
-            self._index.append(message, said(message))
+            self._index.append(message, read_content(message))
         self._messages, self._writes = len(self._index.messages), len(self._index.writings)
 
     def append(self, *messages: Mapping[str, Value]) -> Log:
         """This log with ``messages`` at its end. The messages must not be changed later."""
-        return self.extended([(message, said(message)) for message in messages])
+        return self.extended([(message, read_content(message)) for message in messages])
 
     def extended(self, entries: Sequence[Entry]) -> Log:
         """`append` for messages with a known content."""

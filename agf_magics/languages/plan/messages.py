@@ -99,7 +99,7 @@ Entry = tuple[Mapping[str, Value], Content | None]
 """A message and its content."""
 
 
-def said(message: Mapping[str, Any]) -> Content | None:
+def read_content(message: Mapping[str, Any]) -> Content | None:
     """The content of a message; None: it has no data."""
     content = message.get("content")
     inner = content if isinstance(content, dict) and "type" in content else message
@@ -139,7 +139,7 @@ def rendered(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> 
 
 def kind_of(message: Mapping[str, Any]) -> str | None:
     """The kind of a message; None: it has no data."""
-    found = said(message)
+    found = read_content(message)
     return found.kind if found else None
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ...flow.steps import Name
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostics, hints
+from ...text.diagnostics import DefinitionError, Diagnostics, join_hints
 from ...text.source import Source, Span
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
 from .reference import DAGGER, KIND, canonical, parse
@@ -152,4 +152,4 @@ def _hint(hint: str | None, text: str) -> str | None:
     if not re.search(r"\s", text.strip()) or re.search(r"[|&]|^\s*[†$]\S+\s+[-+*/%<>=!]", text):
         return hint
     start = text.strip()[:20]
-    return hints(hint, f"double the sign of a text that begins with one: {start[:1]}{start}…")
+    return join_hints(hint, f"double the sign of a text that begins with one: {start[:1]}{start}…")

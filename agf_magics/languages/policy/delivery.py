@@ -15,8 +15,8 @@ from ...flow.conforms import JSON_TYPES
 from ...flow.frame import Frame, Ref
 from ...flow.json_schema import Violation, judge
 from ...flow.values import Value, isolate
-from ...flow.violations import kinds, told
-from ...text.diagnostics import Diagnostic, StepError, meant
+from ...flow.violations import describe_all, kinds
+from ...text.diagnostics import Diagnostic, StepError, misspelled_names
 from ...text.source import Span
 from .path import ABSENT, Absent, Path
 
@@ -98,7 +98,7 @@ class Delivery:
                 hint = "let the earlier step return a value, or make the field optional"
                 raise StepError(Diagnostic("policy.null-required", message, self._span(field), hint))
         elif not field.fits(value):
-            message = f"{field.name!r} of {self.who} {told(field.violations(value))}"
+            message = f"{field.name!r} of {self.who} {describe_all(field.violations(value))}"
             hint = f"values are not converted: {path} must have the type that {self.who} takes"
             raise StepError(Diagnostic("policy.type-mismatch", message, self._span(field), hint))
         return value
@@ -107,7 +107,7 @@ class Delivery:
         message = f"{field.name!r} is required by {self.who}, but missing"
         if field.path is None:
             free = [one.name for one in self._plan.fields if one.path is not None and not one.declared]
-            slip = next(iter(meant([field.name], free)), None)  # a declared field is not a slip
+            slip = next(iter(misspelled_names([field.name], free)), None)  # a declared field is not a slip
             span = self.spans.get(slip or "", self._span(field))
             hint = (
                 f"did you mean {field.name} instead of {slip}?"

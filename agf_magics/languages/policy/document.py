@@ -15,7 +15,7 @@ from typing import Any
 
 from ...flow.json_schema import Violation, judge, schema_violations
 from ...flow.patterns import SYNTAX, fault_span, pattern_faults
-from ...flow.violations import extra, kinds, leaves, missing, place, said
+from ...flow.violations import describe, extra, kinds, leaves, missing, place
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Source, Span
@@ -133,7 +133,7 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     else:
         last = violation.path[-1] if violation.path else WHOLE
         what = repr(last) if isinstance(last, str) else place(violation.path)
-        problem = said(violation)
+        problem = describe(violation)
         if violation.keyword in ("type", "anyOf", "oneOf") and (types := _types(violation)):
             allowed = "a path" if "input_mapping" in violation.path[:-1] else kinds(types)
             problem = f"must be {allowed.replace('an object', 'a mapping')}, not {shown(node)}"
@@ -246,7 +246,7 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
             continue
         for violation in (leaf for found in schema_violations(plain(node)) for leaf in leaves(found)):
             at, key = _at(node, violation.path)
-            message = f"invalid JSON Schema: {place(violation.path)} {said(violation)}"
+            message = f"invalid JSON Schema: {place(violation.path)} {describe(violation)}"
             span = at.span if at.span.text or not key else key
             problems.extend(_once([Diagnostic("policy.interface", message, span, schema_hint(violation))], problems))
         for one in _every(node):

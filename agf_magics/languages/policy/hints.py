@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...flow.json_schema import Violation
-from ...flow.violations import KINDS
+from ...flow.violations import TYPE_NAMES
 from ...text.diagnostics import suggest
 from ...text.nodes import Fields, Node, Scalar
 from .path import CONSTANT
@@ -73,7 +73,7 @@ def hint_for(violation: Violation, node: Node) -> str | None:
     if violation.keyword == "pattern" and isinstance(node, Scalar):
         return _spelt(node.text, path[-1] == "alias")
     if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
-        kind = violation.found if isinstance(violation.found, str) and violation.found in KINDS else "object"
+        kind = violation.found if isinstance(violation.found, str) and violation.found in TYPE_NAMES else "object"
         return f"it is a JSON Schema: {{type: {kind}}}"
     if "input_mapping" in path[:-1]:
         return f"a value is a path, {CONSTANT.removeprefix('a path is ')}"
@@ -123,10 +123,10 @@ def schema_hint(violation: Violation) -> str | None:
         return "write required: [NAME] next to properties"
     if violation.path[-2:-1] in (("properties",), ("$defs",)) or violation.path[-1:] == ("items",):
         kind = TYPES.get(str(violation.found), violation.found)
-        return f"{{type: {kind if isinstance(kind, str) and kind in KINDS else 'string'}}}"
+        return f"{{type: {kind if isinstance(kind, str) and kind in TYPE_NAMES else 'string'}}}"
     if violation.path[-1:] == ("type",) and isinstance(violation.found, str):
         meant = TYPES.get(violation.found)
-        return f"did you mean {meant}?" if meant else suggest(violation.found, KINDS, "types")
+        return f"did you mean {meant}?" if meant else suggest(violation.found, TYPE_NAMES, "types")
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ...flow.frame import Frame, Ref
 from ...flow.react import react as session_steps
-from ...flow.session import STEPS, Session, asked, shown, unfenced
+from ...flow.session import STEPS, Session, format_for_model, format_prompt, unfenced
 from ...flow.steps import Name, Step
 from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, suggest
@@ -99,7 +99,7 @@ class Prompt:
     def __init__(self, template: object, otherwise: Span) -> None:
         self.template = template if isinstance(template, Scalar) else None
         self.span = self.template.span if self.template else otherwise
-        self.evaluate = self._filled if self.template else lambda frame: asked(frame[PARENT]["input"])
+        self.evaluate = self._filled if self.template else lambda frame: format_prompt(frame[PARENT]["input"])
 
     def _filled(self, frame: Frame) -> str:
         assert self.template is not None
@@ -121,7 +121,7 @@ class Prompt:
                 message = f"the input has no field {path!r} for this prompt"
                 raise StepError(Diagnostic("policy.unresolved-path", message, span, hint))
             value = value[name]
-        return shown(value)
+        return format_for_model(value)
 
     def reads(self) -> tuple[Ref, ...]:
         return (Ref((PARENT, "input"), self.span),)

@@ -160,7 +160,7 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
             pick=pick,
             labels=lambda label: (label,),
             cases={label: call for label, (_, call) in routes.items()},
-            said={label: label for label in routes},
+            conditions={label: label for label in routes},
             default=default,
             target=store_output(lambda frame: aliases.get(pick.evaluate(frame))),
         ),

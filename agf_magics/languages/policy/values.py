@@ -13,7 +13,7 @@ from ...flow.frame import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, O
 from ...flow.json_schema import Violation, judge
 from ...flow.schemas import shown_value
 from ...flow.values import Value, is_json
-from ...flow.violations import place, told
+from ...flow.violations import describe_all, place
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from .delivery import Delivery
@@ -161,7 +161,7 @@ class Interface:
         if self._judge is None:  # on first use: it costs an import
             self._judge = judge(self.schema)
         if violations := self._judge(self._without_nulls(value)):
-            self._refuse(f"does not conform to interface.{self.word}: {told(violations)}")
+            self._refuse(f"does not conform to interface.{self.word}: {describe_all(violations)}")
 
     def _without_nulls(self, value: Value) -> Value:
         """An input without the optional fields that are null: only required fields refuse null (AMB-6)."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ....flow.values import ATOMS, Value, is_true, type_name
-from ....text.diagnostics import hints, suggest
+from ....text.diagnostics import join_hints, suggest
 from . import nodes
 from .hints import method_hint
 from .nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Path
@@ -305,7 +305,7 @@ def _missing(parts: tuple[str, ...], part: int, value: Any, env: Env) -> tuple[s
     base, rest = ".".join(parts[:part]), ".".join(parts[part:])
     near = suggest(name, keys, "its fields")
     default = f"get({base}, {rest!r}, default) gives a default for a missing field"
-    return "r1.missing-path", f"{base!r} has no {name!r}", hints(near, default)
+    return "r1.missing-path", f"{base!r} has no {name!r}", join_hints(near, default)
 
 
 def spelling(name: str) -> str | None:
