@@ -466,12 +466,17 @@ def test_an_input_that_nests_too_deep_is_an_error(tmp_path: Path, capfd: pytest.
     [
         ("r1", "ctx.n"),
         ("path", "a.output.n"),
-        ("reference", "†state.n"),
         ("value", "{state.n}"),
         ("condition", "n > 1"),
     ],
 )
-def test_the_context_of_an_expression_is_a_mapping(language: str, expression: str, context: Any) -> None:
+def test_the_context_of_an_expression_must_be_a_mapping(language: str, expression: str, context: Any) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         agf.evaluate(language, expression, context)
     assert (caught.value.code, "must be a mapping" in str(caught.value)) == ("run.input", True)
+
+
+@pytest.mark.parametrize("context", [3, "state", [1], object()])
+def test_the_context_of_a_reference_must_be_messages(context: Any) -> None:
+    with pytest.raises(agf.AgfError, match="message"):
+        agf.evaluate("reference", "†state.n", context)

@@ -57,7 +57,7 @@ def conforms(schema: Any, root: Any) -> Check | None:
     """
     compiler = _Compiler(root)
     try:
-        check = compiler.compile(schema)
+        check = compiler.check_of(schema)
         compiler.applied.prepare()
         return check
     except (_Undecided, ValueError, RecursionError):  # ValueError: a pattern that RE2 refuses, or a circle
@@ -71,7 +71,7 @@ class _Compiler:
         self.applied = TopologicalSorter[int]()
         """Which schemas are applied to the same value as another one: in a circle that never ends."""
 
-    def compile(self, schema: Any, outer: Any = None) -> Check:
+    def check_of(self, schema: Any, outer: Any = None) -> Check:
         """The check of ``schema``; ``outer`` is the schema that applies it to the same value."""
         if outer is not None:
             self.applied.add(id(outer), id(schema))
@@ -90,7 +90,7 @@ class _Compiler:
     def named(self, schemas: Any) -> dict[str, Check]:
         if not isinstance(schemas, Mapping):
             raise _Undecided
-        return {name: self.compile(one) for name, one in schemas.items()}
+        return {name: self.check_of(one) for name, one in schemas.items()}
 
     def ref(self, wanted: Any, schema: Any) -> Check:
         if (
@@ -106,7 +106,7 @@ class _Compiler:
             if not isinstance(found, Mapping) or key not in found or "$id" in found:
                 raise _Undecided
             found = found[key]
-        check = self.compile(found, schema)
+        check = self.check_of(found, schema)
 
         def counted(value: Value) -> bool:
             budget.get().spend()
@@ -136,7 +136,7 @@ class _Compiler:
         )
 
     def additional(self, wanted: Any, schema: Mapping[str, Any]) -> Check:
-        check = self.compile(wanted)
+        check = self.check_of(wanted)
         return _of_objects(lambda value: all(check(value[name]) for name in unnamed(value, schema)))
 
     def required(self, wanted: Any, schema: Any) -> Check:
@@ -146,11 +146,11 @@ class _Compiler:
         return _of_objects(lambda value: all(name in value for name in names))
 
     def items(self, wanted: Any, schema: Mapping[str, Any]) -> Check:
-        check, first = self.compile(wanted), len(_list(schema.get("prefixItems", [])))
+        check, first = self.check_of(wanted), len(_list(schema.get("prefixItems", [])))
         return lambda value: type(value) is not list or all(map(check, value[first:]))
 
     def prefix_items(self, wanted: Any, schema: Any) -> Check:
-        checks = [self.compile(one) for one in _list(wanted)]
+        checks = [self.check_of(one) for one in _list(wanted)]
         return lambda value: (
             type(value) is not list or all(check(one) for check, one in zip(checks, value, strict=False))
         )
@@ -162,7 +162,7 @@ class _Compiler:
         return lambda value: type(value) is not str or search(value)
 
     def combined(self, wanted: Any, schema: Any, holds: Callable[[Iterable[bool]], bool]) -> Check:
-        checks = [self.compile(one, schema) for one in _list(wanted)]
+        checks = [self.check_of(one, schema) for one in _list(wanted)]
 
         def check(value: Value) -> bool:
             budget.get().spend()
@@ -174,12 +174,12 @@ class _Compiler:
         return lambda value: True
 
     def negated(self, wanted: Any, schema: Any) -> Check:
-        check = self.compile(wanted, schema)
+        check = self.check_of(wanted, schema)
         return lambda value: not check(value)
 
     def conditional(self, wanted: Any, schema: Mapping[str, Any]) -> Check:
-        condition = self.compile(wanted, schema)
-        then, other = (self.compile(schema.get(word, True), schema) for word in ("then", "else"))
+        condition = self.check_of(wanted, schema)
+        then, other = (self.check_of(schema.get(word, True), schema) for word in ("then", "else"))
 
         def check(value: Value) -> bool:
             budget.get().spend()

@@ -53,8 +53,8 @@ def load(shell: Any) -> None:
         _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(magics, shell)))
         _put(undo, shell.input_transformers_cleanup, magics.add_body, first=True)
         _install_askers(undo, shell)
-        shift_tab.install(undo, shell)
-        rendering.install(undo, shell, lambda: config.traceback == "full")
+        shift_tab.install_inspector(undo, shell)
+        rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
         rendering.formats(undo, shell, lambda run: magics.is_shown(run) or magics.show_again(run))
         magics.undo = undo.pop_all()
     if text := describe_on_load():

@@ -22,7 +22,7 @@ from .output import show
 FOLDERS = (Path(__file__).with_name("errors"), Path(__file__).parents[2] / "docs" / "reference" / "errors")
 
 _ENTRY = re.compile(r"^## (?P<code>[a-z0-9]+\.[a-z0-9-]+)\n(?P<text>.*?)(?=^\([a-z0-9.-]+\)=$|^## |\Z)", re.M | re.S)
-_LINK = re.compile(r"(`[^`\n]*`)|\[([^\]\n]+)\]\([^)\s]+\)")
+_LINK = re.compile(r"(`[^`\n]*+`)|\[([^\[\]\n]++)\]\([^()\s]++\)")
 
 
 @cache

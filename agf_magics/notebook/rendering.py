@@ -32,7 +32,7 @@ MOST = 20
 RED, BOLD, OFF = "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
 
-def install(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
+def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
     """Let IPython show our errors with `render`. ``is_full()``: whether to show Python's tracebacks instead."""
 
     def hook(error: Any) -> list[str]:

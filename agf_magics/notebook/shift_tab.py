@@ -16,7 +16,7 @@ _LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}(\w+)")
 _CELL = re.compile(r"%%(\w+)")
 
 
-def install(undo: ExitStack, shell: Any) -> None:
+def install_inspector(undo: ExitStack, shell: Any) -> None:
     """Answer the kernel's inspect requests in our cells. All others, and any failure, go to IPython."""
     kernel: Any = getattr(shell, "kernel", None)
     before = getattr(kernel, "do_inspect", None)

@@ -18,7 +18,7 @@ from ..pictures.counters import words
 from ..pictures.diagram import SMALLEST, Diagram
 from ..pictures.page import DIM, headline
 from ..pictures.plain import duration, html, line
-from ..pictures.run_page import body_html, body_text, header_html, how_to_continue
+from ..pictures.run_page import body_html, body_text, how_to_continue, run_header_html
 from ..progress.progress import Row
 from .config import AgfMagics
 from .output import Bundle, OutputSlot, receive_while_busy, show
@@ -88,7 +88,7 @@ class Page:
         text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **self._parts(run))]
         note = f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>' if saved else ""
         return {
-            "text/html": header_html(run) + picture + body + note,
+            "text/html": run_header_html(run) + picture + body + note,
             "text/plain": "\n".join([*text, *([saved] if saved else [])]),
         }
 
@@ -142,7 +142,7 @@ class Widget(Page):
         """The status, the picture if there is one, the steps."""
         # As wide as the output: a widget would grow with its longest word.
         fitted = '<div style="line-height:1.4;width:0;min-width:100%">{}</div>'
-        return [header_html(run), *(fitted.format(part) for part in [*([picture] if self._flow else []), body])]
+        return [run_header_html(run), *(fitted.format(part) for part in [*([picture] if self._flow else []), body])]
 
     def _open(self, run: Run) -> None:
         import ipywidgets  # type: ignore[import-untyped]

@@ -19,7 +19,7 @@ from .svg import EDGE, SCALE, described, paint, tooltip
 
 SMALLEST = 1 / SCALE
 """A picture is not shown smaller than this fraction of its width: its smallest text then has 10 pixels."""
-TALLEST = 800
+MAX_PICTURE_HEIGHT = 800
 """Pixels of height; a taller picture is scrolled."""
 QUICK = 300
 """Boxes and arrows of a picture that is displayed: of 1,000 random flows with at most so many, each took below 1 s."""
@@ -100,7 +100,7 @@ class Diagram:
             placed = self._layout()
         except NoPicture as error:
             reason = error.diagnostic.message
-            style = f"max-height:{TALLEST}px;overflow:auto;margin:0"
+            style = f"max-height:{MAX_PICTURE_HEIGHT}px;overflow:auto;margin:0"
             page = f'<pre style="{style}">{html(outlined)}</pre><p><em>{html(reason)}</em></p>'
             return {"text/html": page, "text/plain": f"{outlined}\n({reason})"}
         found = self._states()
@@ -115,7 +115,7 @@ def _figure(drawn: Scene, picture: str, placed: Layout, found: States, smallest:
     width = SCALE * (placed.width + 2 * EDGE)
     inside = f"position:relative;max-width:{width:.0f}px;min-width:{ceil(smallest * width)}px"
     return (
-        f'<figure style="margin:0;overflow:auto;max-height:{TALLEST}px"><div style="{inside}">'
+        f'<figure style="margin:0;overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px"><div style="{inside}">'
         f'<img alt="{html(described(drawn))}" style="display:block;width:100%;height:auto" '
         f'src="data:image/svg+xml;base64,{data}">{"".join(_tooltips(drawn, placed, found))}</div></figure>'
     )

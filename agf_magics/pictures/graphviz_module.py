@@ -23,8 +23,8 @@ from typing import Any
 
 from ..serialization.codec import is_signed, sign, user_key
 
-MOST_WORK = 5_000_000_000
-"""WebAssembly instructions that one layout may take: about a second."""
+MOST_WORK = 30_000_000_000
+"""WebAssembly instructions that one layout may take: about five seconds."""
 
 MOST_MEMORY = 256 * 2**20
 """Bytes of memory that one layout may take."""
@@ -41,13 +41,16 @@ class LayoutTooLarge(LayoutFailed):
     """The layout takes more work or memory than a picture may."""
 
 
-def positions(text: str) -> bytes:
-    """Return graphviz's JSON with the positions of the graph ``text``. Raises LayoutFailed."""
+def positions(text: str, work: int = MOST_WORK) -> bytes:
+    """Return graphviz's JSON with the positions of the graph ``text``. Raises LayoutFailed.
+
+    ``work``: the WebAssembly instructions that it may take.
+    """
     import wasmtime
 
     engine, module = _compiled()
     store = wasmtime.Store(engine)
-    store.set_fuel(MOST_WORK)
+    store.set_fuel(work)
     store.set_limits(memory_size=MOST_MEMORY)
     store.set_wasi(wasmtime.WasiConfig())
     linker = wasmtime.Linker(engine)

@@ -7,7 +7,6 @@ enough contrast in a light and in a dark theme; all other text has the color of 
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -275,7 +274,7 @@ def _wrapped(lines: list[str]) -> list[str]:
     """Messages and hints on lines of WIDE columns; the lines of an excerpt as they are."""
     found = []
     for one in lines:
-        is_excerpt = re.match(r" *\d* +\| |  -->", one)
+        is_excerpt = one.startswith("  -->") or one.lstrip(" 0123456789").startswith("| ")
         found += [one] if is_excerpt else textwrap.wrap(one, WIDE, subsequent_indent="    ") or [""]
     return found
 

@@ -51,14 +51,14 @@ class RunLike(Protocol):
 
 
 def run_html(run: RunLike) -> str:
-    return header_html(run) + body_html(run)
+    return run_header_html(run) + body_html(run)
 
 
 def run_text(run: RunLike) -> str:
     return "\n".join([page.headline(run.progress, run.run_id, now=_now(run)), *body_text(run)])
 
 
-def header_html(run: RunLike) -> str:
+def run_header_html(run: RunLike) -> str:
     """The line with the status; where a live view has its button."""
     return page.header_html(run.progress, run.run_id, now=_now(run))
 

@@ -84,9 +84,10 @@ def shown(value: Value, mask: Mask = lambda value: value) -> Shown:
 
 
 def value_html(value: Value, mask: Mask = lambda value: value) -> str:
-    """
+    """``value`` as HTML, its outermost level open.
+
     >>> value_html(True)
-    '<code>true</code>'
+    '<code ...>true</code>'
     """
     return _html(shown(value, mask), opened=True)
 
@@ -264,7 +265,7 @@ def _key(name: str | None) -> str:
 
 SHORT = 24
 """A cell of at most so many characters stays on one line."""
-TALLEST = 420
+MAX_VALUE_HEIGHT = 420
 """Pixels of a table or a tree; a taller one scrolls."""
 
 
@@ -282,8 +283,8 @@ def table_html(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], capt
 
 
 def bounded(inside: str) -> str:
-    """``inside`` in a box of at most TALLEST pixels."""
-    return f'<div style="max-height:{TALLEST}px;overflow:auto">{inside}</div>'
+    """``inside`` in a box of at most MAX_VALUE_HEIGHT pixels."""
+    return f'<div style="max-height:{MAX_VALUE_HEIGHT}px;overflow:auto">{inside}</div>'
 
 
 def _td(cell: str) -> str:

@@ -82,7 +82,7 @@ def test_a_picture_needs_neither_a_key_nor_a_folder(tmp_path: Path) -> None:
 def test_a_layout_has_a_limit_of_work_that_does_not_depend_on_the_machine() -> None:
     edges = ";".join(f"n{i} -> n{i + 1}; n{(i * i) % 397} -> n{(i * 7919) % 389}" for i in range(400))
     with pytest.raises(LayoutTooLarge, match="too much work"):
-        positions(f"digraph {{{edges}}}")
+        positions(f"digraph {{{edges}}}", work=100_000_000)
     assert json.loads(positions("digraph {a -> b}"))["objects"], "the next layout has an instance of its own"
 
 

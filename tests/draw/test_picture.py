@@ -29,7 +29,7 @@ from agf_magics.pictures.boxes import (
     make_box,
 )
 from agf_magics.pictures.dataflow import DataFlow
-from agf_magics.pictures.diagram import MOST_BOXES, QUICK, TALLEST, Diagram
+from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, MOST_BOXES, QUICK, Diagram
 from agf_magics.pictures.dot import dot, scene_dot
 from agf_magics.pictures.layout import HOW_TO, NoPicture, layout
 from agf_magics.pictures.scene import scene
@@ -181,11 +181,11 @@ edges: [{from: START, to: draft}, {from: draft, to: judge}, {from: judge, to: st
     notes = {box.id: box.note for box in scene(load(graph)).boxes if box.step}
     assert notes == {
         "nodes.draft": "topic → draft",
-        "nodes.judge": "tools: search · draft, topic → score",
+        "nodes.judge": "tools: search · topic, draft → score",
         "nodes.stop": "→ draft",
     }
     outlined = Diagram(load(graph)).outline()
-    assert "draft, topic → score" in outlined
+    assert "topic, draft → score" in outlined
 
 
 def test_no_box_of_a_session_is_empty_and_the_model_says_its_tools() -> None:
@@ -361,7 +361,7 @@ def test_the_bundle_has_a_picture_for_every_host() -> None:
     assert style is not None
     assert float(style[1]) == width
     assert POINTS_WORD * SCALE * float(style[2]) / width > 9.95, "a wide picture is scrolled, not made unreadable"
-    assert f"overflow:auto;max-height:{TALLEST}px" in bundle["text/html"]
+    assert f"overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px" in bundle["text/html"]
 
 
 def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
@@ -380,7 +380,7 @@ def test_a_large_flow_is_an_outline_and_its_picture_is_drawn_on_demand() -> None
     assert set(bundle) == {"text/html", "text/plain"}
     hint = f"(no picture: {steps} boxes take long to place; agf.draw('long').save('picture.svg') draws them)"
     assert bundle["text/plain"].endswith(hint)
-    assert f"max-height:{TALLEST}px;overflow:auto" in bundle["text/html"]
+    assert f"max-height:{MAX_PICTURE_HEIGHT}px;overflow:auto" in bundle["text/html"]
     assert diagram.svg().count("<g>") == steps
     assert "image/svg+xml" in Diagram(load(long(steps - 1)))._repr_mimebundle_()
 

@@ -74,7 +74,7 @@ def test_the_way_to_a_route_is_its_condition_and_equal_conditions_are_two_ways()
     drawn = arrows(scene(shapes.ROUTES), "control")
     assert ("conditional", "conditional.cjk", 'language in ["zh", "ja", "ko"]') in drawn
     assert ("conditional", "conditional.generic", "otherwise") in drawn
-    same = replace(choose, said={"0": "x", "1": "x"})  # type: ignore[call-arg]
+    same = replace(choose, conditions={"0": "x", "1": "x"})  # type: ignore[call-arg]
     twice = replace(shapes.ROUTES, body=replace(shapes.ROUTES.body, steps=(same,)))
     assert {(head, label) for _, head, label in arrows(scene(twice), "control") if label == "x"} == {
         ("conditional.cjk", "x"),

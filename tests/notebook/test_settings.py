@@ -158,7 +158,7 @@ def test_reloading_keeps_what_is_registered(ready: Shell) -> None:
 def test_a_wrong_setting_looks_like_any_other_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell.ip, "colors", "linux")
     shown = shell.run("%config AgfMagics.timout = 3")
-    assert "\x1b[31mBadSetting\x1b[0m: \x1b[1mAgfMagics has no setting 'timout' [magic.unknown-setting]" in shown.out
+    assert "\x1b[31mBadSetting\x1b[0m\x1b[1m: AgfMagics has no setting 'timout' [magic.unknown-setting]" in shown.out
 
 
 GREETER = """
