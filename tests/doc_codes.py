@@ -53,7 +53,6 @@ COMPOSED: dict[str, tuple[str, ...]] = {
         "step.policy-failed",
         "step.question-failed",
     ),
-    "file.{what}": (),
     "pipeline.{what}": (),
     "plan.{what}": (),
     "schema.{code}": (),

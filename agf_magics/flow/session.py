@@ -172,7 +172,7 @@ def format_for_model(value: Value) -> str:
 def format_prompt(given: Value) -> str:
     """An input as a prompt: its only field if that is a text, else as `format_for_model`.
 
-    >>> asked({"question": "why?"}), asked({"a": 1})
+    >>> format_prompt({"question": "why?"}), format_prompt({"a": 1})
     ('why?', '{"a":1}')
     """
     return format_for_model(next(iter(given.values())) if _is_text(given) else given)

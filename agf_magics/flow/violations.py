@@ -22,7 +22,7 @@ TYPE_NAMES: Mapping[str, str] = {
 def describe(violation: Violation) -> str:
     """A violation without its place.
 
-    >>> said(Violation((), "type", ["string", "null"], 3))
+    >>> describe(Violation((), "type", ["string", "null"], 3))
     'needs text or null, not the number 3'
     """
     describe_one = _DESCRIBE.get(violation.keyword)
@@ -37,7 +37,7 @@ def describe_all(violations: Iterable[Violation], most: int = 5) -> str:
     """Violations in one line, each with its place.
 
     >>> missing = Violation((), "required", ["id"], {}, rule={"required": ["id"]})
-    >>> told([Violation(("items", 0), "minimum", 1, 0), missing])
+    >>> describe_all([Violation(("items", 0), "minimum", 1, 0), missing])
     "items[0]: needs at least 1, not the number 0; 'id' is missing"
     """
     found = [leaf for violation in violations for leaf in leaves(violation)]

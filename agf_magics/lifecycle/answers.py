@@ -48,9 +48,9 @@ def format_question(question: Question) -> str:
 def parse_answer(question: Question, text: str) -> Value:
     """The answer that ``text`` gives; None if it is not an answer to this question.
 
-    >>> understood(Question("Which?", ("red", "green")), "2")
+    >>> parse_answer(Question("Which?", ("red", "green")), "2")
     'green'
-    >>> understood(Question("pay(amount=5)?", approval=True, arguments={"amount": 5}), "{amount: 3}")
+    >>> parse_answer(Question("pay(amount=5)?", approval=True, arguments={"amount": 5}), "{amount: 3}")
     {'amount': 3}
     """
     text = text.strip()

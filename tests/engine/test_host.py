@@ -477,7 +477,7 @@ from agf_magics.host.job import prepare
 
 def start(main, **options):
     job = prepare(main, **options)
-    job.begin()
+    job.start()
     return job
 async def main(host):
     return [(await host.call(place, lambda: os.getpid(), {}))[1] for place in ("loop", "kernel", "worker")]

@@ -25,7 +25,7 @@ from agf_magics.host.job import prepare
 
 def start(main, **options):
     job = prepare(main, **options)
-    job.begin()
+    job.start()
     return job
 
 HOUR = 3600

@@ -168,7 +168,7 @@ def test_the_quickstart_reads_whatever_is_installed(
     assert printed.splitlines()[-1] == f"{last}; report: licences.md"
     assert report in (tmp_path / "licences.md").read_text()
     page = next(cell for cell in notebook.cells if cell.id == "packages").outputs[-1].data["text/plain"]
-    assert (f"{left_out} elements failed and left out" in page) == bool(left_out)
+    assert (f"{left_out} elements failed and dropped" in page) == bool(left_out)
 
 
 def codes(cell: Any) -> list[str]:
