@@ -125,7 +125,7 @@ def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def stable(notebook: nbformat.NotebookNode) -> dict[str, list[Any]]:
     """What every run of a notebook has in common: the outputs of each code cell as words without times and ids.
 
-    The words are sorted, because concurrent calls end in any order.
+    The words are sorted and without commas, because concurrent calls end in any order.
     """
     return {
         cell.id: [[kind, [] if VARIES in cell.metadata.get("tags", ()) else words] for kind, words in _outputs(cell)]
@@ -151,10 +151,10 @@ def _outputs(cell: nbformat.NotebookNode) -> Iterator[tuple[str, list[str]]]:
 
 
 def _words(text: str) -> list[str]:
-    text = COLOURS.sub("", text)
+    text = COLOURS.sub("", text).replace(sys.prefix, "/usr")
     for pattern, stand_in in UNSTABLE:
         text = pattern.sub(stand_in, text)
-    return sorted(text.split())
+    return sorted(word.strip(",;") for word in text.split())
 
 
 if __name__ == "__main__":
