@@ -125,12 +125,13 @@ def test_a_value_that_contains_itself_is_refused(copy: Any) -> None:
         copy(endless)
 
 
+@pytest.mark.parametrize("container", [lambda value: [value], lambda value: {"a": value}], ids=["list", "object"])
 @pytest.mark.parametrize("copy", [settle, isolate])
-def test_a_value_may_nest_as_deep_as_the_bound(copy: Any) -> None:
+def test_a_value_may_nest_as_deep_as_the_bound(copy: Any, container: Any) -> None:
     def nested(levels: int) -> Any:
         value: Any = 1
         for _ in range(levels):
-            value = [value]
+            value = container(value)
         return value
 
     assert copy(nested(DEEPEST)) == nested(DEEPEST)

@@ -76,6 +76,8 @@ def assert_place(error: AgfError, row: dict[str, Any]) -> None:
         ("[x for x in ctx.xs]", "write: map(ctx.xs, x -> x)"),
         ("sum(x.n for x in ctx.xs if x.n > 1)", "write: map(filter(ctx.xs, x -> x.n > 1), x -> x.n)"),
         ("[x for x in ctx.xs if x > 1]", "write: filter(ctx.xs, x -> x > 1)"),
+        ("[x for 1 in ctx.xs]", "write: map(list, x -> expression) or filter(list, x -> condition)"),
+        ("[x for x in ]", "write: map(list, x -> expression) or filter(list, x -> condition)"),
         ("1 in ctx.xs", "write: any(ctx.xs, x -> x == 1)"),
         ("ctx.n ** 2", "write: ctx.n * ctx.n"),
         ("2 ** ctx.n", "there are no powers; compute it in a tool"),
