@@ -1,4 +1,5 @@
-"""The languages of definitions: text in, flow out. Each imports ``text`` and ``flow`` and nothing else."""
+"""The languages of definitions: text in, flow out. Each imports ``text``, ``flow``, and the modules
+that they share: `documents` (tables of keys and their reader) and `scan` (small grammars)."""
 
 from __future__ import annotations
 
