@@ -13,6 +13,7 @@ from ...flow.declared import Caps
 from ...flow.frame import Expr
 from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.nodes import EXPR, expr_tags
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, Fields, Items, Scalar, documents, shown
 from ..documents import Kind
@@ -59,6 +60,8 @@ class _Loader:
     def flow(self, document: Fields) -> Flow | None:
         first = next(iter(document.keys.values()), None)
         begins = first.span if first else document.span
+        for node in expr_tags(document) if EXPR in self.source.text else ():
+            self.reader.refuse_tag(node)
         self.state_names(document)
         given = self.reader.fields(GRAPH, document, begins)
         self.limits: dict[str, tuple[Span | None, int]] = given.get("loop_limits") or {}

@@ -61,12 +61,22 @@ class Reader(documents.Reader):
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
+        if isinstance(node, Scalar) and node.is_expr:
+            self.refuse_tag(node)
+            return
         if braces := _unquoted_braces(node):
             hint = f'put quotes around the braces: {key.name}: "{braces}"'
         super().wrong_type(node, key, hint)
 
+    def refuse_tag(self, node: Scalar) -> None:
+        hint = 'write an expression in braces, in quotes: "{state.n + 1}"'
+        self.error("graph.expr-tag", "a graph has no !expr", node.span, hint)
+
     def template(self, node: Scalar) -> Expression | Constant:
         """A text with its placeholders; after an error a Constant."""
+        if node.is_expr:
+            self.refuse_tag(node)
+            return Constant(node.span, node.text)
         try:
             parsed = parse_at(node, parse_template)
         except DefinitionError as error:
@@ -142,7 +152,7 @@ class Reader(documents.Reader):
 
     def value(self, node: Node) -> Expr:
         """Any value; a text with its placeholders."""
-        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        if not isinstance(node, Scalar) or type(node.value) is not str:
             for place, text in _nested_braces(node):
                 if text is None:
                     message, hint = "braces without quotes are a YAML mapping", "put quotes around them"
@@ -152,7 +162,7 @@ class Reader(documents.Reader):
                 self.warn("graph.literal-braces", message, place, hint)
             return Constant(node.span, plain(node))
         name = node.text.split(".")[0]
-        if not node.style and name in (self.declared or ()) and _NAMES.fullmatch(node.text):
+        if not node.style and not node.tag and name in (self.declared or ()) and _NAMES.fullmatch(node.text):
             hint = f'write "{{state.{node.text}}}" for the value of the key; quote it if it is text'
             self.warn("graph.literal-path", f"{node.text!r} is text here, not the key", node.span, hint)
         return self.template(node)
