@@ -20,9 +20,10 @@ from typing import Any, get_args
 import agf_magics as agf
 from agf_magics import __main__, settings
 from agf_magics.flow.violations import TYPE_NAMES
+from agf_magics.languages.documents import Key, Kind
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.pipeline import words
-from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
+from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.plan import words as plan_words
 from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.commands import COMMANDS
@@ -47,14 +48,14 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _keys(kind: words.Kind) -> str:
+def _keys(kind: Kind) -> str:
     rows = [
         (f"`{key.name}`", "yes" if key.required else "no", _code(key.says), _meaning(key)) for key in kind.keys.values()
     ]
     return _table(("key", "required", "type", "meaning"), rows)
 
 
-def _meaning(key: words.Key) -> str:
+def _meaning(key: Key) -> str:
     """The documentation of a key, and the names that its value can use."""
     sees = f" It sees `{'`, `'.join(key.binds)}` in addition to `ctx` and `pipe`." if key.binds else ""
     return _code(key.doc) + sees
@@ -79,9 +80,10 @@ def target() -> str:
 
 def field_types() -> str:
     rows = []
-    for name, text in words.FIELD_TYPES.items():
-        own = ", ".join(f"`{key}`{'' if needs == 'must' else ' (optional)'}" for key, needs in FIELD_KEYS[name].items())  # type: ignore[index]
-        rows.append((f"`{name}`", text, own or "none"))
+    for name, kind in TYPES.items():
+        keys = [key for key in kind.keys.values() if key.name not in ("type", "required")]
+        own = ", ".join(f"`{key.name}`{'' if key.required else ' (optional)'}" for key in keys)
+        rows.append((f"`{name}`", kind.doc, own or "none"))
     return _table(("type", "what conforms", "its keys in addition to `type` and `required`"), rows)
 
 
@@ -305,7 +307,7 @@ def _policy_meaning(field: Mapping[str, Any]) -> str:
     return re.sub(r"(\{\{[^}]*\}\}|\.\[\]|agf\.\*|x-VENDOR\.NAME)", r"`\1`", text)
 
 
-GRAPH_KINDS: Mapping[str, graph_words.Kind] = {
+GRAPH_KINDS: Mapping[str, Kind] = {
     kind.name.replace(" ", "_"): kind
     for kind in (
         *graph_words.NODES.values(), graph_words.GRAPH, graph_words.EDGE, graph_words.TOOL, graph_words.STATE_KEY,

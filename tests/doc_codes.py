@@ -23,11 +23,6 @@ CODE = re.compile(rf"^(?:{'|'.join(LAYERS)})\.[a-z0-9-]+$")
 WHAT = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
 
 LAYER_OF = {
-    "languages/pipeline/body.py": "pipeline",
-    "languages/pipeline/calls.py": "pipeline",
-    "languages/pipeline/load.py": "pipeline",
-    "languages/pipeline/steps.py": "pipeline",
-    "languages/pipeline/schema_documents.py": "schema",
     "notebook/background.py": "magic",
     "notebook/config.py": "magic",
     "notebook/contexts.py": "magic",
@@ -50,13 +45,11 @@ COMPOSED: dict[str, tuple[str, ...]] = {
         "step.policy-failed",
         "step.question-failed",
     ),
-    "{self.layer}.unknown-key": ("graph.unknown-key", "plan.unknown-key"),
-    "{self.layer}.missing-key": ("graph.missing-key", "plan.missing-key"),
-    "{self.layer}.wrong-type": ("graph.wrong-type", "plan.wrong-type"),
-    "{self.layer}.blank-name": ("graph.blank-name",),
-    "{reader.layer}.count": ("graph.count",),
-    "pipeline.{what}": (),
-    "schema.{code}": (),
+    "{self.layer}.unknown-key": ("graph.unknown-key", "pipeline.unknown-key", "plan.unknown-key", "schema.unknown-key"),
+    "{self.layer}.missing-key": ("graph.missing-key", "pipeline.missing-key", "plan.missing-key", "schema.missing-key"),
+    "{self.layer}.wrong-type": ("graph.wrong-type", "pipeline.wrong-type", "plan.wrong-type"),
+    "{self.layer}.blank-name": ("graph.blank-name", "pipeline.blank-name"),
+    "{reader.layer}.count": ("graph.count", "pipeline.count"),
     "magic.{what}": (),
 }
 """The codes that are composed, and the codes that result (empty: see `LAYER_OF`)."""

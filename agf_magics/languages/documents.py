@@ -46,6 +46,8 @@ class Key(NamedTuple):
     required: bool = False
     null: bool = False
     """Whether null means the same as no key."""
+    explicit: bool = False
+    """Whether only a written null does: with no value at all, the author most likely forgot it."""
     code: str = ""
     """The code of an error about the type of its value, if it is not the layer's ``wrong-type``."""
     binds: tuple[str, ...] = ()
@@ -110,7 +112,7 @@ class Reader:
                 if key.required and name not in slips:
                     self.missing(kind, key, span)
             elif type(value) is Scalar and value.value is None and not key.takes.null:
-                if key.required or not key.null:
+                if key.required or not key.null or (key.explicit and is_nothing(value)):
                     self.empty(key, value, node.keys[name])
             else:
                 found[name] = key.takes.read(self, value, key)
@@ -121,12 +123,14 @@ class Reader:
         unknown = [name for name in node.keys if name not in kind.keys and name.startswith(kind.prefix)]
         for name in unknown:
             self.error(f"{self.layer}.unknown-key", f"unknown key {name!r} in {kind.name}", node.keys[name].span,
-                       self.unknown_hint(kind, name))  # fmt: skip
+                       self.unknown_hint(kind, name, node.fields[name]))  # fmt: skip
+        if not unknown:
+            return frozenset()
         meant = (own for name in unknown for own in self.slips.get(name, ()))
         return frozenset((*misspelled_names(unknown, kind.keys), *meant))
 
-    def unknown_hint(self, kind: Kind, name: str) -> str | None:
-        """What to write instead of the unknown key ``name``."""
+    def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
+        """What to write instead of the unknown key ``name``, which has ``value``."""
         slip = next((own for own in self.slips.get(name, ()) if own in kind.keys), None)
         return f"write {slip}:" if slip else suggest(name, kind.keys, f"the keys of {kind.name}")
 
@@ -187,6 +191,10 @@ class Reader:
         """The keys and values of a mapping."""
         if node is not None:
             yield from ((Name(name, key.span), node.fields[name]) for name, key in node.keys.items())
+
+
+def is_null(node: Node) -> bool:
+    return type(node) is Scalar and node.value is None
 
 
 def is_nothing(node: Node) -> bool:
@@ -270,4 +278,4 @@ def _key_schema(key: Key) -> Json:
     shape = key.takes.schema
     if key.null and not key.required:
         shape = {"anyOf": [shape, {"type": "null"}]}
-    return {**shape, "description": key.doc}
+    return {**shape, "description": f"{key.doc} Takes {key.says}.".strip()}

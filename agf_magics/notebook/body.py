@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
-from ..languages.pipeline.words import Key, Kind, Words
+from ..languages.documents import Key, Kind
+from ..languages.pipeline.words import Words
 from .cursor import ELEMENT, Cursor, Reading
 from .names import Context, Names, next_parts, offered
 from .schema_walk import keys_at, values_at
@@ -32,7 +33,7 @@ class Offer(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The meaning of a place: ``takes`` is a word of `Words.takes`, or one of ours for a part of those."""
+    """The meaning of a place: ``takes`` is the word of a `Takes`, or one of ours for a part of those."""
 
     takes: str
     kind: Kind | None = None
@@ -203,7 +204,7 @@ def _place(spot: Cursor, words: Words) -> Place | None:
             if found is None:
                 return None
             kind = _owner(part, words) if takes == "document" else kind
-            takes, key = found.takes, part
+            takes, key = found.takes.word, part
             binds = found.binds if takes == "step" else binds
         elif takes == "step":
             kind, takes = words.steps.get(part), "keys"

@@ -11,13 +11,14 @@ import pytest
 from agf_magics.flow.frame import DROPPED, Expr, FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
 from agf_magics.languages import LANGUAGES
-from agf_magics.languages.pipeline.json_schema import KEY_SHAPES, document_schema
+from agf_magics.languages.documents import Takes
+from agf_magics.languages.pipeline import takes
+from agf_magics.languages.pipeline.json_schema import document_schema
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
-from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
+from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.pipeline.template import Template
 from agf_magics.languages.pipeline.values import Arguments, Command, Constant, Named, Store, labels
-from agf_magics.languages.pipeline.words import TAKES
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain
@@ -175,9 +176,11 @@ def test_the_json_schema_and_the_loader_agree() -> None:
 def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None:
     words = LANGUAGES["pipeline"].words
     kinds = [*words.steps.values(), *words.documents.values(), words.target]
-    taken = {key.takes for kind in kinds for key in kind.keys.values()}
-    assert taken == set(TAKES) == set(KEY_SHAPES)
-    assert set(words.field_types) == set(FIELD_KEYS)
+    taken = [key.takes for kind in kinds for key in kind.keys.values()]
+    rows = {name: row for name, row in vars(takes).items() if isinstance(row, Takes)}
+    assert [name for name, row in rows.items() if not any(row is each for each in taken)] == []
+    assert set(words.field_types) == set(TYPES)
+    assert all(row.says and row.example and row.word for row in taken)
     assert set(words.functions) == set(COMBINATORS)
 
 

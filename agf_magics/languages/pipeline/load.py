@@ -13,11 +13,12 @@ from ...flow.steps import Definition, Flow, Name, Sequence, Step
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, Fields, Items, Node, documents, shown
-from .body import ReadContext
+from .body import Reader
 from .infer import infer
 from .schema_documents import read_schema
 from .scope import STORES, outermost
-from .steps import Steps, written
+from .steps import Steps
+from .takes import written
 from .values import end, start
 from .words import DOCUMENTS, PLANNED
 
@@ -26,14 +27,14 @@ _BOUNDS = Bounds()
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
     """The pipeline and the schemas in ``source``; errors and warnings go to ``problems``."""
-    before = len(problems.errors)
+    before = problems.error_count
     nodes = documents(source, problems, bounds)
     loading = _Loading(source, problems)
     for node in nodes:
         loading.document(node)
     flow = loading.flow()
     check_schemas(loading.schemas, problems)
-    if len(problems.errors) > before:
+    if problems.error_count > before:
         flow = None
     elif not nodes:
         hint = "begin with pipeline: NAME"
@@ -49,10 +50,10 @@ class _Loading:
         self.pipelines: list[Fields] = []
 
     def document(self, node: Node) -> None:
-        error = self.steps.reader.error
+        error = self.problems.error
         if not isinstance(node, Fields):
             hint = "begin with pipeline: NAME or schema: NAME"
-            error("document-shape", f"a document is a mapping, not {shown(node)}", node.span, hint)
+            error("pipeline.document-shape", f"a document must be a mapping, got {shown(node)}", node.span, hint)
         elif "schema" in node.fields:
             schema = read_schema(node, self.problems, self.schemas)
             if schema is not None:
@@ -63,17 +64,17 @@ class _Loading:
             first = next(iter(node.keys.values()), None)
             hint = (first and suggest(first.text, DOCUMENTS)) or "begin with pipeline: NAME or schema: NAME"
             message = "a document must have the key 'pipeline' or 'schema'"
-            error("document-kind", message, first.span if first else node.span, hint)
+            error("pipeline.document-kind", message, first.span if first else node.span, hint)
 
     def flow(self) -> Flow | None:
         """The one pipeline; every other one is an error."""
         for other in self.pipelines[1:]:
             hint = "define the other one in a cell or file of its own; a call step runs it"
-            self.steps.reader.error("two-pipelines", "one pipeline: per cell", other.keys["pipeline"].span, hint)
+            self.problems.error("pipeline.two-pipelines", "one pipeline: per cell", other.keys["pipeline"].span, hint)
         if not self.pipelines:
             return None
         given = self.read(self.pipelines[0])
-        if self.steps.reader.error_count:
+        if self.problems.error_count:
             return None
         name: Name = given["pipeline"]
         description: Name | None = given.get("description")
@@ -97,11 +98,12 @@ class _Loading:
         for name in PLANNED:  # P9
             if name in node.keys:
                 hint = "delete it; an expression reads the input as ctx.NAME" if name == "input" else "delete it"
-                self.steps.reader.error("not-supported", f"{name!r} is not yet supported", node.keys[name].span, hint)
+                message = f"{name!r} is not yet supported"
+                self.problems.error("pipeline.not-supported", message, node.keys[name].span, hint)
         fields = {name: value for name, value in node.fields.items() if name not in PLANNED}
         known = Fields(fields, {name: node.keys[name] for name in fields}, node.span)
         steps = fields.get("steps")
         stores = [written(step) for step in steps.items] if isinstance(steps, Items) else []
         scope = outermost(frozenset().union(*stores))
-        context = ReadContext("", known.keys["pipeline"].span, scope, {})
-        return self.steps.reader.fields(DOCUMENTS["pipeline"], known, context)
+        span = known.keys["pipeline"].span
+        return Reader(self.problems, self.steps, "", span, scope).fields(DOCUMENTS["pipeline"], known, span)

@@ -7,35 +7,20 @@ than none (decision P7).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Final
 
 from ...flow.schemas import Field, FieldKind, Schema, same
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.nodes import Fields, Items, Node, Scalar, shown
 from ...text.source import Span
-from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
-from .words import DOCUMENTS, TAKES
-
-Needs = Literal["must", "may"]
-
-FIELD_KEYS: Mapping[FieldKind, Mapping[str, Needs]] = {
-    "bool": {},
-    "string": {},
-    "number": {"minimum": "may", "maximum": "may"},
-    "enum": {"values": "must"},
-    "list": {"of": "must"},
-    "object": {"fields": "must"},
-    "ref": {"schema": "must"},
-}
-"""The keys of each field type besides ``type`` and ``required``."""
-
-_CHOICES = ", ".join(FIELD_KEYS)
+from .. import documents
+from ..documents import FLAG, NAME, Json, Key, Kind, Takes, kind, number_of, read_node, reference
 
 # The names of other schema languages.
 _TYPES = {
     "boolean": "bool", "str": "string", "text": "string", "int": "number", "integer": "number", "float": "number",
     "array": "list", "dict": "object", "map": "object", "mapping": "object", "$ref": "ref", "literal": "enum",
 }  # fmt: skip
-_KEYS = {"items": "of", "properties": "fields", "enum": "values", "$ref": "schema", "min": "minimum", "max": "maximum"}
 
 
 def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema] | None = None) -> Schema | None:
@@ -43,19 +28,8 @@ def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]
 
     Fields with errors are left out.
     """
-    reading, key, keys = _Reading(problems), node.keys["schema"], DOCUMENTS["schema"].keys
-    for name, extra in node.keys.items():
-        if name not in keys:
-            hint = suggest(name, keys, "the keys of a schema document")
-            if name not in _KEYS.values() and isinstance(node.fields[name], Fields):
-                hint = f"indent a field below fields:; {hint}"
-            reading.error("unknown-key", f"a schema document has no key {name!r}", extra.span, hint)
-    title = reading.name(node.fields["schema"], key, "a schema is named by a text")
-    fields: dict[str, Field] = {}
-    if "fields" in node.fields:
-        fields = reading.fields(node.fields["fields"], node.keys["fields"])
-    else:
-        reading.error("missing-key", "a schema needs 'fields'", key.span, HINTS["fields"])
+    given = _Reader(problems).fields(SCHEMA, node, node.keys["schema"].span)
+    title = given.get("schema")
     if title is None:
         return None
     if known and title.text in known:
@@ -64,168 +38,176 @@ def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]
         message = f"the schema {title.text!r} is declared twice"
         problems.add(Diagnostic("schema.duplicate-name", message, title.span, "rename one of them", related=related))
         return None
-    return Schema(title.text, fields, title.span)
+    return Schema(title.text, given.get("fields") or {}, title.span)
 
 
-class _Reading:
-    def __init__(self, problems: Diagnostics) -> None:
-        self.problems = problems
-        self.error_count = 0
+class _Reader(documents.Reader):
+    """Reads one schema document."""
 
-    def error(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
-        self.error_count += 1
-        self.problems.error(f"schema.{code}", message, span, hint)
+    layer = "schema"
+    slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "items": ("of",), "properties": ("fields",), "enum": ("values",), "$ref": ("schema",), "min": ("minimum",),
+        "max": ("maximum",),
+    }  # fmt: skip
 
-    def name(self, node: Node, key: Scalar, what: str) -> Scalar | None:
-        """The text that names a schema."""
-        if not _is_text(node):
-            quoted = f'quote it: "{node.text}"' if isinstance(node, Scalar) and node.text and not node.is_expr else None
-            self.error("name", f"{what}, not {shown(node)}", _place(node, key), quoted)
-            return None
-        assert isinstance(node, Scalar)
-        if not node.text.strip():
-            self.error("name", f"{what}, not a blank one", node.span)
-            return None
-        return node
+    def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
+        if name == "required" and "type" in kind.keys:
+            return "the elements of a list are always required"
+        hint = super().unknown_hint(kind, name, value)
+        is_field = isinstance(value, Fields) and not any(name in own for own in self.slips.values())
+        return f"indent a field below fields:; {hint}" if kind is SCHEMA and is_field else hint
 
-    def fields(self, node: Node, key: Scalar) -> dict[str, Field]:
-        if not isinstance(node, Fields) or not node.fields:
-            self.error("fields", f"'fields' takes {TAKES['fields'].says}, not {shown(node)}", _place(node, key))
-            return {}
-        for name in node.fields:
-            if not name.strip():
-                self.error("field-name", "a field's name is blank", node.keys[name].span)
-        read = {name: self.field(value, node.keys[name]) for name, value in node.fields.items()}
-        return {name: one for name, one in read.items() if one is not None}
+    def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
+        assert key is not None, "only a key's value is refused"
+        self.error(key.code, f"{key.name!r} must be {key.says}, got {shown(node)}", node.span)
 
-    def field(self, node: Node, key: Scalar, *, element: bool = False) -> Field | None:
-        """The type under ``key``; ``element``: it is that of a list's elements, which are not optional."""
-        what = "the type of a list's elements" if element else f"the type of {key.text!r}"
+    def field(self, node: Node, key: Scalar, what: str, kinds: Mapping[FieldKind, Kind]) -> Field | None:
+        """The field with the type ``node``; ``kinds``: the tables of the types."""
         if not isinstance(node, Fields):
             near = _TYPES.get(node.text, node.text) if isinstance(node, Scalar) else ""
-            hint = f"{key.text}: {{type: {near if near in FIELD_KEYS else 'string'}}}"
-            self.error("type-shape", f"{what} is a mapping, not {shown(node)}", _place(node, key), hint)
+            hint = f"{key.text}: {{type: {near if near in kinds else 'string'}}}"
+            self.error("schema.type-shape", f"{what} must be a mapping, got {shown(node)}", _place(node, key), hint)
             return None
         kind = self.kind(node, key, what)
         if kind is None:
             return None
-        if element and kind == "list":
-            hint = "put an object between them: {type: object, fields: {row: {type: list, of: ...}}}"
-            self.error("list-of-lists", "a list's elements cannot be lists", node.fields["type"].span, hint)
-            return None
-        allowed = ["type", *FIELD_KEYS[kind], *([] if element else ["required"])]
-        for name, own in node.keys.items():
-            if name not in allowed:
-                hint = suggest(name, allowed, f"the keys of {_a(kind)}") or ""
-                hint = f"{_KEYS[name]} is its name here" if _KEYS.get(name) in allowed else hint
-                hint = "the elements of a list are always required" if name == "required" else hint
-                self.error("unknown-key", f"{_a(kind)} has no key {name!r}", own.span, hint)
         place = node.fields["type"].span
-        for name, needs in FIELD_KEYS[kind].items():
-            if needs == "must" and name not in node.fields and not any(_KEYS.get(own) == name for own in node.fields):
-                self.error("missing-key", f"{_a(kind)} needs {name!r}", place, HINTS[name])
-        return self.built(kind, node, place)
+        if kind not in kinds:
+            hint = "put an object between them: {type: object, fields: {row: {type: list, of: ...}}}"
+            self.error("schema.list-of-lists", "a list's elements cannot be lists", place, hint)
+            return None
+        before = self.error_count
+        given = self.fields(kinds[kind], node, place)
+        given.pop("type", None)
+        if "of" in given:
+            given["of"] = self.field(given["of"], node.keys["of"], "the type of a list's elements", ELEMENT_TYPES)
+        least, most = given.get("minimum"), given.get("maximum")
+        if least is not None and most is not None and least > most:
+            message = f"'minimum' {least} is above 'maximum' {most}"
+            self.error("schema.bound", message, node.fields["minimum"].span)
+        if self.error_count > before:
+            return None
+        return Field(kind=kind, span=node.fields["schema"].span if kind == "ref" else place, **given)
 
     def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
         named = node.fields.get("type")
         if named is None:
             slip = next((own for name, own in node.keys.items() if suggest(name, ["type"])), None)
             hint = f"{'did you mean ' if slip else ''}type: one of {_CHOICES}{'?' if slip else ''}"
-            self.error("missing-type", f"{what} is missing", (slip or key).span, hint)
+            self.error("schema.missing-type", f"{what} is missing", (slip or key).span, hint)
             return None
         place = _place(named, node.keys["type"])
-        if not _is_text(named):
-            self.error("unknown-type", f"a type is one of {_CHOICES}, not {shown(named)}", place)
+        if not isinstance(named, Scalar) or type(named.value) is not str or named.is_expr:
+            self.error("schema.unknown-type", f"a type must be one of {_CHOICES}, got {shown(named)}", place)
             return None
-        assert isinstance(named, Scalar)
-        for kind in FIELD_KEYS:
-            if kind == named.text:
-                return kind
+        for own in TYPES:
+            if own == named.text:
+                return own
         known = _TYPES.get(named.text.lower())
-        near = f"{known} is its name here; types are {_CHOICES}" if known else suggest(named.text, FIELD_KEYS, "types")
-        self.error("unknown-type", f"unknown type {named.text!r}", place, near)
+        near = f"{known} is its name here; types are {_CHOICES}" if known else suggest(named.text, TYPES, "types")
+        self.error("schema.unknown-type", f"unknown type {named.text!r}", place, near)
         return None
 
-    def built(self, kind: FieldKind, node: Fields, place: Span) -> Field | None:
-        """The field, once its keys are those of its type; None if one of them has an error."""
-        before = self.error_count
-        required = self.required(node)
-        own = [name for name in FIELD_KEYS[kind] if name in node.fields]
-        given: dict[str, Any] = {name: READ[name](self, node.fields[name], node.keys[name]) for name in own}
-        least, most = given.get("minimum"), given.get("maximum")
-        if least is not None and most is not None and least > most:
-            self.error("bound", f"'minimum' {least} is above 'maximum' {most}", node.fields["minimum"].span)
-        needed = {name for name, needs in FIELD_KEYS[kind].items() if needs == "must"}
-        if self.error_count > before or not needed <= set(own):
-            return None
-        place = node.fields["schema"].span if kind == "ref" else place
-        return Field(kind=kind, required=required, span=place, **given)
 
-    def required(self, node: Fields) -> bool:
-        given = node.fields.get("required")
-        if given is None:
-            return False
-        if isinstance(given, Scalar) and type(given.value) is bool:
-            return given.value
-        hint = "write in each required field: required: true" if isinstance(given, Items) else None
-        message = f"'required' takes true or false, not {shown(given)}"
-        self.error("required", message, _place(given, node.keys["required"]), hint)
-        return False
+def _fields(reader: _Reader, node: Node, key: Key) -> dict[str, Field]:
+    if not isinstance(node, Fields) or not node.fields:
+        reader.wrong_type(node, key)
+        return {}
+    for name in node.fields:
+        if not name.strip():
+            reader.error("schema.field-name", "a field's name is blank", node.keys[name].span)
+    read = {name: reader.field(value, node.keys[name], f"the type of {name!r}", TYPES)
+            for name, value in node.fields.items()}  # fmt: skip
+    return {name: one for name, one in read.items() if one is not None}
 
-    def bound(self, node: Node, key: Scalar) -> Any:
-        if isinstance(node, Scalar) and type(node.value) in (int, float):
-            return node.value
-        self.error("bound", f"{key.text!r} takes a number, not {shown(node)}", _place(node, key))
+
+def _required(reader: _Reader, node: Node, key: Key) -> Any:
+    if isinstance(node, Items):
+        reader.wrong_type(node, key, "write in each required field: required: true")
         return None
-
-    def values(self, node: Node, key: Scalar) -> tuple[Any, ...]:
-        if not isinstance(node, Items) or not node.items:
-            message = f"'values' takes a list of one or more values, not {shown(node)}"
-            self.error("values", message, _place(node, key), HINTS["values"])
-            return ()
-        found: list[Any] = []
-        for item in node.items:
-            if not isinstance(item, Scalar) or item.is_expr:
-                message = f"a value of an enum is text, a number, true, false or null, not {shown(item)}"
-                self.error("values", message, item.span)
-            elif any(same(item.value, other) for other in found):
-                self.problems.warn("schema.duplicate-value", f"{shown(item)} is listed twice", item.span)
-            else:
-                found.append(item.value)
-        return tuple(found)
-
-    def element(self, node: Node, key: Scalar) -> Field | None:
-        return self.field(node, key, element=True)
-
-    def reference(self, node: Node, key: Scalar) -> str:
-        named = self.name(node, key, "'schema' takes the name of a schema")
-        return named.text if named else ""
+    return FLAG.read(reader, node, key)
 
 
-READ = {
-    "minimum": _Reading.bound,
-    "maximum": _Reading.bound,
-    "values": _Reading.values,
-    "of": _Reading.element,
-    "fields": _Reading.fields,
-    "schema": _Reading.reference,
-}
-HINTS = {
-    "values": "values: [low, high]",
-    "of": "of: {type: string}",
-    "fields": "fields: {passed: {type: bool}}",
-    "schema": "schema: Name",
-}
+def _values(reader: _Reader, node: Node, key: Key) -> tuple[Any, ...]:
+    if not isinstance(node, Items) or not node.items:
+        reader.wrong_type(node, key)
+        return ()
+    found: list[Any] = []
+    for item in node.items:
+        if not isinstance(item, Scalar) or item.is_expr:
+            message = f"a value of an enum must be text, a number, true, false or null, got {shown(item)}"
+            reader.error("schema.values", message, item.span)
+        elif any(same(item.value, other) for other in found):
+            reader.warn("schema.duplicate-value", f"{shown(item)} is listed twice", item.span)
+        else:
+            found.append(item.value)
+    return tuple(found)
 
 
-def _is_text(node: Node) -> bool:
-    return isinstance(node, Scalar) and type(node.value) is str and not node.is_expr
-
-
-def _a(kind: FieldKind) -> str:
-    return f"an {kind}" if kind[0] in "eo" else f"a {kind}"
+def _reference(reader: _Reader, node: Node, key: Key) -> str | None:
+    name = reader.name(node, key)
+    return name.text if name else None
 
 
 def _place(node: Node, key: Scalar) -> Span:
     """The place of ``node``, or of its key if nothing is written."""
     return node.span if node.span.text else key.span
+
+
+_S_ELEMENT: Json = {**reference("type"), "properties": {"type": {"not": {"const": "list"}}}}
+FIELDS: Final = Takes("a mapping of field names to types", "{passed: {type: bool}}", reference("fields"), _fields,
+                      word="fields")  # fmt: skip
+BOUND: Final = Takes("a number", "0", {"type": "number"}, number_of(int, float))
+VALUES: Final = Takes("a list of one or more values", "[low, high]", {"type": "array", "minItems": 1}, _values)
+ELEMENT: Final = Takes("the type of the elements", "{type: string}", _S_ELEMENT, read_node)
+REQUIRED: Final = Takes("true or false", "true", FLAG.schema, _required)
+REFERENCE: Final = Takes("a name", "Name", NAME.schema, _reference)
+
+SCHEMA: Final = kind(
+    "a schema document",
+    "A schema that steps can demand of a result.",
+    Key("schema", NAME, "Its name.", required=True, code="schema.name"),
+    Key("fields", FIELDS, "Its fields and their types.", required=True, code="schema.fields"),
+)
+
+
+def _type(name: str, doc: str, *keys: Key) -> Kind:
+    own = Takes("a type", "string", {"const": name.split()[1]}, read_node)
+    return kind(name, doc, Key("type", own, "The type.", True), *keys)
+
+
+_KINDS: Final[Mapping[FieldKind, Kind]] = {
+    "bool": _type("a bool", "true or false"),
+    "string": _type("a string", "a text"),
+    "number": _type(
+        "a number",
+        "a number; may carry minimum and maximum",
+        Key("minimum", BOUND, "The smallest number.", code="schema.bound"),
+        Key("maximum", BOUND, "The largest number.", code="schema.bound"),
+    ),
+    "enum": _type(
+        "an enum",
+        "one of the literals in values: [...]",
+        Key("values", VALUES, "The literals.", True, code="schema.values"),
+    ),
+    "list": _type(
+        "a list",
+        "a list whose elements are of: {type: ...}",
+        Key("of", ELEMENT, "The type of its elements.", True, code="schema.type-shape"),
+    ),
+    "object": _type(
+        "an object", "an object with fields: {...}", Key("fields", FIELDS, "Its fields.", True, code="schema.fields")
+    ),
+    "ref": _type(
+        "a ref", "another schema, by schema: Name", Key("schema", REFERENCE, "Its name.", True, code="schema.name")
+    ),
+}
+_REQUIRED = Key("required", REQUIRED, "Whether a value must have the field.", code="schema.required")
+
+TYPES: Final[Mapping[FieldKind, Kind]] = {
+    name: each._replace(keys={**each.keys, "required": _REQUIRED}) for name, each in _KINDS.items()
+}
+"""The types of fields."""
+ELEMENT_TYPES: Final[Mapping[FieldKind, Kind]] = {name: each for name, each in _KINDS.items() if name != "list"}
+"""The types of a list's elements."""
+_CHOICES = ", ".join(TYPES)

@@ -14,20 +14,18 @@ from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, S
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
-from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
-from .body import VALUES, Policy, Read, ReadContext, Reader
-from .calls import CALLS, SHELL, Target
+from ...text.yamlnodes import Fields, Node, Scalar, shown
+from .body import Policy, Reader
+from .calls import SHELL
 from .scope import Scope
+from .takes import Target
 from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Constant, Named, Store, labels
-from .words import STEPS, Key
+from .words import STEPS
 
 MAX_PARALLEL = 8
 """Items of a for_each that run at the same time if it does not say (decision P14)."""
 
 Given = Mapping[str, Any]
-
-IN_COLLECT = "collect runs once, over all results: pipe is their list, for instance map(pipe, r -> r.name)"
-IN_BRANCH = "a branch does not see another one; collect sees them all"
 
 _ELSEWHERE = {
     **dict.fromkeys(("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"),
@@ -54,36 +52,10 @@ class At(NamedTuple):
 class Steps:
     """Makes the steps of one definition."""
 
+    kinds = STEPS
+
     def __init__(self, problems: Diagnostics) -> None:
-        nested: Mapping[str, Read] = {"steps": self.listed, "step": self.nested, "branches": self.branches}
-        self.reader = Reader(problems, {**VALUES, **CALLS, **nested})
-
-    def listed(self, reader: Reader, node: Node, key: Key, context: ReadContext) -> tuple[Step, ...]:
-        if not isinstance(node, Items) or not node.items:
-            reader.mistyped(node, key)
-            return ()
-        steps = [self.step(item, f"steps[{index}]", context.scope) for index, item in enumerate(node.items)]
-        return tuple(step for step in steps if step is not None)
-
-    def nested(self, reader: Reader, node: Node, key: Key, context: ReadContext) -> Step | None:
-        loops = "acc" in key.binds  # the stores of a fold's step are visible in its next iteration
-        branches = context.given.get("branches") or () if key.name == "collect" else ()
-        unseen = {"item": IN_COLLECT} if key.name == "collect" and not branches else {}
-        scope = context.scope.inside(key.binds, branches, written(node) if loops else frozenset(), unseen)
-        return self.step(node, f"{context.id}.{key.name}", scope)
-
-    def branches(self, reader: Reader, node: Node, key: Key, context: ReadContext) -> dict[str, Step] | None:
-        if not isinstance(node, Fields) or not node.fields:
-            reader.mistyped(node, key)
-            return None
-        steps, scope = {}, context.scope.inside((), unseen=dict.fromkeys(node.fields, IN_BRANCH))
-        for name, value in node.fields.items():
-            if not name.strip():
-                reader.error("blank-name", "a branch has a blank name", node.keys[name].span, "give it a name")
-            step = self.step(value, f"{context.id}.branches{part(name)}", scope)
-            if step is not None:
-                steps[name] = step
-        return steps
+        self.problems, self.is_broken = problems, problems.error_count > 0
 
     def step(self, node: Node, id: str, scope: Scope) -> Step | None:
         """The step in ``node``; None if it has errors, which are reported."""
@@ -91,20 +63,21 @@ class Steps:
         if found is None:
             return None
         key, body = found
-        reader, before = self.reader, self.reader.error_count
-        given = reader.fields(STEPS[key.text], body, ReadContext(id, key.span, scope, {}))
+        reader = Reader(self.problems, self, id, key.span, scope)
+        given = reader.fields(STEPS[key.text], body, key.span, reader.given)
         if {"over", "items"} <= body.fields.keys() & STEPS[key.text].keys.keys():
             hint = "over takes an expression, items a literal list: keep one"
-            reader.error("over-and-items", "over and items exclude each other", body.keys["items"].span, hint)
-        if reader.error_count > before:
+            reader.error("pipeline.over-and-items", "over and items exclude each other", body.keys["items"].span, hint)
+        if reader.error_count:
             return None
         return BUILD[key.text](At(id, key.text, key.span, _target(given, scope)), given, body)
 
     def _kind(self, node: Node) -> tuple[Scalar, Fields] | None:
-        error = self.reader.error
+        error = self.problems.error
         if not isinstance(node, Fields):
             hint = "a step is one kind with its keys: transform: {value: ...}"
-            error("step-shape", f"a step is a mapping with one key, its kind, not {shown(node)}", node.span, hint)
+            message = f"a step must be a mapping with one key, its kind, got {shown(node)}"
+            error("pipeline.step-shape", message, node.span, hint)
             return None
         if len(node.fields) != 1:
             self._not_one(node)
@@ -114,7 +87,7 @@ class Steps:
             tool = f"a tool is called with tool: {{name: {key.text}, args: {{…}}}}"
             near = suggest(key.text, STEPS)
             hint = _ELSEWHERE.get(key.text) or f"{near or f'{tool};'} step kinds are {', '.join(STEPS)}"
-            error("step-kind", f"no step kind {key.text!r}", key.span, hint)
+            error("pipeline.step-kind", f"no step kind {key.text!r}", key.span, hint)
             return None
         body = node.fields[key.text]
         if not isinstance(body, Fields):
@@ -123,34 +96,25 @@ class Steps:
             hint = f"the keys of {key.text} are {', '.join(keys)}"
             first = next(iter(keys.values()))
             if first.required and isinstance(body, Scalar) and body.text:
-                text = f'"{body.text}"' if first.takes in ("expression", "template") else body.text
+                text = f'"{body.text}"' if first.takes.word in ("expression", "template") else body.text
                 hint = f"write: {key.text}: {{{first.name}: {text}}}"
-            error("wrong-type", f"{key.text} takes a mapping, not {shown(body)}", span, hint)
+            error("pipeline.wrong-type", f"{key.text!r} must be a mapping, got {shown(body)}", span, hint)
             return None
         return key, body
 
     def _not_one(self, node: Fields) -> None:
         known = [key for key in node.keys.values() if key.text in STEPS]
-        error = self.reader.error
+        error = self.problems.error
         if len(known) > 1:
-            error("step-shape", "several kinds in one step", known[1].span, "begin each step with a dash")
+            error("pipeline.step-shape", "several kinds in one step", known[1].span, "begin each step with a dash")
         elif known:
             (kind,) = known
             extra = next(key for key in node.keys.values() if key is not kind)
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
-            error("step-shape", f"{extra.text!r} must be inside {kind.text!r}", extra.span, hint)
+            error("pipeline.step-shape", f"{extra.text!r} must be inside {kind.text!r}", extra.span, hint)
         else:
             kinds = suggest(next(iter(node.fields), ""), STEPS, "step kinds")
-            error("step-shape", "a step is a mapping with one key, its kind", node.span, kinds)
-
-
-def written(node: Node) -> frozenset[str]:
-    """The store that a step's ``output`` names; the step is not read yet."""
-    for body in node.fields.values() if isinstance(node, Fields) else ():
-        output = body.fields.get("output") if isinstance(body, Fields) else None
-        if isinstance(output, Scalar):
-            return frozenset((output.text,))
-    return frozenset()
+            error("pipeline.step-shape", "a step is a mapping with one key, its kind", node.span, kinds)
 
 
 def _target(given: Given, scope: Scope) -> ResultTarget | None:
