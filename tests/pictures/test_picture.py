@@ -34,7 +34,7 @@ from agf_magics.pictures.dot import dot, scene_dot
 from agf_magics.pictures.layout import HOW_TO, NoPicture, layout
 from agf_magics.pictures.scene import scene
 from agf_magics.pictures.svg import SCALE
-from tests.draw.flows import DIGEST, REVIEW, failed, halfway, load, long, told
+from tests.pictures.flows import DIGEST, REVIEW, failed, halfway, load, long, told
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = ("svg", "title", "desc", "g", "rect", "path", "polygon", "text")

@@ -21,9 +21,9 @@ from agf_magics.pictures.scene import scene
 from agf_magics.progress import events as ev
 from agf_magics.progress.progress import Progress
 from agf_magics.text.diagnostics import Diagnostic, StepError
-from tests.draw import shapes
-from tests.draw.flows import told
-from tests.draw.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, arrows, covers, places
+from tests.pictures import shapes
+from tests.pictures.flows import told
+from tests.pictures.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, arrows, covers, places
 
 FLOWS = {name: flow for name, flow in vars(shapes).items() if isinstance(flow, Flow)}
 every_flow = pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)

@@ -10,7 +10,7 @@ import agf_magics as agf
 from agf_magics.flow.steps import Dag, Sequence, Walk, every
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.scene import scene
-from tests.draw.random_flows import LANGUAGES, definition
+from tests.pictures.random_flows import LANGUAGES, definition
 
 SVG = "{http://www.w3.org/2000/svg}"
 PARTS, SIZE = 10, 100
