@@ -95,6 +95,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
         journal=run.journal,
         work=run.work,
         secrets=run.secrets,
+        stream=run._stream,
     )
 
 
@@ -116,6 +117,8 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
             run.error = error
         case BaseException() as bug:
             run._bug = bug
+    if run._queue is not None:
+        run._queue.close()
     live.end(run)
 
 

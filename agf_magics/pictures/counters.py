@@ -9,10 +9,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..progress.progress import Key, Progress, Row
-from .plain import line
+from .plain import line, plain
 from .theme import State, state
 
 MOST_NUMBERS = 4
+
+TAIL, TAIL_LINES = 400, 5
+"""Characters and lines of an arriving reply that are shown: its last ones."""
+
+MARKED = {"thinking": "thinking: ", "call": "calls "}
 
 AGAIN = "↺"
 """Marks results that are reused from another run, or from an earlier session of this one."""
@@ -107,6 +112,21 @@ def times(row: Row) -> str:
              (row.retried, "retried"), (row.cancelled, "cancelled"),
              (0 if row.loops and row.finished else row.skipped, "skipped")]  # fmt: skip
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
+
+
+def tails(row: Row) -> tuple[str, ...]:
+    """The end of each part of a reply that arrives: ``thinking: …``, its text, the calls of tools."""
+    if row.arriving is None:
+        return ()
+    return tuple(
+        f"{MARKED.get(part, '')}{_tail(text)}" for part, text in list(row.arriving.parts.items()) if text.strip()
+    )
+
+
+def _tail(text: str) -> str:
+    """The last lines of a text that is still arriving."""
+    shown = "\n".join(text[-TAIL:].strip("\n").splitlines()[-TAIL_LINES:])
+    return plain(shown if len(shown) == len(text.strip("\n")) else f"…{shown}")
 
 
 def _left(row: Row) -> str:
