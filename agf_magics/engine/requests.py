@@ -115,8 +115,8 @@ class Asking(NamedTuple):
 
 
 async def ask_model(asking: Asking, stream: Callable[[int], ReplyStream] | None = None) -> Reply:
-    """The model's reply. ``stream``: receives the reply while it arrives, by the number of the attempt; None: nobody
-    listens. Raises ModelFault."""
+    """The model's reply. ``stream``: receives the reply while it arrives, by the number of the attempt; None: the
+    run is not watched. Raises ModelFault."""
     model, request, seconds, warn = asking
     for attempt in itertools.count():
         try:

@@ -133,7 +133,7 @@ class Runner:
         """Whether values made from schemas replace the calls of tools and agents."""
         self.journal = journal
         self.stream = stream
-        """Whether somebody listens to the text of models."""
+        """Whether the run is watched: replies and prints are emitted while they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""

@@ -1,17 +1,20 @@
-"""The parts of a model's reply as events, while it arrives.
+"""The replies of models and the prints of user code as events, while they arrive.
 
-Only a run that somebody watches has them. Deltas are gathered: a view shows ten changes a second, and an event costs as
-much as a step. Secrets are masked before they leave the engine, also one that arrives in two deltas: the end of a text
+Only a watched run has them. Texts are gathered: a view shows ten changes a second, and an event costs as
+much as a step. Secrets are masked before they leave the engine, also one that arrives in two pieces: the end of a text
 waits as long as it could be the beginning of a secret.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from ..catalog import MASK, Delta, Part, Tool
+from ..catalog import MASK, Delta, Part, Tool, Where
+from ..host.prints import with_prints
 from ..progress import events as ev
 from .runner import Runner, clock
 
@@ -61,10 +64,96 @@ class ReplyStream:
         self._emit()
 
     def _emit(self, is_end: bool = False) -> None:
-        secrets = self._run.secrets
         for part, text in list(self._pending.items()):
-            length = len(text) if is_end else secrets.maskable(text)
-            if length and not secrets.blind:
-                shown = secrets.text(text[:length])
+            shown, self._pending[part] = _split(self._run, text, is_end)
+            if shown:
                 self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))
-            self._pending[part] = text[length:]
+
+
+class StepPrints:
+    """Emits what the user code of one call prints, on any thread."""
+
+    __slots__ = ("_at", "_is_closed", "_is_waiting", "_loop", "_pending", "_pieces", "_run")
+
+    def __init__(self, run: Runner, at: ev.StepPath) -> None:
+        self._run, self._at = run, at
+        self._loop = asyncio.get_running_loop()
+        self._pieces: list[str] = []
+        self._pending = ""
+        self._is_waiting = self._is_closed = False
+
+    def write(self, text: str) -> None:
+        if self._is_closed:  # the call was left running
+            return
+        self._pieces.append(text)
+        if not self._is_waiting:
+            self._is_waiting = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._loop.call_later, EVERY, self._flush)
+
+    def close(self) -> None:
+        if self._pieces or self._pending:
+            self._emit(is_end=True)
+        self._is_closed = True
+
+    def _flush(self) -> None:
+        self._is_waiting = False  # first: a print from now on needs a turn of its own
+        self._emit()
+
+    def _emit(self, is_end: bool = False) -> None:
+        if self._is_closed:
+            return
+        pieces = self._pieces
+        count = len(pieces)  # another thread may append meanwhile
+        text = "".join(pieces[:count])
+        del pieces[:count]
+        shown, self._pending = _split(self._run, self._pending + text, is_end)
+        if shown:
+            self._run.emit(ev.StepPrinted(self._at, clock(), shown))
+
+
+class _Callee(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def function(self) -> Callable[..., Any]: ...
+    @property
+    def where(self) -> Where | None: ...
+    @property
+    def timeout(self) -> float | None: ...
+    @property
+    def is_async(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """A callee whose prints are emitted."""
+
+    callee: _Callee
+    prints: StepPrints
+
+    @property
+    def name(self) -> str:
+        return self.callee.name
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        return with_prints(self.prints.write, self.callee.function)
+
+    @property
+    def where(self) -> Where | None:
+        return self.callee.where
+
+    @property
+    def timeout(self) -> float | None:
+        return self.callee.timeout
+
+    @property
+    def is_async(self) -> bool:
+        return self.callee.is_async
+
+
+def _split(run: Runner, text: str, is_end: bool) -> tuple[str, str]:
+    """The beginning of ``text`` that can be shown, masked, and the rest."""
+    length = len(text) if is_end else run.secrets.maskable(text)
+    return "" if run.secrets.blind else run.secrets.text(text[:length]), text[length:]

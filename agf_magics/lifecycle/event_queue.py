@@ -29,7 +29,7 @@ class EventQueue:
         self._notify()
 
     async def read(self) -> AsyncIterator[Event]:
-        """The events that nobody has read, then each new one, until the queue is closed."""
+        """The events that are not read yet, then each new one, until the queue is closed."""
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(ready.set)
         try:

@@ -15,9 +15,9 @@ from .theme import State, state
 MOST_NUMBERS = 4
 
 TAIL, TAIL_LINES = 400, 5
-"""Characters and lines of an arriving reply that are shown: its last ones."""
+"""Characters and lines of an arriving reply, and of prints, that are shown: the last ones."""
 
-MARKED = {"thinking": "thinking: ", "call": "calls "}
+MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
 
 AGAIN = "↺"
 """Marks results that are reused from another run, or from an earlier session of this one."""
@@ -115,18 +115,17 @@ def times(row: Row) -> str:
 
 
 def tails(row: Row) -> tuple[str, ...]:
-    """The end of each part of a reply that arrives: ``thinking: …``, its text, the calls of tools."""
-    if row.arriving is None:
-        return ()
-    return tuple(
-        f"{MARKED.get(part, '')}{_tail(text)}" for part, text in list(row.arriving.parts.items()) if text.strip()
-    )
+    """The end of what a step printed, and of each part of a reply that arrives: ``thinking: …``, its text, the calls of
+    tools."""
+    parts = [("printed", row.printed), *(list(row.arriving.parts.items()) if row.arriving is not None else ())]
+    return tuple(f"{MARKED.get(part, '')}{_tail(text)}" for part, text in parts if text.strip())
 
 
 def _tail(text: str) -> str:
-    """The last lines of a text that is still arriving."""
-    shown = "\n".join(text[-TAIL:].strip("\n").splitlines()[-TAIL_LINES:])
-    return plain(shown if len(shown) == len(text.strip("\n")) else f"…{shown}")
+    """The last lines of a text; of a line that is written again and again, such as a progress bar, its last state."""
+    lines = text[-TAIL:].strip("\r\n").split("\n")
+    shown = "\n".join(one.rstrip("\r").rpartition("\r")[2] for one in lines[-TAIL_LINES:])
+    return plain(shown if len(text) <= TAIL and len(lines) <= TAIL_LINES else f"…{shown}")
 
 
 def _left(row: Row) -> str:

@@ -172,7 +172,7 @@ class TokensUsed(NamedTuple):
 
 
 class ModelText(NamedTuple):
-    """A part of a model's reply that arrived. It is emitted only if somebody listens, at most ten times a second for
+    """A part of a model's reply that arrived. It is emitted only if the run is watched, at most ten times a second for
     each part, and it is never journaled: the reply is."""
 
     at: StepPath
@@ -182,6 +182,15 @@ class ModelText(NamedTuple):
     part: Literal["text", "thinking", "call"]
     text: str
     """What is new, without secrets; of a call ``price(``, then its arguments as JSON."""
+
+
+class StepPrinted(NamedTuple):
+    """User code printed. It is emitted under the same conditions as ModelText, and the text is printed as well."""
+
+    at: StepPath
+    when: float
+    text: str
+    """What is new, without secrets."""
 
 
 class BackgroundCallEnded(NamedTuple):
@@ -209,5 +218,5 @@ class RunEnded(NamedTuple):
 Event = (
     RunStarted | StepStarted | StepFinished | StepReplayed | StepFailed | StepCancelled | StepAbandoned | StepRetried
     | StepSkipped | ElementDropped | FanOutStarted | EdgeTaken | QuestionAsked | QuestionAnswered
-    | QuestionClosed | TokensUsed | ModelText | BackgroundCallEnded | Warned | RunEnded
+    | QuestionClosed | TokensUsed | ModelText | StepPrinted | BackgroundCallEnded | Warned | RunEnded
 )  # fmt: skip

@@ -183,6 +183,9 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
             p.asked.pop(at, None)
         case ev.ModelText():
             _arrive(p.row(event.at), event)
+        case ev.StepPrinted(at, _, text):
+            row = p.row(at)
+            row.printed = (row.printed + text)[-Arriving.LONGEST :]
         case ev.TokensUsed(at, _, input, output):
             if (row := p.row(at)).arriving is not None and row.arriving.at == at:  # the reply is complete
                 row.arriving = None

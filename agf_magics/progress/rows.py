@@ -88,6 +88,8 @@ class Row:
         self.arriving: Arriving | None = None
         """Of a request to a model: the reply that arrives, or that ended in the middle. A row of several concurrent
         requests has one of them."""
+        self.printed = ""
+        """The end of what its user code printed, if the run was watched."""
         self.value: Value = None
         self.error: BaseException | None = None
         self.why = ""
