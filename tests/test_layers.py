@@ -45,7 +45,7 @@ WHERE = {
     "jsonschema": ("flow.json_schema", "flow.json_schema_keywords"),
     "jsonschema_specifications": ("flow.json_schema",), "referencing": ("flow.json_schema",),
     "re2": ("flow.patterns",),
-    "pydantic_ai": ("catalog.model_requests",),
+    "pydantic_ai": ("catalog.model_requests", "catalog.model_streams"),
     "pydantic": ("catalog",), "pydantic_core": ("catalog",), "typing_extensions": ("catalog",),
     "asyncio": ("host", "journal", "engine", "lifecycle", "notebook", "catalog.model_requests"),
     "concurrent": ("host",),

@@ -61,6 +61,8 @@ class Reply(TypedDict):
     """The structured answer."""
     cut: NotRequired[bool]
     """Whether the reply reached the largest number of tokens."""
+    unended: NotRequired[bool]
+    """Whether a stream ended without the mark of its end, so that the reply may be incomplete."""
     kept: NotRequired[dict[str, Any]]
 
 
@@ -85,3 +87,16 @@ class Request(NamedTuple):
     """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``."""
     last: bool = False
     """Whether the model must answer now, without tools."""
+
+
+Part = Literal["text", "thinking", "call"]
+"""A part of a reply: its text, the model's reasoning, or the calls of tools."""
+
+
+class Delta(NamedTuple):
+    """A piece of a reply that arrives in pieces."""
+
+    part: Part
+    text: str
+    tool: str | None = ""
+    """Of arguments of a call: the name of the tool, None if it is not known. Empty: text that is not an argument."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 from ..text.diagnostics import Diagnostic, StepError, suggest
-from .messages import Reply, Request
+from .messages import Delta, Reply, Request
 from .model_faults import CHOOSE, INSTALL, KEYS, ModelFault, explained, fault
 
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
@@ -40,6 +41,8 @@ class Model:
         self._given = made
         self._made: dict[Loop, Any] = {}
         """pydantic-ai's model for each loop."""
+        self._streams = True
+        """False: it replied to a request for a stream in one piece."""
 
     @property
     def address(self) -> str | None:
@@ -75,14 +78,23 @@ class Model:
             self._made.setdefault(loop, made)  # atomic: the first thread wins
         return self._made[loop]
 
-    async def ask(self, request: Request) -> Reply:
-        """The reply to one request. Raises ModelFault."""
-        from .model_requests import asked, running_loop
+    async def ask(self, request: Request, listen: Callable[[Delta], None] | None = None) -> Reply:
+        """The reply to one request. Raises ModelFault.
+
+        ``listen``: gets each part of the reply when it arrives; None: the reply comes in one piece.
+        """
+        from .model_requests import asked, running_loop, streamed
 
         made = self.open(running_loop())
         try:
             async with made:
-                return await asked(made, request)
+                if listen is None or not self._streams:
+                    return await asked(made, request)
+                reply = await streamed(made, request, listen)
+                if reply is None:
+                    reply = await asked(made, request)
+                    self._streams = False
+                return reply
         except StepError:
             raise
         except Exception as error:  # of the library, the provider's package, or the user's model

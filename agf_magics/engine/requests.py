@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..catalog import Model, ModelFault, Offered, Reply, Request, Tool, Where, timeout_fault
 from ..catalog.fingerprint import digest_value
@@ -21,6 +22,7 @@ from .external import call_external
 from .failures import with_place
 from .runner import CallSite, Runner, clock
 from .sessions import ModelBinding, describe_tool
+from .streaming import ReplyStream
 
 RETRIES = 3
 """How often a request is repeated if the provider is busy."""
@@ -90,21 +92,39 @@ class _Caller:
             message = f"{found.diagnostic.message}; asked again after {wait:g} s"
             _warn(self.run, Diagnostic("model.retried", message, severity="warning"))
 
-        reply = await ask_model(self.binding.model, self.request, self.run.budget.limits.model_timeout, warn)
+        asking = Asking(self.binding.model, self.request, self.run.budget.limits.model_timeout, warn)
+        reply = await ask_model(asking, self._stream if self.run.stream else None)
         replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
         self.replied = True
         _emit_usage(self.run, self.at, reply)
         return reply
 
+    def _stream(self, attempt: int) -> ReplyStream:
+        return ReplyStream(self.run, self.at, attempt, self.binding.tools)
 
-async def ask_model(
-    model: Model, request: Request, seconds: float | None, warn: Callable[[ModelFault, float], None]
-) -> Reply:
-    """The model's reply; ``seconds``: the limit of one request. Raises ModelFault."""
+
+class Asking(NamedTuple):
+    """A request to a model, and how it is made."""
+
+    model: Model
+    request: Request
+    seconds: float | None
+    """The limit of one attempt."""
+    warn: Callable[[ModelFault, float], None]
+    """Called before a repetition, with the reason and the seconds until then."""
+
+
+async def ask_model(asking: Asking, stream: Callable[[int], ReplyStream] | None = None) -> Reply:
+    """The model's reply. ``stream``: receives the reply while it arrives, by the number of the attempt; None: the
+    run is not watched. Raises ModelFault."""
+    model, request, seconds, warn = asking
     for attempt in itertools.count():
         try:
             async with asyncio.timeout(seconds):
-                return await model.ask(request)
+                if stream is None:
+                    return await model.ask(request)
+                with stream(attempt + 1) as listener:
+                    return await model.ask(request, listener.hear)
         except ModelFault as error:
             found = error
         except TimeoutError:
@@ -144,6 +164,11 @@ def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> Non
         message = f"the reply of {name} was cut off: it reached its maximum number of tokens"
         hint = "max_output_tokens sets the maximum"
         _warn(site.run, Diagnostic("model.cut", message, site.step.span, hint, "warning"))
+
+    if reply.get("unended"):
+        message = f"the reply of {name} ended without the mark of its end: it may be incomplete"
+        hint = "compare it with the server's log; some servers never send the mark (finish_reason)"
+        _warn(site.run, Diagnostic("model.unended", message, site.step.span, hint, "warning"))
 
 
 def _warn(run: Runner, found: Diagnostic) -> None:

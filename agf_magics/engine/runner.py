@@ -123,6 +123,7 @@ class Runner:
         dry: bool = False,
         journal: Journal | None = None,
         secrets: Secrets | None = None,
+        stream: bool = False,
     ) -> None:
         self.shapes = shapes
         self.host = host
@@ -131,6 +132,8 @@ class Runner:
         self.dry = dry
         """Whether values made from schemas replace the calls of tools and agents."""
         self.journal = journal
+        self.stream = stream
+        """Whether the run is watched: replies and prints are emitted while they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""

@@ -181,6 +181,7 @@ class Notebook:
                 flow, request.given, RunOptions(
                     registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
                     background=background, inline=inline, reuse=request.reuse, shown=tuple(shown),
+                    stream=display.shows_page,
                 )
             )  # fmt: skip
             self.adopt(run, display, request.out, is_last=not background)

@@ -17,7 +17,7 @@ from ..progress.events import format_path
 from ..progress.progress import Progress
 from ..text.diagnostics import AgfError, Diagnostic
 from . import theme as look
-from .counters import tallies, times, words
+from .counters import tails, tallies, times, words
 from .plain import cells, counted, duration, html, line, padded, plain
 from .values import WRAP, bounded
 
@@ -82,12 +82,14 @@ def steps_html(progress: Progress, *, now: float) -> str:
 
 
 def steps_text(progress: Progress, *, now: float) -> list[str]:
-    rows = []
+    rows, below = [], []
     for one in _lines(progress, now):
+        below.append([f"{'  ' * one.depth}    … {line(text, WIDE)}" for text in one.arriving])
         step = "  " * one.depth + f"{one.glyph} {one.word} {one.label}".strip()
         rows.append((one.words, step, one.elements, one.time, one.id))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(4)]
-    return [("  " + "  ".join((*map(padded, row, widths), row[4]))).rstrip() for row in rows]
+    shown = [("  " + "  ".join((*map(padded, row, widths), row[4]))).rstrip() for row in rows]
+    return [text for row, more in zip(shown, below, strict=True) for text in (row, *more)]
 
 
 def questions_html(progress: Progress) -> str:
@@ -208,6 +210,8 @@ class _Line(NamedTuple):
     time: str = ""
     id: str = ""
     bar: tuple[int, int] | None = None
+    arriving: tuple[str, ...] = ()
+    """The end of each part of a reply that arrives, or that ended in the middle."""
 
 
 def _lines(progress: Progress, now: float) -> list[_Line]:
@@ -242,6 +246,7 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
                     duration(seconds),
                     line(row.id, 100),
                     bar,
+                    tails(row),
                 )
             )
     return lines
@@ -251,7 +256,9 @@ def _line_html(one: _Line) -> str:
     id = f' <code style="{DIM};font-size:85%;background-color:transparent">{html(one.id)}</code>' if one.id else ""
     bar = f'<progress value="{one.bar[0]}" max="{one.bar[1]}" style="width:90px"></progress> ' if one.bar else ""
     elements = f"<div>{bar}{html(one.elements)}</div>" if one.elements else ""
-    step = f"{one.glyph} {html(one.word)} <strong>{html(one.label)}</strong>{id}{elements}"
+    style = f"{DIM};{WRAP};white-space:pre-wrap;max-height:9em;overflow:hidden"
+    tail = "".join(f'<div style="{style}">{html(text)}</div>' for text in one.arriving)
+    step = f"{one.glyph} {html(one.word)} <strong>{html(one.label)}</strong>{id}{elements}{tail}"
     return (
         f'<tr><td style="{CELL};{WRAP}">{chip(one.state, one.words)}</td>'
         f'<td style="{CELL};white-space:nowrap">{html(one.time)}</td>'

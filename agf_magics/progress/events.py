@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
@@ -171,6 +171,28 @@ class TokensUsed(NamedTuple):
     output: int
 
 
+class ModelText(NamedTuple):
+    """A part of a model's reply that arrived. It is emitted only if the run is watched, at most ten times a second for
+    each part, and it is never journaled: the reply is."""
+
+    at: StepPath
+    when: float
+    attempt: int
+    """Counts from 1; after a retry the text of the attempt before does not count."""
+    part: Literal["text", "thinking", "call"]
+    text: str
+    """What is new, without secrets; of a call ``price(``, then its arguments as JSON."""
+
+
+class StepPrinted(NamedTuple):
+    """User code printed. It is emitted under the same conditions as ModelText, and the text is printed as well."""
+
+    at: StepPath
+    when: float
+    text: str
+    """What is new, without secrets."""
+
+
 class BackgroundCallEnded(NamedTuple):
     """The end of a fire-and-forget call; it may come after RunEnded."""
 
@@ -196,5 +218,5 @@ class RunEnded(NamedTuple):
 Event = (
     RunStarted | StepStarted | StepFinished | StepReplayed | StepFailed | StepCancelled | StepAbandoned | StepRetried
     | StepSkipped | ElementDropped | FanOutStarted | EdgeTaken | QuestionAsked | QuestionAnswered
-    | QuestionClosed | TokensUsed | BackgroundCallEnded | Warned | RunEnded
+    | QuestionClosed | TokensUsed | ModelText | StepPrinted | BackgroundCallEnded | Warned | RunEnded
 )  # fmt: skip

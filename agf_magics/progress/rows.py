@@ -25,9 +25,28 @@ from ..flow.steps import (
     outermost,
 )
 from ..flow.values import Value
+from .events import StepPath
 
 Key = tuple[str, ...]
 """The name of a row: a `StepPath` without its numbers."""
+
+
+class Arriving:
+    """The reply of a model to one request, as far as it has arrived."""
+
+    LONGEST = 4_000
+    """Characters of each part that are kept: its last ones."""
+
+    def __init__(self, at: StepPath, attempt: int) -> None:
+        self.at = at
+        self.attempt = attempt
+        self.parts: dict[str, str] = {}
+        """The ends of its ``thinking``, ``text`` and ``call``, in the order of their first text."""
+        self.ended = False
+        """Whether the request failed, was cancelled or was answered."""
+
+    def add(self, part: str, text: str) -> None:
+        self.parts[part] = (self.parts.get(part, "") + text)[-self.LONGEST :]
 
 
 class Row:
@@ -66,6 +85,11 @@ class Row:
         """Whether it, or a step in it, needs the answer that the run waits for."""
         self.width: int | None = None
         """The number of elements of its fan-outs so far; None before the first one."""
+        self.arriving: Arriving | None = None
+        """Of a request to a model: the reply that arrives, or that ended in the middle. A row of several concurrent
+        requests has one of them."""
+        self.printed = ""
+        """The end of what its user code printed, if the run was watched."""
         self.value: Value = None
         self.error: BaseException | None = None
         self.why = ""
