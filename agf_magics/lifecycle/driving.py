@@ -32,6 +32,11 @@ def drive(begin: Callable[[], Run], wait: Callable[[Run], object] = Run.wait) ->
     return run
 
 
+def was_interrupted(run: Run) -> bool:
+    """Whether the run was asked to stop, even if it had completed by then."""
+    return run._cancel_reason is not None
+
+
 def start_on_engine(
     run: Run, emit: Callable[[Event], None], enter: Callable[[], None] | None = None, background: bool = False
 ) -> None:
@@ -95,6 +100,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
         journal=run.journal,
         work=run.work,
         secrets=run.secrets,
+        budget=run._budget,
     )
 
 
