@@ -37,6 +37,7 @@ LAYER_OF = {
     "notebook/contexts.py": "magic",
     "notebook/history.py": "magic",
     "notebook/magics.py": "magic",
+    "notebook/notebook.py": "magic",
     "notebook/given.py": "magic",
     "notebook/languages.py": "magic",
     "notebook/options.py": "magic",
