@@ -120,17 +120,17 @@ class ReplyReader:
             hint = 'for example {"_tool": "NAME", "ARGUMENT": …, "_outputPath": "†state.NAME"}'
             yield _problem(f"calls[{number}] must be an object with '_tool'", fields, hint)
         elif tool not in self.offer.calls:
-            hint = suggest(tool, self.offer.calls, "the offered tools")
-            yield _problem(f"calls[{number}]: no tool {tool!r} is offered", fields.fields.get("_tool"), hint)
+            near = suggest(tool, self.offer.calls, "the offered tools")
+            yield _problem(f"calls[{number}]: no tool {tool!r} is offered", fields.fields.get("_tool"), near)
         elif found := judge({**self.offer.calls[tool], "$defs": self.offer.defs})(call):
             known = self.offer.calls[tool]["properties"]
             unknown = [fields.keys[name] for name in fields.fields if name not in known]
             places = [fields.fields[part] for one in found for part in one.path[:1] if part in fields.fields]
             own = [name for name in known if not name.startswith("_")]
-            hint = suggest(unknown[0].text, known) if unknown else None
+            near = suggest(unknown[0].text, known) if unknown else None
             place = next(iter([*unknown, *places]), fields)
             message = f"calls[{number}] ({tool}): {describe_all(found)}"
-            yield _problem(message, place, hint or f"its arguments are {', '.join(own) or '(none)'}")
+            yield _problem(message, place, near or f"its arguments are {', '.join(own) or '(none)'}")
 
     def _output_violations(self, output: Value, node: Node | None) -> Iterator[Diagnostic]:
         if output is None or self.offer.gives is None or _is_reference(output):
