@@ -34,7 +34,10 @@ MAY = {
         *("text", "flow", "languages", "catalog", "progress", "host", "serialization", "secrets", "journal", "engine"),
         *("pictures", "settings", "definitions"),
     ),
-    "planning": ("text", "flow", "languages.plan", "catalog", "progress", "host", "engine", "definitions", "lifecycle"),
+    "planning": (
+        *("text", "flow", "languages.plan", "catalog", "progress", "host", "secrets", "journal", "engine", "settings"),
+        *("definitions", "lifecycle"),
+    ),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 """What each room may import. The rooms are in reading order: a room imports only rooms above it."""
