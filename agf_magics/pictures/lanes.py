@@ -1,4 +1,4 @@
-"""The places of the data edges next to the boxes: the values of a box flow along one vertical trunk, and from the trunks
+"""The places of the data edges next to the boxes: the values of a box flow along one vertical trunk, and from it
 one line leads into each box that reads them.
 
 Trunks are outside of all boxes, frames and arrows in their rows. They take the nearest free lane, short ones first, so
