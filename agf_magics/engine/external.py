@@ -100,11 +100,11 @@ def _call(
         if outer is not None:  # other calls may start before this one is awaited
             granted.reset(outer)
     if type(result) is Pending:
-        return Pending(_await_call(site, result.awaitable, grant, callee, what))
-    return _value(site, result, callee, what)
+        return Pending(await_call(site, result.awaitable, grant, callee, what))
+    return value_of_call(site, result, callee, what)
 
 
-async def _await_call(
+async def await_call(
     site: CallSite[Invoke], rest: Awaitable[Result], grant: Grant, callee: UserCallable, what: str
 ) -> Value:
     outer = granted.set(grant) if grant is not granted.get() else None
@@ -113,10 +113,10 @@ async def _await_call(
     finally:
         if outer is not None:
             granted.reset(outer)
-    return _value(site, result, callee, what)
+    return value_of_call(site, result, callee, what)
 
 
-def _value(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
+def value_of_call(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
     ok, value = result
     if not ok:
         raise failure(site, callee.name, what, value)
