@@ -81,7 +81,8 @@ class CallSite(Generic[S]):
     @property
     def is_secret(self) -> bool:
         """Whether the value of the step feeds a secret argument."""
-        return (id(self.scope.linked.flow), self.step.id) in self.run.secrets.steps
+        steps = self.run.secrets.steps
+        return bool(steps) and (id(self.scope.linked.flow), self.step.id) in steps
 
     def path_of(self, step: Step, *more: int) -> ev.StepPath:
         """The path of another step of this flow; ``more``: the numbers of further iterations around it."""
@@ -155,7 +156,7 @@ class Runner:
         self.secrets = secrets if secrets is not None else Secrets()
         self.steps = progress if progress is not None else StepEvents(emit)
         """Gets the start and the end of each step. A progress folds them without making their events."""
-        self.direct = direct if not dry and journal is None and budget.limits.step_timeout is None else None
+        self.direct = direct if not dry and budget.limits.step_timeout is None else None
         """Calls a tool that needs nothing special: `direct.call_directly`."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""

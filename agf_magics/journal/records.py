@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import json
-import struct
+import marshal
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -35,13 +35,11 @@ FORMS: dict[Any, tuple[type, ...]] = {
 }
 """The types in which a value of each form is stored."""
 
-UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, struct.error)
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 """The exceptions of reading a value whose type is not the one that was written."""
 
 LATEST = 32_503_680_000.0
 """The year 3000, in seconds since 1970."""
-
-NUMBERS = struct.Struct("<qddq")
 
 COLUMNS = "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign, digest"
 
@@ -214,11 +212,9 @@ def value_of(record: Record) -> Value:
 
 
 def row_crc(row: tuple[Any, ...]) -> int:
-    line, what, at, tries, kind, name, started, ended, given, whole, form, value, *rest = row
-    found = zlib.crc32(NUMBERS.pack(line, started or -1.0, ended or -1.0, whole))
-    texts = f"{what}\0{at}\0{tries}\0{kind}\0{name}\0{given}\0{form}\0{rest!a}"
-    found = zlib.crc32(texts.encode("utf-8", "surrogatepass"), found)
-    return zlib.crc32(value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass"), found)
+    """The checksum of a row's cells, with their types. Version 2 of marshal is the same in all Pythons, and takes half
+    of the time of a text of the cells."""
+    return zlib.crc32(marshal.dumps(row, 2))
 
 
 def error_json(error: BaseException, secrets: Secrets) -> str:
