@@ -62,7 +62,7 @@ def call_external(
         site.run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
         if what == "model":
             journal.mark("taken", key)
-        return Pending(journal.durable(journal.returned(call, value_of(reused)), value_of(reused)))
+        return journal.reused(call, reused)
     if has_effect(callee):
         return Pending(_call_with_effect(site, journal, call, callee, what, given, grant))
     return _make_call(site, journal, call, callee, what, given, grant)

@@ -23,7 +23,7 @@ from ..serialization.codec import EncodedValue, encode, sign, user_key
 from ..text.diagnostics import Diagnostic, StepError
 from .errors import JournalError
 from .file import checksum
-from .records import CallKey, Record, error_json, row_crc
+from .records import CallKey, Record, error_json, row_crc, value_of
 from .replay import ReplayLog
 from .reuse import CallDigest, Reuse
 from .store import ADD, ROOM, Store
@@ -121,7 +121,7 @@ class Journal:
             self.store.writer.check_place()
         except JournalError as broken:
             self._break(broken)
-            self.warn_broken()
+        self.warn_broken()
         self.store.writer.later(FINISH, self._ending(status, output, stores, error), self._not_ended)
 
     def close(self) -> None:
@@ -168,6 +168,24 @@ class Journal:
         if packed.form == "again":
             self._warn_not_stored(call, packed)
         return self._write_call("finished", call, packed, None)
+
+    def reused(self, call: StartedCall, record: Record) -> Value:
+        """The value of a record of another run, written for this run without waiting: the call is not made, so
+        nothing happened that a crash could forget, and the row is durable before all rows that follow."""
+        value, most = value_of(record), self.most
+        if record.form == "json" and isinstance(record.value, str) and len(record.value) <= most:
+            packed = EncodedValue("json", record.value)
+            packed = self.secret.packed(packed, value, call.received) if self.secret.active else packed
+        else:
+            packed = self.secret.pack(value, most, call.received)
+        if packed.form == "again":
+            self._warn_not_stored(call, packed)
+        if self.broken is None and not self._closed:
+            self.store.writer.later(ADD, self._call_row("finished", call, packed, None), self._lose)
+        else:
+            self._lost += 1
+            self.warn_broken()
+        return value
 
     def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
         """Write the failure of a call: see `durable`."""
@@ -216,6 +234,9 @@ class Journal:
     def _write_call(
         self, what: str, call: StartedCall, packed: EncodedValue, error: str | None
     ) -> asyncio.Future[None] | None:
+        return self._write(ADD, self._call_row(what, call, packed, error))
+
+    def _call_row(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> tuple[Any, ...]:
         ended = time.time()
         if packed.form == "pickle" and self._signing() is None:
             packed = EncodedValue("again", None, packed.shown, "you have no key to sign it with")
@@ -227,7 +248,7 @@ class Journal:
             signature = sign(self._key, self.run_id, encode(at), tries, value)
         parts = (self._next(), what, encode(at), tries, call.kind, call.name, call.started, ended, call.given,
                  int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip
-        return self._write(ADD, (*parts, row_crc(parts)))
+        return (*parts, row_crc(parts))
 
     def _next(self) -> int:
         """The number of the next line."""
@@ -271,6 +292,7 @@ class Journal:
         """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that are then lost."""
         if done is None:
             self._lost += lost
+            self.warn_broken()
             return value
         try:
             await done
@@ -279,6 +301,10 @@ class Journal:
             self._break(error)
             self.warn_broken()
         return value
+
+    def _lose(self, error: JournalError) -> None:
+        self._lost += 1
+        self._break(error)
 
     def _not_ended(self, error: JournalError) -> None:
         self._break(error)
