@@ -105,6 +105,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             secrets=run.secrets,
             stream=run._stream,
             budget=run._budget,
+            progress=run.progress if run._emit == run.progress.apply else None,
         )
 
 
