@@ -354,9 +354,9 @@ def _argument(action: argparse.Action) -> tuple[str, str]:
 
 
 def plan_keys(which: str) -> str:
-    keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which]
+    keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which].keys
     required = {"document": ("calls",), "call": ("_tool",)}[which]
-    rows = ((f"`{name}`", "yes" if name in required else "no", key.takes, key.doc) for name, key in keys.items())
+    rows = ((f"`{name}`", "yes" if name in required else "no", key.says, key.doc) for name, key in keys.items())
     return _table(("key", "required", "type", "meaning"), rows)
 
 
