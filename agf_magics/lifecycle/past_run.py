@@ -46,6 +46,16 @@ class PastRun:
         self.secrets = Secrets()  # the journal stores none
 
     @property
+    def place(self) -> tuple[Store, int]:
+        """Its journal, and its number there."""
+        return self._store, self._row.listed.num
+
+    @property
+    def linked(self) -> Linked:
+        """Its definitions, linked with each other only. Raises DefinitionError if they can no longer be loaded."""
+        return self._linked
+
+    @property
     def started(self) -> datetime:
         return datetime.fromtimestamp(self._row.listed.started)
 

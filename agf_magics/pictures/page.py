@@ -182,6 +182,13 @@ def tokens(progress: Progress) -> list[str]:
     return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}"] if used.requests else []
 
 
+def counts(progress: Progress) -> list[str]:
+    """How many of the outermost steps are done, then the tokens."""
+    top = [row for row in list(progress.rows.values()) if row.depth == 0]
+    done = sum(row.state in ("ok", "skipped") for row in top)
+    return [f"{done:,} of {counted(len(top), 'step')}", *tokens(progress)]
+
+
 def state_html(status: str) -> str:
     """A status of a run as a mark and a word."""
     shown = look.state(status)
@@ -287,11 +294,10 @@ def _wrapped(lines: list[str]) -> list[str]:
 
 
 def _counts(progress: Progress, now: float) -> list[str]:
-    top = [row for row in progress.rows.values() if row.depth == 0]
-    done = sum(row.state in ("ok", "skipped") for row in top)
+    steps, *others = counts(progress)
     seconds = None if progress.when is None else (progress.ended or now) - progress.when
     took = [duration(seconds)] if seconds is not None else []
-    return [f"{done:,} of {counted(len(top), 'step')}", *took, *tokens(progress)]
+    return [steps, *took, *others]
 
 
 def _failures_title(progress: Progress) -> str:
