@@ -17,10 +17,8 @@ from ..lifecycle.past_run import PastRun
 from ..lifecycle.run import Run
 from ..lifecycle.run_calls import RunCalls, calls_of
 from ..pictures.counters import tallies, times, words
-from ..pictures.diagram import MOST_BOXES
-from ..pictures.dot import scene_dot
+from ..pictures.diagram import place
 from ..pictures.fold import fold
-from ..pictures.layout import NoPicture, layout
 from ..pictures.page import format_exception, status
 from ..pictures.plain import duration, line, plain
 from ..pictures.run_page import MOST_STORES, how_to_continue
@@ -71,14 +69,11 @@ def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
     frames = [frame.id for frame in drawn.frames]
     folded = [id for id in _texts(given.get("folded")) if id in set(frames)]
     drawn = fold(drawn, folded)
-    boxes = [box.id for box in drawn.boxes]
-    if len(boxes) > MOST_BOXES:
-        raise NoPicture(f"no picture: {len(boxes):,} boxes; at most {MOST_BOXES:,} can be drawn")
-    placed = layout(scene_dot(drawn, {}))
+    placed, wiring = place(drawn)
     return {
-        "svg": paint(drawn, placed, {}),
+        "svg": paint(drawn, placed, wiring, {}),
         "flow": inside,
-        "boxes": boxes,
+        "boxes": [box.id for box in drawn.boxes],
         "frames": [frame.id for frame in drawn.frames],
         "folded": folded,
     }

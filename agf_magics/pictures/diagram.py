@@ -38,7 +38,6 @@ class Diagram:
         self._flow = flow
         self._progress = progress
         self._scene = scene(flow)
-        self._boxes = tuple(self._scene.boxes)
 
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
@@ -89,9 +88,7 @@ class Diagram:
     @cached_property
     def _routed(self) -> tuple[Layout, Wiring]:
         """Without states: one layout serves the whole run."""
-        if len(self._boxes) > MOST_BOXES:
-            raise NoPicture(f"no picture: {len(self._boxes):,} boxes; at most {MOST_BOXES:,} can be drawn")
-        return route(self._scene, layout(scene_dot(self._scene, {}, routed(self._scene))))
+        return place(self._scene)
 
     def _shown(self, smallest: float) -> dict[str, str]:
         outlined = self.outline()
@@ -107,6 +104,14 @@ class Diagram:
         picture = paint(self._scene, placed, wiring, found)
         figure = _figure(self._scene, picture, placed, found, smallest)
         return {"text/html": figure, "image/svg+xml": picture, "text/plain": outlined}
+
+
+def place(drawn: Scene) -> tuple[Layout, Wiring]:
+    """The places of the boxes and arrows, and the routes of the data edges. Raises `NoPicture`."""
+    count = len(drawn.boxes)
+    if count > MOST_BOXES:
+        raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")
+    return route(drawn, layout(scene_dot(drawn, {}, routed(drawn))))
 
 
 def _figure(drawn: Scene, picture: str, placed: Layout, found: States, smallest: float) -> str:
