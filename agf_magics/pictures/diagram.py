@@ -108,7 +108,7 @@ class Diagram:
 
 def place(drawn: Scene) -> tuple[Layout, Wiring]:
     """The places of the boxes and arrows, and the routes of the data edges. Raises `NoPicture`."""
-    count = len(drawn.boxes)
+    count = len(tuple(drawn.boxes))
     if count > MOST_BOXES:
         raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")
     return route(drawn, layout(scene_dot(drawn, {}, routed(drawn))))
