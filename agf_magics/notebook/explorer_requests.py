@@ -15,7 +15,7 @@ from ..flow.steps import Flow
 from ..journal.records import Record, error_from
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.run import Run
-from ..lifecycle.run_calls import RunCalls, calls_of
+from ..lifecycle.run_calls import RunCalls, calls_of, linked_flow
 from ..pictures.counters import tallies, times, words
 from ..pictures.diagram import place
 from ..pictures.fold import fold
@@ -81,7 +81,7 @@ def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def _linked(run: AnyRun, calls: Sequence[str]) -> Linked:
     """The flow that the calls with these ids lead to."""
-    found: object = run.linked
+    found: object = linked_flow(run)
     for id in calls:
         found = found.callees.get(id) if isinstance(found, Linked) else None
     if not isinstance(found, Linked):

@@ -22,7 +22,7 @@ from .plain import cells, counted, duration, html, line, padded, plain
 from .values import WRAP, bounded
 
 MOST_FAILURES = 8
-MOST_OPEN = 24
+_MOST_OPEN = 24
 """Rows of a tree above which rows that have nothing new are folded."""
 DIM = "opacity:0.75"
 """Of text that matters less; fainter text has too little contrast on white."""
@@ -230,7 +230,7 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
     lines: list[_Line] = []
     for state, group in groupby(rows, lambda row: row.state):
         found = list(group)
-        if len(rows) > MOST_OPEN and len(found) > 3 and state in quiet:
+        if len(rows) > _MOST_OPEN and len(found) > 3 and state in quiet:
             shown = look.state(state)
             depth = min(row.depth for row in found)
             lines.append(_Line(shown, f"{shown.mark} {shown.word}", depth, counted(len(found), "step")))
