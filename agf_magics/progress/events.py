@@ -6,6 +6,7 @@ Every StepStarted is followed by exactly one of StepFinished, StepFailed, StepCa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -169,6 +170,10 @@ class TokensUsed(NamedTuple):
     when: float
     input: int
     output: int
+    model: str = ""
+    """``provider:model``."""
+    cost: Decimal | None = None
+    """US dollars; None: the price of the model is not known."""
 
 
 class ModelText(NamedTuple):

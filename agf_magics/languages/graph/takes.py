@@ -201,6 +201,8 @@ FLAG = Takes("true or false", "true", {"type": "boolean"}, _of(bool))
 COUNT = Takes("an integer, at least 1", "4", _S_COUNT, _of(int, least=1))
 SECONDS = Takes("a number of seconds above 0", "30", {"type": "number", "exclusiveMinimum": 0},
                 _of(int, float, least=1e-9))  # fmt: skip
+DOLLARS = Takes("a number of US dollars above 0", "0.5", {"type": "number", "exclusiveMinimum": 0},
+                _of(int, float, least=1e-9))  # fmt: skip
 NUMBER = Takes("a number", "0.5", {"type": "number"}, _of(int, float))
 NAMES = Takes("a list of names", "[search, fetch]", _S_NAMES, _names)
 VALUES = Takes("a mapping of names to values, with or without {state.…}", '{n: "{state.n + 1}"}', _by_name({}), _values)
