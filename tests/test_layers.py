@@ -49,6 +49,7 @@ WHERE = {
     "jsonschema_specifications": ("flow.json_schema",), "referencing": ("flow.json_schema",),
     "re2": ("flow.patterns",),
     "pydantic_ai": ("catalog.model_requests", "catalog.model_streams"),
+    "genai_prices": ("catalog.prices",),
     "pydantic": ("catalog",), "pydantic_core": ("catalog",), "typing_extensions": ("catalog",),
     "asyncio": ("host", "journal", "engine", "lifecycle", "notebook", "catalog.model_requests"),
     "concurrent": ("host",),

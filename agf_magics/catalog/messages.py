@@ -49,8 +49,16 @@ Message = UserMessage | ModelMessage | ToolMessage
 
 
 class Tokens(TypedDict):
+    """The tokens of a reply, as the model counts them."""
+
     input: int
+    """All of its prompt, also the cached ones."""
     output: int
+    cache_read: NotRequired[int]
+    """The tokens of the prompt that the provider had stored, which cost less."""
+    cache_write: NotRequired[int]
+    cost: NotRequired[str]
+    """The price in US dollars, a decimal number; absent: unknown."""
 
 
 class Reply(TypedDict):

@@ -213,7 +213,12 @@ def _response(message: ModelMessage, names: _Names) -> ai.ModelResponse:
 def _reply(response: ai.ModelResponse, request: Request, names: _Names) -> Reply:
     text = "".join(part.content for part in response.parts if isinstance(part, ai.TextPart))
     calls = [_call(part, names) for part in response.parts if isinstance(part, ai.ToolCallPart)]
-    usage: Tokens = {"input": response.usage.input_tokens, "output": response.usage.output_tokens}
+    used = response.usage
+    usage: Tokens = {"input": used.input_tokens, "output": used.output_tokens}
+    if used.cache_read_tokens:
+        usage["cache_read"] = used.cache_read_tokens
+    if used.cache_write_tokens:
+        usage["cache_write"] = used.cache_write_tokens
     reply: Reply = {"text": text, "calls": calls, "usage": usage}
     given = next((call for call in calls if call["tool"] == ""), None)
     if given is not None and "fault" not in given:

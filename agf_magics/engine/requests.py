@@ -14,8 +14,9 @@ from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
 from ..host.calls import resolve
-from ..host.limits import Grant
+from ..host.limits import Grant, LimitReached
 from ..progress import events as ev
+from ..progress.rows import cost_of
 from ..secrets.placeholders import replace_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .external import call_external
@@ -53,11 +54,12 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         ok, raised = await run.host.call("worker", binding.model.open, {"loop": loop})
         if not ok:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
+    _refuse_unpriced(site, binding.model)
     caller = _Caller(binding, message, run, site.at)
     reply: dict[str, Value] = await resolve(call_external(site, caller, "model", given))
     # A reply that an earlier session of this run got has cost tokens; a reply of another run has not.
     if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
-        _emit_usage(run, site.at, reply)
+        _emit_usage(run, site.at, reply, binding.name)
     _count(site, reply, binding.name)
     return reply
 
@@ -96,7 +98,7 @@ class _Caller:
         reply = await ask_model(asking, self._stream if self.run.stream else None)
         replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
         self.replied = True
-        _emit_usage(self.run, self.at, reply)
+        _emit_usage(self.run, self.at, reply, self.name)
         return reply
 
     def _stream(self, attempt: int) -> ReplyStream:
@@ -147,19 +149,36 @@ def _tools(config: Mapping[str, Value], binding: ModelBinding, grant: Grant) -> 
     return tuple(Offered(*describe_tool(binding, name, config.get("descriptions") or {})) for name in names)
 
 
-def _emit_usage(run: Runner, at: ev.StepPath, reply: Mapping[str, Value]) -> None:
+def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
+    """Refuse a request whose price could not be counted (`limit.unknown-price`)."""
+    caps = [meter.caps for meter in site.scope.meters if meter.caps.cost is not None]
+    if (site.run.budget.limits.max_cost or caps) and model.price({"input": 1, "output": 1}) is None:
+        message = f"the price of {model.name} is not known, so max_cost cannot limit it"
+        hint = "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
+        span = caps[0].span if caps else site.step.name.span or site.step.span
+        raise LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
+
+
+def _emit_usage(run: Runner, at: ev.StepPath, reply: Mapping[str, Value], model: str) -> None:
     usage = reply["usage"]
-    run.emit(ev.TokensUsed(at, clock(), usage.get("input", 0), usage.get("output", 0)))
+    run.emit(ev.TokensUsed(at, clock(), usage.get("input", 0), usage.get("output", 0), model, cost_of(usage)))
 
 
 def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
     """Count the tokens of a reply; warn if they are unknown, and if the reply was cut off."""
-    tokens = sum(reply["usage"].values())
+    usage, budget = reply["usage"], site.run.budget
+    tokens, cost = usage.get("input", 0) + usage.get("output", 0), cost_of(usage)
+    limited = [meter.caps for meter in site.scope.meters if (meter.caps.tokens, meter.caps.cost) != (None, None)]
+    if not tokens and (limited or budget.limits.max_tokens or budget.limits.max_cost):
+        message = f"{name} does not report how many tokens it uses, so a limit of tokens or cost has no effect"
+        span = limited[0].span if limited else site.step.span
+        _warn(site.run, Diagnostic("model.no-usage", message, span, severity="warning"))
     for meter in site.scope.meters:
-        if not tokens and meter.caps.tokens is not None:
-            message = f"{name} does not report how many tokens it uses, so a limit of tokens has no effect"
-            _warn(site.run, Diagnostic("model.no-usage", message, meter.caps.span, severity="warning"))
-        meter.use(tokens)
+        meter.use(tokens, cost)
+    try:
+        budget.use(tokens, cost)
+    except LimitReached as error:
+        raise with_place(error, site.step) from None
     if reply.get("cut"):
         message = f"the reply of {name} was cut off: it reached its maximum number of tokens"
         hint = "max_output_tokens sets the maximum"

@@ -8,6 +8,7 @@ import itertools
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from ..engine import run as engine
@@ -113,8 +114,14 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """The use of models so far, including earlier sessions: ``requests``, ``input``, ``output``, ``tokens``."""
+        """The use of models so far, including earlier sessions: ``requests``, ``input``, ``output``, ``tokens``,
+        ``cost``, and ``by_model``."""
         return self.progress.usage
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The cost of its models so far in US dollars, estimated; None: a price is not known, or it asked none."""
+        return self.usage.cost
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..progress.progress import Key, Progress, Row
-from .plain import line, plain
+from .plain import counted, line, money, plain
 from .theme import State, state
 
 MOST_NUMBERS = 4
@@ -112,6 +112,14 @@ def times(row: Row) -> str:
              (row.retried, "retried"), (row.cancelled, "cancelled"),
              (0 if row.loops and row.finished else row.skipped, "skipped")]  # fmt: skip
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
+
+
+def spent(row: Row) -> tuple[str, ...]:
+    """The tokens and the cost of the models that a step asked."""
+    if row.usage is None:
+        return ()
+    cost = (money(row.usage.cost),) if row.usage.cost is not None else ()
+    return (counted(row.usage.tokens, "token"), *cost)
 
 
 def tails(row: Row) -> tuple[str, ...]:

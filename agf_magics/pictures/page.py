@@ -14,11 +14,11 @@ from json import dumps
 from typing import NamedTuple
 
 from ..progress.events import format_path
-from ..progress.progress import Progress
+from ..progress.progress import Progress, Usage
 from ..text.diagnostics import AgfError, Diagnostic
 from . import theme as look
-from .counters import tails, tallies, times, words
-from .plain import cells, counted, duration, html, line, padded, plain
+from .counters import spent, tails, tallies, times, words
+from .plain import cells, counted, duration, html, line, money, padded, plain
 from .values import WRAP, bounded
 
 MOST_FAILURES = 8
@@ -177,9 +177,19 @@ def format_exception(error: BaseException) -> str:
 
 
 def tokens(progress: Progress) -> list[str]:
-    """How many tokens its models used, if it asked any."""
+    """How many tokens its models used and what they cost, if it asked any."""
     used = progress.usage
-    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}"] if used.requests else []
+    if not used.requests:
+        return []
+    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}", *cost(used)]
+
+
+def cost(used: Usage) -> list[str]:
+    """What models cost: ``≈ $0.0026``; also how many replies have no known price, if others have one."""
+    if used.unpriced == used.requests:
+        return []
+    missing = f" and {counted(used.unpriced, 'request')} without a known price" if used.unpriced else ""
+    return [money(used.known_cost) + missing]
 
 
 def counts(progress: Progress) -> list[str]:
@@ -249,7 +259,7 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
                     line(row.label, 60),
                     look.kind(row.word).glyph,
                     line(row.word, 24),
-                    times(row) if tally is None else str(tally),
+                    " · ".join(filter(None, (times(row) if tally is None else str(tally), *spent(row)))),
                     duration(seconds),
                     line(row.id, 100),
                     bar,

@@ -8,6 +8,7 @@ Every StepStarted is followed by exactly one of StepFinished, StepFailed, StepCa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Literal, NamedTuple
 
 from ..flow.values import Value
@@ -165,6 +166,10 @@ class TokensUsed(NamedTuple):
     when: float
     input: int
     output: int
+    model: str = ""
+    """``provider:model``."""
+    cost: Decimal | None = None
+    """US dollars; None: the price of the model is not known."""
 
 
 class ModelText(NamedTuple):

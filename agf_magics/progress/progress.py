@@ -12,7 +12,7 @@ from ..flow.steps import Flow
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
-from .rows import Arriving, Key, Row, Tree
+from .rows import Arriving, Key, Row, Tree, Usage, one_reply
 
 __all__ = ["Arriving", "Failure", "Failures", "Key", "Progress", "Row", "Usage"]
 
@@ -20,20 +20,6 @@ FAILURES_KEPT = 50
 """Failed elements that are listed; the others are counted."""
 
 EDGES_KEPT = 1_000
-
-
-class Usage(NamedTuple):
-    """The use of models in a run."""
-
-    requests: int = 0
-    """The number of replies."""
-    input: int = 0
-    """Tokens, as the models count them; 0 for models that do not report them."""
-    output: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.input + self.output
 
 
 class Failure(NamedTuple):
@@ -199,10 +185,8 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
         case ev.StepPrinted(at, _, text):
             row = p.row(at)
             row.printed = (row.printed + text)[-Arriving.LONGEST :]
-        case ev.TokensUsed(at, _, input, output):
-            if (row := p.row(at)).arriving is not None and row.arriving.at == at:  # the reply is complete
-                row.arriving = None
-            p.usage = Usage(p.usage.requests + 1, p.usage.input + input, p.usage.output + output)
+        case ev.TokensUsed():
+            count_use(p, event)
         case ev.BackgroundCallEnded(_, _, error):
             if error is not None:
                 found = error.diagnostic
@@ -214,6 +198,17 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
             p.status, p.when = "running", when
         case ev.RunEnded():
             _end(p, event)
+
+
+def count_use(p: Progress, event: ev.TokensUsed) -> None:
+    """Count a reply for the run, for its row, and for the calls around it. A past run may lack its row."""
+    key = tuple(bit for bit in event.at if isinstance(bit, str))
+    used = one_reply(event.input, event.output, event.model, event.cost)
+    p.usage = p.usage.plus(used)
+    for row in filter(None, (p.rows.get(key[:depth]) for depth in range(1, len(key) + 1))):
+        row.usage = (row.usage or Usage()).plus(used)
+        if row.arriving is not None and row.arriving.at == event.at:  # the reply is complete
+            row.arriving = None
 
 
 def _arrive(row: Row, event: ev.ModelText) -> None:
