@@ -93,6 +93,9 @@ def _run(options: argparse.Namespace) -> int:
     if run.error is not None and not options.quiet:
         return 1  # the progress shows the error
     run.result()
+    if options.export is not None and not options.dry:
+        for file in agf.export(run, options.export):
+            print(f"wrote {file}", file=sys.stderr)
     print(run.note if options.dry else _json(run.output))
     return 0
 
@@ -152,6 +155,8 @@ def _parser() -> argparse.ArgumentParser:
     chosen["run"].add_argument("--allow-shell", action="store_true", help=about)
     about = "the time limit of the run; it then fails with limit.timeout"
     chosen["run"].add_argument("--timeout", type=_seconds, metavar="SECONDS", help=about)
+    about = "write the files that the graph exports into this folder"
+    chosen["run"].add_argument("--export", type=Path, metavar="FOLDER", help=about)
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
     chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
     chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")

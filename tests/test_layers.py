@@ -44,6 +44,7 @@ WHERE = {
     "jsonschema": ("flow.json_schema", "flow.json_schema_keywords"),
     "jsonschema_specifications": ("flow.json_schema",), "referencing": ("flow.json_schema",),
     "re2": ("flow.patterns",),
+    "jinja2": ("languages.graph.jinja", "languages.graph.jinja_check", "languages.graph.jinja_environment"),
     "pydantic_ai": ("catalog.model_requests",),
     "pydantic": ("catalog",), "pydantic_core": ("catalog",), "typing_extensions": ("catalog",),
     "asyncio": ("host", "journal", "engine", "lifecycle", "notebook", "catalog.model_requests"),

@@ -9,15 +9,30 @@ from collections.abc import Collection
 from typing import Any
 
 from .takes import TYPES
-from .words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, NOT_IN_A_MAP, REDUCERS, STATE_KEY, TOOL, Kind
+from .words import (
+    CONFIG,
+    DEFAULTS,
+    EDGE,
+    EXPORT,
+    FALLBACK,
+    GRAPH,
+    NODES,
+    NOT_IN_A_MAP,
+    PROMPT_FILE,
+    REDUCERS,
+    STATE_KEY,
+    TOOL,
+    Kind,
+)
 
 Json = dict[str, Any]
 
 
 def document_schema() -> Json:
     """The schema of a graph."""
-    kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS)
+    kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, FALLBACK, EXPORT)
     defs = {kind.name.replace(" ", "_"): _mapping(kind) for kind in kinds}
+    del defs["prompt"]["additionalProperties"]  # another key only gives a warning
     defs["state_key"]["properties"]["reducer"]["enum"] = list(REDUCERS)
     defs["state_key"]["properties"]["type"]["examples"] = list(TYPES)  # another type only gives a warning
     nodes = {name: _node(kind) for name, kind in NODES.items()}

@@ -136,6 +136,15 @@ def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None
     return {name.text: (name.span, count) for name, count in read if count is not None}
 
 
+def _codes(reader: Reader, node: Node, key: Key) -> tuple[int, ...] | None:
+    """Exit codes."""
+    codes = [item.value for item in node.items if isinstance(item, Scalar)] if isinstance(node, Items) else []
+    if not isinstance(node, Items) or not codes or [type(code) for code in codes] != [int] * len(node.items):
+        reader.wrong_type(node, key)
+        return None
+    return tuple(codes)
+
+
 def _command(reader: Reader, node: Node, key: Key) -> Any:
     """The words of a command, split when the graph is loaded (decision P8)."""
     text = _text(reader, node, key)
@@ -185,7 +194,6 @@ _S_TEXT: dict[str, Any] = {"type": "string"}
 _S_NAME: dict[str, Any] = {"type": "string", "pattern": r"\S"}
 _S_NAMES: dict[str, Any] = {"type": "array", "items": _S_NAME}
 _S_COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
-_S_PROMPT = {"type": "object", "properties": {"user": _S_TEXT, "system": _S_TEXT}, "required": ["user"]}
 _S_SHARE = [{"type": "integer", "minimum": 0}, {"type": "number", "minimum": 0, "maximum": 1}]
 _S_TYPE: dict[str, Any] = {"anyOf": [{**_S_TEXT, "examples": list(TYPES)}, _ref("state_key")]}
 
@@ -208,14 +216,24 @@ ARGUMENTS = Takes("a mapping of argument names to values, or one placeholder", '
                   {"anyOf": [_by_name({}), {"type": "string", "pattern": r"^\{"}]}, _arguments)  # fmt: skip
 TEMPLATE = Takes("a text, with or without {state.…}", '"{state.tool}"', _S_NAME, _template)
 MESSAGE = Takes("a text, with {name} and {state.name} as placeholders", '"Publish {text}?"', _S_NAME, _node)
-PROMPT = Takes("a text, or a mapping with user and system", '"Summarize {state.text}"',
-               {"anyOf": [_S_NAME, _S_PROMPT]}, _node)  # fmt: skip
+PROMPT = Takes("a text, a mapping with user and system, or the name of a file of one", '"Summarize {state.text}"',
+               {"anyOf": [_S_NAME, _ref("prompt")]}, _node)  # fmt: skip
+FIELDS = Takes("a mapping with name and fields", "{name: Review, fields: {score: {type: int}}}",
+               {"type": "object", "required": ["fields"]}, _node)  # fmt: skip
+JSON_SCHEMA = Takes("a JSON Schema", "{type: object}", {"type": "object"}, _node)
+FALLBACK = Takes("a mapping with provider and model", "{provider: openai, model: gpt-4o}", _ref("fallback"), _fields)
+EXPORTS = Takes("a mapping of keys to files", "{report: {format: markdown, filename: report.md}}",
+                _by_name(_ref("export")), _fields)  # fmt: skip
+NAME_PAIRS = Takes("a mapping of keys to keys", "{phase: phase}", _by_name(_S_NAME), _pairs)
+CODES = Takes("a list of integers", "[0, 1]", {"type": "array", "items": {"type": "integer"}, "minItems": 1}, _codes)
+EXPORT_FORMAT = _words("json, markdown or text", "text", "json", "markdown")
 OVER = Takes("one placeholder, {state.name}, or a list", '"{state.rows}"',
              {"anyOf": [{"type": "string", "pattern": r"^\{.+\}$"}, {"type": "array"}]}, _node)  # fmt: skip
 SHARE = Takes("a count, or a share between 0.0 and 1.0", "0.8", {"anyOf": _S_SHARE}, _share)
 OVERFLOW = _words("error or truncate", "error", "truncate")
 ON_ERROR = _words("fail or skip", "fail", "skip")
 ON_ERROR_RETRY = _words("fail, skip or retry", "fail", "skip", "retry")
+ON_ERROR_ASKED = _words("fail, skip, retry or fallback", "fail", "retry", "fallback", "skip")
 ROUTES = Takes("a mapping of labels to nodes", "{good: publish, bad: revise}",
                {**_by_name(_S_NAME), "minProperties": 1}, _name_map)  # fmt: skip
 MAPPING = Takes("a mapping of keys to keys, or auto", "{text: input_text}",
