@@ -252,7 +252,9 @@ ENVIRONMENT = Environment(
 _BUILT_IN: Mapping[str, Callable[..., Any]] = {name: FILTERS[name] for name in _FILTERS.split()}
 ENVIRONMENT.globals = {}
 ENVIRONMENT.filters = {name: _guarded(function) for name, function in {**_BUILT_IN, **_OWN}.items()}
-_TESTED: Mapping[str, Callable[..., Any]] = {
-    name: function for name, function in TESTS.items() if name in _TESTS.split() or not name.isidentifier()
+_ALL_TESTS: Mapping[str, Any] = TESTS
+ENVIRONMENT.tests = {
+    name: _guarded(function)
+    for name, function in _ALL_TESTS.items()
+    if name in _TESTS.split() or not name.isidentifier()
 }
-ENVIRONMENT.tests = {name: _guarded(function) for name, function in _TESTED.items()}

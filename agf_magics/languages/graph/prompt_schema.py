@@ -60,7 +60,7 @@ def read_schema(reader: Reader, node: Node) -> Json | None:
         place = fields.span if fields is not None else node.span
         reader.error("graph.prompt-schema", "'schema' needs name and fields, a mapping of names", place, _EXAMPLE)
         return None
-    before = reader.faults
+    before = reader.error_count
     for key in node.keys.keys() - {"name", "fields", "description"}:
         hint = suggest(key, ("name", "fields", "description"), "keys of schema")
         reader.error("graph.prompt-schema", f"unknown key {key!r} in schema", node.keys[key].span, hint)
@@ -74,7 +74,7 @@ def read_schema(reader: Reader, node: Node) -> Json | None:
     }
     for name, field in fields.fields.items():
         _check_patterns(reader, field, properties[name])
-    return schema if reader.faults == before else None
+    return schema if reader.error_count == before else None
 
 
 def _is_required(field: Node) -> bool:

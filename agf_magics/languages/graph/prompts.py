@@ -14,11 +14,12 @@ from ...text.diagnostics import Diagnostics, suggest
 from ...text.nodes import shorten
 from ...text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
 from ...text.yamlnodes import Fields, Node, Scalar, documents, shown
+from ..documents import Key
 from .jinja import SYNTAX, JinjaPrompt, read_jinja
 from .prompt import Prompt, Slot, read_text, split_slots
 from .prompt_schema import read_output_schema, read_schema
 from .reading import Reader
-from .takes import PROMPT, Key
+from .takes import PROMPT
 from .words import PROMPT_FILE
 
 _NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?:/[\w-][\w.-]*+)*+")
@@ -57,7 +58,7 @@ def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Prom
     if isinstance(node, Fields):
         return _from_fields(reader, node, kind)
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        reader.wrong_type(node, Key("prompt", PROMPT, ""))
+        reader.wrong_type(node, Key("prompt", PROMPT))
         return None
     if not node.text.strip():
         reader.error("graph.empty-prompt", "the prompt is empty", node.span, 'prompt: "Summarize {text}"')
@@ -96,7 +97,7 @@ def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False)
     for name in node.fields.keys() - PROMPT_FILE.keys.keys():
         hint = suggest(name, PROMPT_FILE.keys, "keys of a prompt")
         reader.warn("graph.prompt-key", f"{name!r} is not used in a prompt", node.keys[name].span, hint)
-    before = reader.faults
+    before = reader.error_count
     texts: dict[str, Filled | None] = {}
     for name in ("system", "user"):
         text = node.fields.get(name)
@@ -110,7 +111,7 @@ def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False)
     keys = {name: key for name, key in PROMPT_FILE.keys.items() if name not in (*_NOT_READ, *_OWN)}
     model = {name: key.takes.read(reader, node.fields[name], key) for name, key in keys.items() if name in node.fields}
     user = texts.get("user")
-    if reader.faults > before or user is None:
+    if reader.error_count > before or user is None:
         return None
     return Prompts(user, texts.get("system"), node.span, schema, model)
 
@@ -205,7 +206,6 @@ def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> Prompts |
     found = Diagnostics()
     read = documents(source, found)
     if found.errors:
-        reader.faults += 1
         reader.problems.extend(found)
         return None
     if len(read) == 1 and isinstance(read[0], Fields):
