@@ -178,7 +178,7 @@ def api(group: str) -> str:
 
 
 API: Mapping[str, tuple[str, ...]] = {
-    "functions": ("define", "load", "run", "arun", "start", "evaluate", "draw"),
+    "functions": ("define", "load", "run", "arun", "start", "evaluate", "draw", "export"),
     "launches": (
         "agent_tools.launch_tools",
         "agent_tools.run_pipeline",
