@@ -44,10 +44,13 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     if step.while_waiting is not None:
         run.watched[inner.before] = {}
     try:
-        value = (await _within_timeout(step, within_caps(linked.flow, run.run_flow(inner, flow_input)))).output
+        ended = await _within_timeout(step, within_caps(linked.flow, run.run_flow(inner, flow_input)))
     except ev.Unanswered:
         _show_waiting(site, inner)
         raise
+    for note in ended.notes:
+        run.emit(ev.Warned(clock(), note))
+    value = ended.output
     if run.dry:
         value = dry.add_fields(value, step, scope.linked)
     if step.gives is not None:

@@ -92,6 +92,7 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
     prompts = read_prompt(reader, given["prompt"], here.folders, here.kind)
     if prompts is None:
         return None
+    asking = read_asking(reader, {**here.defaults, **prompts.model, **given})
     given = {**here.defaults, **given}
     values: Values | None = given.get("variables")
     known = None if values is None else [name.text for name, _ in values]
@@ -108,9 +109,7 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
         name=identity or Name(""),
         args=Prompted(prompts, values, given.get("requires") or ()),
         gives=None if given.get("parse_json") else given.get("schema"),
-        asking=read_asking(reader, {**here.defaults, **prompts.model, **given})._replace(
-            schema=prompts.schema if wants_schema else None
-        ),
+        asking=asking._replace(schema=prompts.schema if wants_schema else None),
         tools=tools,
         files={name: here.tools.files[name] for name in own if name in here.tools.files},
         derived=tuple(here.tools.commands[name].derived() for name in sorted(own) if name in here.tools.commands),
