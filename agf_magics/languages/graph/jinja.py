@@ -96,10 +96,10 @@ def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
     if find_spec("jinja2") is None:
         reader.refuses.append(not_installed(span))
         return JinjaPrompt(None, text, (), span)
-    from .jinja_check import NotSupported, compile_template
+    from .jinja_check import NotSupported, compile_jinja
 
     try:
-        compiled = compile_template(text.text)
+        compiled = compile_jinja(text.text)
     except NotSupported as refused:
         place = place_of_line(text, refused.line, refused.word)
         hint = refused.hint or "{{ name }} is a variable; {% raw %}{{ }}{% endraw %} writes the braces themselves"

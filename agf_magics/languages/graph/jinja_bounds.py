@@ -13,17 +13,17 @@ from typing import Any
 
 from ...flow.values import Value
 
-LONGEST = 1_000_000
+MAX_TEXT = 1_000_000
 """Characters of a text, also of the rendered prompt."""
-LARGEST = 100_000
+MAX_ELEMENTS = 100_000
 """Elements of a list or a mapping."""
-TURNS = 100_000
+MAX_TURNS = 100_000
 """Turns of all loops together."""
-SECONDS = 1.0
+MAX_SECONDS = 1.0
 """Seconds of the processor. Time in which other programs run does not count."""
-TOTAL = 10_000_000
+MAX_TOTAL = 10_000_000
 """Characters of all texts together that operations make; an element of a list counts as eight."""
-MOST_BITS = 10_000
+MAX_BITS = 10_000
 """Bits of an integer."""
 
 
@@ -35,18 +35,18 @@ class Budget:
     """What one rendering has used so far."""
 
     def __init__(self) -> None:
-        self.turns, self.made, self.until = 0, 0, time.thread_time() + SECONDS
+        self.turns, self.made, self.until = 0, 0, time.thread_time() + MAX_SECONDS
 
     def check_time(self) -> None:
         if time.thread_time() > self.until:
-            raise TooMuch(f"takes longer than {SECONDS:g} s")
+            raise TooMuch(f"takes longer than {MAX_SECONDS:g} s")
 
     def each(self, found: Iterable[Value]) -> Iterator[Value]:
         """The elements that a loop runs over, each of them counted."""
         for one in found:
             self.turns += 1
-            if self.turns > TURNS:
-                raise TooMuch(f"loops more than {TURNS:,} times")
+            if self.turns > MAX_TURNS:
+                raise TooMuch(f"loops more than {MAX_TURNS:,} times")
             self.check_time()
             yield one
 
@@ -54,8 +54,8 @@ class Budget:
         """``value``, which an operation has made."""
         self.check_time()
         self.made += check_size(value)
-        if self.made > TOTAL:
-            raise TooMuch(f"makes texts and lists of more than {TOTAL:,} characters")
+        if self.made > MAX_TOTAL:
+            raise TooMuch(f"makes texts and lists of more than {MAX_TOTAL:,} characters")
         return value
 
 
@@ -84,24 +84,24 @@ def check_size(value: Any) -> int:
     if isinstance(value, list | tuple | dict | set):
         check_count(len(value))
         return 8 * len(value)
-    if type(value) is int and value.bit_length() > MOST_BITS:
+    if type(value) is int and value.bit_length() > MAX_BITS:
         raise TooMuch("computes a number that is too large")
     return 1
 
 
 def check_length(size: int) -> None:
-    if size > LONGEST:
-        raise TooMuch(f"makes a text of more than {LONGEST:,} characters")
+    if size > MAX_TEXT:
+        raise TooMuch(f"makes a text of more than {MAX_TEXT:,} characters")
 
 
 def check_count(size: int) -> None:
-    if size > LARGEST:
-        raise TooMuch(f"makes a list of more than {LARGEST:,} elements")
+    if size > MAX_ELEMENTS:
+        raise TooMuch(f"makes a list of more than {MAX_ELEMENTS:,} elements")
 
 
 def weigh(value: Any) -> Any:
     """``value``, if reading all of it takes little time: a small value whose parts are shared may be long."""
-    queue, room = [value], LONGEST
+    queue, room = [value], MAX_TEXT
     while queue:
         part = queue.pop()
         if isinstance(part, str):
@@ -116,5 +116,5 @@ def weigh(value: Any) -> Any:
             check_size(part)
         room -= 1
         if room < 0:
-            raise TooMuch(f"uses a value of more than {LONGEST:,} parts")
+            raise TooMuch(f"uses a value of more than {MAX_TEXT:,} parts")
     return value

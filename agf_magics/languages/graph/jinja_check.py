@@ -1,7 +1,7 @@
 """Checks a Jinja2 template against the subset, and compiles it.
 
-jinja2 parses. Then the tree is walked: what is not in the tables is refused with its line. Operations that could make
-a large value are replaced by calls of our own (jinja_environment.py), so that jinja2 generates code only for them.
+jinja2 parses. Then the tree is walked, and a node that is not in the tables is refused with its line. Operations that
+could make a large value are replaced by calls of our own (jinja_environment.py), and jinja2 generates code for the rest.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Compiled(NamedTuple):
     reads: tuple[Read, ...]
 
 
-def compile_template(text: str) -> Compiled:
+def compile_jinja(text: str) -> Compiled:
     """Raises NotSupported."""
     if len(text) > MOST_CHARACTERS:
         raise NotSupported(f"the template has more than {MOST_CHARACTERS:,} characters")
@@ -208,7 +208,7 @@ def _paths(tree: nodes.Template) -> Iterator[tuple[tuple[str, ...], nodes.Name]]
 
 def _tested(tree: nodes.Template) -> Iterator[nodes.Node]:
     """The parts in which a name may have no value."""
-    yield from tree.find_all((nodes.If, nodes.CondExpr))  # what is only written if it has a value
+    yield from tree.find_all((nodes.If, nodes.CondExpr))
     yield from tree.find_all(nodes.Test)
     for applied in tree.find_all(nodes.Filter):
         if applied.name in ("default", "d"):

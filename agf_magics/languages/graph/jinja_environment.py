@@ -1,7 +1,7 @@
 """The environment of Jinja2 prompts: the operations, filters, tests and methods that a template may use.
 
-It imports jinja2, which is an extra: only a graph with such a prompt imports it. Jinja2's own sandbox forbids what is
-known to be dangerous; here everything is forbidden that is not in a table, and every operation is charged.
+It imports jinja2, which is an extra: only a graph with such a prompt imports it. Jinja2's own sandbox has a list of
+dangerous operations; here an operation is allowed only if it is in a table, and it is charged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jinja2.tests import TESTS
 
 from ...flow.values import type_name
 from ..scan import MISSING
-from .jinja_bounds import LONGEST, TURNS, Budget, TooMuch, charge, check_count, check_length, weigh
+from .jinja_bounds import MAX_TEXT, MAX_TURNS, Budget, TooMuch, charge, check_count, check_length, weigh
 from .lookup import find
 
 LOOP = ("index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "previtem", "nextitem")
@@ -105,8 +105,8 @@ def _known(value: Any) -> Any:
 def make_range(*bounds: Any) -> Any:
     """``range``"""
     found = range(*bounds)
-    if len(found) > TURNS:
-        raise TooMuch(f"loops more than {TURNS:,} times")
+    if len(found) > MAX_TURNS:
+        raise TooMuch(f"loops more than {MAX_TURNS:,} times")
     return charge(list(found))
 
 
@@ -117,17 +117,17 @@ def cut(value: Any, *bounds: Any) -> Any:
     return charge(value[slice(*bounds)])
 
 
-def compare(sign: str, left: Any, right: Any) -> bool:
+def compare_values(sign: str, left: Any, right: Any) -> bool:
     if sign not in ("eq", "ne"):
         _known(left)
         _known(right)
     weigh(left)
     weigh(right)
     charge(0)
-    return bool(COMPARE[sign](left, right))
+    return bool(SIGNS[sign](left, right))
 
 
-COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
+SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "lteq": operator.le, "gt": operator.gt,
     "gteq": operator.ge, "in": lambda one, held: one in held, "notin": lambda one, held: one not in held,
 }  # fmt: skip
@@ -164,7 +164,7 @@ def replace(value: Any, old: Any, new: Any, count: int | None = None) -> str:
 
 
 def indent(value: Any, width: Any = 4, first: bool = False, blank: bool = False) -> str:
-    whole, step = text(value), width if isinstance(width, str) else " " * min(int(width), LONGEST)
+    whole, step = text(value), width if isinstance(width, str) else " " * min(int(width), MAX_TEXT)
     check_length(len(whole) + (whole.count("\n") + 1) * len(step))
     head, *rest = whole.split("\n")
     lines = [step + line if blank or line.strip() else line for line in rest]
@@ -198,7 +198,7 @@ def _split(value: str, sep: str | None = None, maxsplit: int = -1) -> list[str]:
 
 
 CALLS: Mapping[str, Callable[..., Any]] = {
-    "__range": make_range, "__cut": cut, "__compare": compare, "__method": call_method, "__join": join,
+    "__range": make_range, "__cut": cut, "__compare": compare_values, "__method": call_method, "__join": join,
 }  # fmt: skip
 """By names that no template can write."""
 

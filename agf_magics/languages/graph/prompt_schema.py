@@ -15,7 +15,7 @@ from .reading import Reader
 
 Json = dict[str, Any]
 
-TYPES: Mapping[str, Json] = {
+FIELD_TYPES: Mapping[str, Json] = {
     "str": {"type": "string"}, "int": {"type": "integer"}, "float": {"type": "number"}, "bool": {"type": "boolean"},
     "list": {"type": "array"}, "dict": {"type": "object"}, "any": {}, "Any": {},
     "string": {"type": "string"}, "integer": {"type": "integer"}, "number": {"type": "number"},
@@ -99,7 +99,7 @@ def _field(reader: Reader, name: str, node: Node) -> Json:
         reader.error("graph.prompt-schema", f"unknown key {key!r} in {name!r}", node.keys[key].span, hint)
     made = read_type(kind.text)
     if made is None:
-        near = suggest(kind.text.split("[")[0].strip(), TYPES, "types")
+        near = suggest(kind.text.split("[")[0].strip(), FIELD_TYPES, "types")
         hint = near or "types are str, int, float, bool, Any, list, dict, list[T] and dict[str, T]"
         reader.error("graph.prompt-schema", f"unknown type {kind.text[:80]!r}", kind.span, hint)
         return {}
@@ -110,7 +110,7 @@ def _field(reader: Reader, name: str, node: Node) -> Json:
     if "default" in held:
         made["default"] = plain(held["default"])
     if not _is_required(node) and isinstance(made.get("type"), str):
-        made["type"] = [made["type"], "null"]  # models give null for what is optional
+        made["type"] = [made["type"], "null"]  # models give null for an optional field
     return made
 
 
@@ -129,9 +129,9 @@ def read_type(text: str) -> Json | None:
 def _read_type(text: str) -> tuple[Json | None, str]:
     """The type at the beginning of ``text``, and the rest. At most `_LONGEST` / 2 calls are open."""
     opened = _TYPE.match(text)
-    if opened is None or opened[1] not in TYPES:
+    if opened is None or opened[1] not in FIELD_TYPES:
         return None, text
-    made, rest = dict(TYPES[opened[1]]), text[opened.end() :]
+    made, rest = dict(FIELD_TYPES[opened[1]]), text[opened.end() :]
     if opened[2] is None:
         return made, rest
     keys = {"list": 1, "List": 1, "dict": 2}.get(opened[1], 0)

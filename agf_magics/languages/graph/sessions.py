@@ -230,7 +230,7 @@ def _not_json(here: Here) -> Any:
         answer = value.get("answer") if type(value) is dict and value.keys() == {"answer", "calls"} else value
         if not isinstance(answer, str):
             return None
-        message = f"the answer of {here.name!r} has no JSON; its text is kept"
+        message = f"the answer of {here.name!r} has no JSON: the key gets its text"
         hint = "ask for JSON in the prompt, or describe the answer with schema"
         return Diagnostic("graph.no-json", message, here.span, hint, "warning")
 

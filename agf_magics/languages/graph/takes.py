@@ -140,7 +140,7 @@ PROMPT = Takes("a text, a mapping with user and system, or the name of a file of
 FIELDS = Takes("a mapping with name and fields", "{name: Review, fields: {score: {type: int}}}",
                {"type": "object", "required": ["fields"]}, read_node)  # fmt: skip
 JSON_SCHEMA = Takes("a JSON Schema", "{type: object}", {"type": "object"}, read_node)
-FALLBACK = Takes("a mapping with provider and model", "{provider: openai, model: gpt-4o}", reference("fallback"),
+OTHER_MODEL = Takes("a mapping with provider and model", "{provider: openai, model: gpt-4o}", reference("fallback"),
                  Reader.mapping)  # fmt: skip
 EXPORTS = Takes("a mapping of keys to files", "{report: {format: markdown, filename: report.md}}",
                 mapping_of(reference("export")), Reader.mapping)  # fmt: skip

@@ -40,7 +40,7 @@ _SESSION = (
     Key("skip_if_exists", takes.FLAG, "Whether the node is skipped if its state_key has a value; defaults to false."),
     Key("on_error", takes.ON_ERROR_ASKED, "fail (the default), skip, retry, or fallback: the model in fallback."),
     _RETRIES,
-    Key("fallback", takes.FALLBACK, "The model that is asked after a failure, with on_error: fallback."),
+    Key("fallback", takes.OTHER_MODEL, "The model that is asked after a failure, with on_error: fallback."),
     _TIMEOUT,
     *_MODEL,
 )
