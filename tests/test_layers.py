@@ -50,6 +50,7 @@ WHERE = {
     "re2": ("flow.patterns",),
     "pydantic_ai": ("catalog.model_requests", "catalog.model_streams"),
     "genai_prices": ("catalog.prices",),
+    "jinja2": ("languages.graph.jinja", "languages.graph.jinja_check", "languages.graph.jinja_environment"),
     "pydantic": ("catalog",), "pydantic_core": ("catalog",), "typing_extensions": ("catalog",),
     "asyncio": ("host", "journal", "engine", "lifecycle", "notebook", "catalog.model_requests"),
     "concurrent": ("host",),

@@ -163,6 +163,8 @@ class Runner:
         """Calls a tool that needs nothing special: `direct.call_directly`."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
+        self.watched: dict[ev.StepPath, Frame] = {}
+        """The same for called flows whose stores a definition shows while they wait, by the path of the call."""
         self.models = Models()
         self.all_dropped: set[int] = set()
         """The steps that have warned that all their elements failed, by identity."""
@@ -184,6 +186,8 @@ class Runner:
         """Remember the frame of the outermost flow, for a run that ends early (decision A17)."""
         if _is_outermost(scope):
             self.reached = frame
+        elif scope.before in self.watched:
+            self.watched[scope.before] = frame
 
     def start_step(
         self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
