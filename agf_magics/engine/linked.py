@@ -68,7 +68,7 @@ def is_direct(step: Invoke, tool: Tool) -> bool:
     """Whether a call needs nothing but its arguments and the engine's loop."""
     if not (tool.is_async if tool.where is None else tool.where == "loop") or tool.name in LAUNCHES:
         return False
-    special = step.permit or step.gives or step.keeps or step.offers or step.wants or not step.awaited or tool.secret
+    special = step.permit or step.gives or not step.awaited or tool.secret
     return not special and step.timeout is None and tool.timeout is None
 
 
