@@ -11,7 +11,7 @@ from typing import Any
 from ..catalog import Agent, Tool
 from ..flow.schema_fields import lacking
 from ..flow.steps import Flow, Invoke, every
-from ..text.diagnostics import Diagnostic, suggest
+from ..text.diagnostics import Diagnostic, Diagnostics, suggest
 
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
@@ -46,3 +46,29 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             if found and name not in getattr(callee, "handed", ()):
                 message, hint = f"{step.name.text!r} takes no {name!r}", suggest(name, found[1], "its fields")
                 yield Diagnostic("flow.unknown-field-given", message, span, hint, "warning")
+
+
+def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
+    """Report arguments that ``tool`` does not take, lacks, or must not be written in a definition."""
+    names, takes = step.args.names, tool.arguments
+    if step.pick is not None or names is None:  # the chooser also gives the arguments
+        return
+    given = dict(names)
+    if given.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
+        return
+    for name, span in given.items():
+        if name not in takes.parameters and not takes.more:
+            near = suggest(name, takes.parameters)
+            hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
+            findings.error("flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint)
+    is_literal = getattr(step.args, "written_out", lambda name: False)
+    for name in tool.secret & given.keys():
+        if is_literal(name):
+            message = f"the definition contains the secret {name!r} of tool {tool.name!r}, and is stored and displayed"
+            hint = f"pass it as an input (--set {name}=${name}) or read it in the tool; then replace the secret"
+            findings.warn("flow.literal-secret", message, given[name], hint)
+    for name, parameter in takes.parameters.items():
+        if name not in given and parameter.default is parameter.empty and name not in step.offers:
+            message = f"tool {tool.name!r} needs {name!r}"
+            hint = f"it takes {takes.takes}"
+            findings.error("flow.missing-argument", message, step.name.span, hint)

@@ -17,7 +17,7 @@ from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
-from .field_checks import unknown_gifts, unknown_reads
+from .field_checks import check_arguments, unknown_gifts, unknown_reads
 from .linked import Built, Callee, Choice, Linked, Person, is_direct
 from .sessions import ModelBinding, model_binding, registered_name, session_flow
 
@@ -45,6 +45,8 @@ class _Linker:
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
         self.done: dict[str, Linked] = {}
+        self.seen: dict[str, Tool] = {}
+        """Registered tools without findings of their own, by the name of a step that calls them."""
         self.own: dict[int, dict[str, Tool]] = {}
         """The tools that a definition brings for an agent step, by the identity of the step."""
         self.size: dict[str, tuple[int, int]] = {}
@@ -63,11 +65,11 @@ class _Linker:
         callees, own, direct = dict[str, Callee](), dict[str, Mapping[str, Tool]](), dict[str, Tool]()
         self.found.extend(flow.refuses)
         self.linking.append(flow)
-        steps, open_inside = 0, 0
+        steps, open_inside, inside = 0, 0, (*around, key_of(flow))
         for step in every(flow.body):
             steps += 1
             if isinstance(step, Invoke):
-                callee = self.callee(step, (*around, key_of(flow)))
+                callee = self.callee(step, inside)
                 own |= {step.id: self.own[id(step)]} if id(step) in self.own else {}
                 if callee is not None:
                     callees[step.id] = callee
@@ -178,6 +180,10 @@ class _Linker:
 
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         name = step.name.text
+        seen = self.seen.get(name) if self.registry is self.base else None
+        if seen is not None:
+            check_arguments(step, seen, self.found)
+            return seen
         tool = self.registry.tools.get(name)
         if self.launches(name):
             called = name.removeprefix(OFFERED)
@@ -189,7 +195,7 @@ class _Linker:
         if tool is None and step.file is not None:
             found = self.file(step, around)
             if isinstance(found, Tool):
-                self.arguments(step, found)
+                check_arguments(step, found, self.found)
             return found
         if tool is None:
             known = [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
@@ -202,38 +208,14 @@ class _Linker:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
         if tool.arguments.refused:
             self.patterns(step, tool.arguments)
-        self.arguments(step, tool)
+        elif not tool.arguments.problems and self.registry is self.base:
+            self.seen[name] = tool
+        check_arguments(step, tool, self.found)
         return tool
 
     def patterns(self, step: Invoke, takes: Arguments) -> None:
         """Refuse patterns of annotations that RE2 does not support (decision D5)."""
         self.found.extend(replace(fault, span=step.name.span) for fault in takes.refused)
-
-    def arguments(self, step: Invoke, tool: Tool) -> None:
-        names, takes = step.args.names, tool.arguments
-        if step.pick is not None or names is None:  # the chooser also gives the arguments
-            return
-        given = dict(names)
-        if given.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
-            return
-        for name, span in given.items():
-            if name not in takes.parameters and not takes.more:
-                near = suggest(name, takes.parameters)
-                hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
-                self.found.error("flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint)
-        is_literal = getattr(step.args, "written_out", lambda name: False)
-        for name in tool.secret & given.keys():
-            if is_literal(name):
-                message = (
-                    f"the definition contains the secret {name!r} of tool {tool.name!r}, and is stored and displayed"
-                )
-                hint = f"pass it as an input (--set {name}=${name}) or read it in the tool; then replace the secret"
-                self.found.warn("flow.literal-secret", message, given[name], hint)
-        for name, parameter in takes.parameters.items():
-            if name not in given and parameter.default is parameter.empty and name not in step.offers:
-                message = f"tool {tool.name!r} needs {name!r}"
-                hint = f"it takes {takes.takes}"
-                self.found.error("flow.missing-argument", message, step.name.span, hint)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
         if own := self.own_tools(step):

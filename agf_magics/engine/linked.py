@@ -66,10 +66,10 @@ Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Lin
 
 def is_direct(step: Invoke, tool: Tool) -> bool:
     """Whether a call needs nothing but its arguments and the engine's loop."""
-    if not (tool.is_async if tool.where is None else tool.where == "loop") or tool.name in LAUNCHES:
+    if step.permit is not None or step.gives is not None or not step.awaited or step.timeout is not None:
         return False
-    special = step.permit or step.gives or step.keeps or step.offers or step.wants or not step.awaited or tool.secret
-    return not special and step.timeout is None and tool.timeout is None
+    on_loop = tool.is_async if tool.where is None else tool.where == "loop"
+    return on_loop and tool.timeout is None and not tool.secret and tool.name not in LAUNCHES
 
 
 def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:

@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import json
 import marshal
+import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -163,6 +164,10 @@ def read_records(rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
     except UNREADABLE:
         which = f"row {row[0]}" if row is not None else "a row"
         raise JournalError("journal.damaged", f"{which} has changed since it was written") from None
+    except sqlite3.OperationalError as error:
+        if hasattr(error, "sqlite_errorcode"):
+            raise
+        raise JournalError("journal.damaged", "a text of a row is not UTF-8") from None  # Python's error, not SQLite's
 
 
 class _Reader:

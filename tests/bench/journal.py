@@ -1,4 +1,5 @@
-"""§ 5: what keeping a run costs, calls of 276-byte results, off and on. Paired rounds.
+"""§ 5: what keeping a run costs, calls of 276-byte results, off and on. CPU time of all threads, paired
+rounds.
 
 On means durable: an element's line is written before the next one starts in its slot.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +65,7 @@ def _pair(text: str, per: int, folder: Path) -> list[Row]:
                 GATHER: lambda: loop.run_until_complete(gathered(per)),
             },
             per=per,
+            clock=time.process_time,
         )
     finally:
         bare.close()

@@ -112,6 +112,7 @@ def rows() -> tuple[list[Row], list[Row]]:
                     _ours(_linear("tool: {name: plain, args: {x: !expr ctx.n}}"))
                 ),
                 "agf: linear transform": timed(_ours(_linear("transform: {value: ctx.n + 1}"))),
+                "agf: linear transform, linked before": timed(_linked(_linear("transform: {value: ctx.n + 1}"))),
             },
             per=STEPS,
             clock=time.thread_time,

@@ -4,6 +4,7 @@ with the same tool under a time limit, which is not. Only the time differs."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter, namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -100,15 +101,38 @@ FLOWS = {
 }
 
 
-def outcome(tool: Callable[..., Any], text: str, **limits: Any) -> Any:
+FLOWS["plan"] = json.dumps(
+    {
+        "name": "p",
+        "calls": [
+            {"_tool": "work", "x": "†input.n", "_outputPath": "†state.a"},
+            {"_tool": "work", "x": "†state.a", "_outputPath": "†state.b"},
+        ],
+    }
+)
+FLOWS["graph"] = json.dumps(
+    {
+        "version": "1.0",
+        "name": "g",
+        "state": {"n": "any", "a": "any", "b": "any"},
+        "nodes": {
+            "one": {"type": "tool", "tool": "work", "variables": {"x": "{state.n}"}, "state_key": "a"},
+            "two": {"type": "tool", "tool": "work", "variables": {"x": "{state.a}"}, "state_key": "b"},
+        },
+        "edges": [{"from": "START", "to": "one"}, {"from": "one", "to": "two"}, {"from": "two", "to": "END"}],
+    }
+)
+
+
+def outcome(tool: Callable[..., Any], text: str, language: str, **limits: Any) -> Any:
     """Everything that a person can see of a run, without times."""
     registry = agf.Registry()
     agf.tool(tool, name="work", where="loop", registry=registry, **limits)
     values: list[Any] = [[1], [2], [3]] if tool is changes_its_argument else [1, 2, 3]
-    flow = agf.load(f"pipeline: p\n{text}", registry=registry)
+    flow = agf.load(text, language, registry=registry)
     linked, _ = link(flow, registry)
     assert bool(linked.direct) is not bool(limits), "the case compares a direct call with another one"
-    run = agf.run(flow, {"n": values[0], "xs": values}, registry=registry, raises=False)
+    run = agf.run(flow, {"n": values[1], "xs": values}, registry=registry, raises=False)
     rows = [
         (row.id, row.state, row.started, row.finished, row.failed, row.dropped, row.retried, row.value)
         for row in run.steps.values()
@@ -125,8 +149,11 @@ def outcome(tool: Callable[..., Any], text: str, **limits: Any) -> Any:
 @pytest.mark.parametrize("flow", FLOWS)
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
 def test_a_direct_call_has_the_outcome_of_any_other_call(tool: Callable[..., Any], flow: str, errors: str) -> None:
+    language = flow if flow in ("plan", "graph") else "pipeline"
     text = FLOWS[flow].replace("ERRORS", errors)
-    assert outcome(tool, text) == outcome(tool, text, timeout=1_000.0)
+    if language == "pipeline":
+        text = f"pipeline: p\n{text}"
+    assert outcome(tool, text, language) == outcome(tool, text, language, timeout=1_000.0)
 
 
 def test_a_direct_call_needs_the_grant_of_its_step() -> None:
