@@ -101,7 +101,7 @@ def _call(
             granted.reset(outer)
     if type(result) is Pending:
         return Pending(_await_call(site, result.awaitable, grant, callee, what))
-    return _value(site, result, callee, what)
+    return value_of_call(site, result, callee, what)
 
 
 async def _await_call(
@@ -113,10 +113,11 @@ async def _await_call(
     finally:
         if outer is not None:
             granted.reset(outer)
-    return _value(site, result, callee, what)
+    return value_of_call(site, result, callee, what)
 
 
-def _value(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
+def value_of_call(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
+    """What a call returned, as a value. Raises StepError for what it raised, and for a result that is no value."""
     ok, value = result
     if not ok:
         raise failure(site, callee.name, what, value)

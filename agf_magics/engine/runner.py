@@ -169,9 +169,9 @@ class Runner:
             value = self.shapes[type(step)](site)
             if type(value) is Pending:
                 return Pending(self._wait_for(value.awaitable, site))
-            result = _store(site, value)
+            result = store_value(site, value)
         except BaseException as error:
-            rescued = self._fail(error, site)
+            rescued = self.fail_step(error, site)
             if rescued is None:
                 raise
             return rescued
@@ -180,9 +180,9 @@ class Runner:
 
     async def _wait_for(self, rest: Awaitable[Value], site: CallSite[Step]) -> StepResult:
         try:
-            result = _store(site, await rest)
+            result = store_value(site, await rest)
         except BaseException as error:
-            rescued = self._fail(error, site)
+            rescued = self.fail_step(error, site)
             if rescued is None:
                 raise
             return rescued
@@ -193,7 +193,7 @@ class Runner:
         await self.host.turn()
         return await resolve(self.start_step(step, frame, scope, index, attempt))
 
-    def _fail(self, error: BaseException, site: CallSite[Step]) -> StepResult | None:
+    def fail_step(self, error: BaseException, site: CallSite[Step]) -> StepResult | None:
         """Emit the failure of a step. Returns a result if the step rescues its failure."""
         at, step = site.at, site.step
         if isinstance(error, asyncio.CancelledError):
@@ -221,7 +221,7 @@ def _is_outermost(scope: Scope) -> bool:
     return not scope.before and not scope.concurrent and not scope.depth
 
 
-def _store(site: CallSite[Step], value: Value) -> StepResult:
+def store_value(site: CallSite[Step], value: Value) -> StepResult:
     """Store the value of a shape where the step says."""
     frame, given, target = site.frame, None, site.step.target
     if type(value) is ShapeResult:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..catalog import MASK, Tool
@@ -159,16 +159,33 @@ class Journal:
 
     def returned(self, call: StartedCall, value: Value, secret: bool = False) -> Awaitable[None]:
         """Write the value of a call; done when it is durable."""
-        if secret:
-            self.secret.returned(value)
-        packed = self.secret.pack(value, self.most, call.received, secret)
-        if packed.form == "again":
-            self._warn_not_stored(call, packed)
-        return self._write_call("finished", call, packed, None)
+        return self._write_call("finished", call, self._pack(call, value, secret), None)
 
     def raised(self, call: StartedCall, error: StepError) -> Awaitable[None]:
         """Write the failure of a call; done when it is durable."""
         return self._write_call("failed", call, NO_VALUE, error_json(error, self.secret))
+
+    async def ended(self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]) -> None:
+        """Write the outcomes of several calls: for each its value or its failure, and whether the value is secret. Done
+        when all are durable."""
+        rows = [
+            self._call_row("finished", call, self._pack(call, value, secret), None)
+            if error is None
+            else self._call_row("failed", call, NO_VALUE, error_json(error, self.secret))
+            for call, value, error, secret in calls
+        ]
+        if self.broken is not None or self._closed:
+            self._lost += len(rows)
+            return
+        failed = list[JournalError]()
+        try:
+            await self.store.writer.write_all(ADD, rows, failed.append)
+        except JournalError as error:
+            failed.append(error)
+        if failed:
+            self._lost += len(failed)
+            self._break(failed[0])
+            self.warn_broken()
 
     def is_own(self, key: CallKey) -> bool:
         """Whether an earlier session of this run made the call, and did not reuse a result of another run."""
@@ -209,7 +226,19 @@ class Journal:
         row = (self._next(), what, encode(key.at), key.tries, "", "", None, None, None, 0, *[None] * 6)
         return (*row, row_crc(row))
 
+    def _pack(self, call: StartedCall, value: Value, secret: bool) -> EncodedValue:
+        if secret:
+            self.secret.returned(value)
+        packed = self.secret.pack(value, self.most, call.received, secret)
+        if packed.form == "again":
+            self._warn_not_stored(call, packed)
+        return packed
+
     async def _write_call(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> None:
+        if not await self._write(ADD, self._call_row(what, call, packed, error)):
+            self._lost += 1
+
+    def _call_row(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> tuple[Any, ...]:
         ended = time.time()
         if packed.form == "pickle" and self._signing() is None:
             packed = EncodedValue("again", None, packed.shown, "you have no key to sign it with")
@@ -221,8 +250,7 @@ class Journal:
             signature = sign(self._key, self.run_id, encode(at), tries, value)
         parts = (self._next(), what, encode(at), tries, call.kind, call.name, call.started, ended, call.given,
                  int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip
-        if not await self._write(ADD, (*parts, row_crc(parts))):
-            self._lost += 1
+        return (*parts, row_crc(parts))
 
     def _next(self) -> int:
         """The number of the next line."""

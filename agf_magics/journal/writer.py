@@ -89,6 +89,14 @@ class Writer:
         self._schedule(loop)
         return done
 
+    def write_all(
+        self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
+    ) -> asyncio.Future[None]:
+        """A future whose result comes when all rows are durable, or the JournalError of the last one. ``failed`` is
+        called for each of the others that cannot be written, on any thread."""
+        self._queue.extend(PendingWrite(statement, row, None, failed) for row in rows[:-1])
+        return self.write(statement, rows[-1])
+
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
         """Write a row without waiting, before all rows that follow. On any thread."""
         self._queue.append(PendingWrite(statement, row, None, failed))

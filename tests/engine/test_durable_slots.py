@@ -1,8 +1,8 @@
 """The promise of the journal in a fan-out: at most ``max_parallel`` calls have started without a durable record.
 
-Each call looks from the inside, through a connection of its own: it counts the calls that have started, itself included,
-and then the records that are durable. Both numbers only grow, so a difference above the limit is a broken promise, never
-a late look.
+Each call looks from the inside, through a connection of its own: it counts the calls that have started, itself
+included, and then the records that are durable. Both numbers only grow, so a difference above the limit is a broken
+promise, never a late look.
 """
 
 from __future__ import annotations
