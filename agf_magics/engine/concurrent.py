@@ -14,11 +14,12 @@ from ..host.calls import Pending, resolve
 from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import StepError
+from .element import threaded_tool
 from .linked import Linked, schema_of
 from .pool import Plan, Pool, retry_scope
 from .runner import CallSite, Scope, ShapeResult, StepResult, clock
 from .sequential import elements, report
-from .threaded import ThreadedPool, threaded_tool
+from .threaded import ThreadedPool
 
 
 async def each(site: CallSite[Each]) -> Value:

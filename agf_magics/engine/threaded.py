@@ -23,47 +23,22 @@ from ..host.calls import Result, is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
 from ..host.thread_pool import ThreadPool
-from ..host.threads import Call
-from ..journal.recorder import Journal, StartedCall
+from ..journal.recorder import Journal
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .effects import has_effect
+from .element import Element
 from .external import value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
 
-
-def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
-    """The plain function whose calls are the whole body of the fan-out and run on worker threads; else None."""
-    run, body = site.run, site.step.body
-    if type(body) is not Invoke or run.dry or body.permit is not None or not body.awaited:
-        return None
-    tool = inside.linked.callees.get(body.id)
-    if type(tool) is not Tool or tool.is_async or (has_effect(tool) and run.journal is not None):
-        return None
-    on_threads = tool.where == "worker" or (tool.where is None and (inside.concurrent or not run.host.waited))
-    return tool if on_threads else None
+AHEAD = 128
+"""The number of quick calls that wait for a thread: with so many, waking the thread and the loop costs nothing."""
 
 
-class Element(Call):
-    """One attempt of an element: its call and where it belongs."""
-
-    __slots__ = ("attempt", "deadline", "i", "outcome", "record", "site", "stopped_by", "task")
-
-    i: int
-    attempt: int
-    site: CallSite[Any]
-    record: StartedCall | None
-    outcome: tuple[Value, BaseException | None, bool] | None
-    """Its value or its failure, and whether the value is secret."""
-    task: asyncio.Task[None] | None
-    """Awaits what the function returned, or stops it."""
-    stopped_by: asyncio.CancelledError | None
-    """How `task` was cancelled."""
-    deadline: float
-    """The loop's time at which its time is over."""
+class _NotAhead(Exception):
+    """The call of an element cannot be built before a slot is free."""
 
 
 class ThreadedPool(Parts):
@@ -84,7 +59,10 @@ class ThreadedPool(Parts):
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        self.threads = ThreadPool[Element](self._collect, abort=site.step.on_error == "abort")
+        # A journaled call needs a free slot, a limited one may be refused, and a time limit starts at the hand-over.
+        self.ahead = AHEAD if self.journal is None and self.timeout is None and not inside.meters else 0
+        """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
+        but time: arguments have no side effects, and frames do not change."""
         self.again: deque[tuple[int, int]] = deque()
         """Elements to try again, and their attempts."""
         self.open: dict[Element, None] = {}
@@ -95,6 +73,10 @@ class ThreadedPool(Parts):
         self.timer: asyncio.TimerHandle | None = None
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
+        most = plan.width if self.ahead else None
+        self.threads = ThreadPool[Element](
+            self._collect, most, halts=self.each.on_error == "abort" or self.each.retries > 0
+        )
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
         except (asyncio.CancelledError, Exception):
@@ -120,11 +102,13 @@ class ThreadedPool(Parts):
                 self.woken = self.loop.create_future()
                 await self.woken
             await self._end_elements()
+            for element in self.threads.running if self.ahead else ():
+                self._announce(element)
 
     async def _start_elements(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
-        """Start elements in all free slots."""
-        calls = list[Element]()
-        while len(self.open) < width and self.failure is None:
+        """Start elements in all free slots, and build the calls of some that follow."""
+        calls, most = list[Element](), width + self.ahead if self.threads.is_quick else width
+        while len(self.open) < most and self.failure is None:
             if clock() - self.host.turned > TURN:
                 self._hand(calls)
                 calls = []
@@ -132,37 +116,45 @@ class ThreadedPool(Parts):
             number = self.again.popleft() if self.again else next(numbers, None)
             if number is None:
                 break
-            element = self._start(*number)
+            try:
+                element = self._start(*number, len(self.open) >= width)
+            except _NotAhead:
+                self.again.appendleft(number)
+                break
             if element is not None:
                 self.open[element] = None
                 (calls if element.outcome is None else self.ended).append(element)
         self._hand(calls)
 
-    def _start(self, i: int, attempt: int) -> Element | None:
-        """Build the call of an element. None: it needs none, and has ended."""
-        run, site, scope = self.runner, self.site, self.inside
+    def _start(self, i: int, attempt: int, ahead: bool) -> Element | None:
+        """Build the call of an element. None: it needs none, and has ended. ``ahead``: before a slot is free; raises
+        _NotAhead if it fails, because it must not fail before those that precede it."""
+        site, scope = self.site, self.inside
         if attempt > 1:
             scope = retry_scope(scope, self.at(i), attempt)
         frame = self.each.element.store(site.frame, finished((self.elements[i], None, None, "finished")))
-        one: CallSite[Any] = CallSite(run, self.body, frame, scope, (*site.index, i), self.at(i))
-        run.emit(ev.started((one.at, clock(), attempt)))
+        one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), self.at(i))
+        if not ahead:
+            self.runner.emit(ev.started((one.at, clock(), attempt)))
         try:
             given = prepare_tool_call(one, self.tool)
             if self.journal is not None:
                 record = self.journal.recorded(one.key)
                 if record is not None:
-                    run.emit(ev.StepReplayed(one.at, clock(), self.journal.run_id))
+                    self.runner.emit(ev.StepReplayed(one.at, clock(), self.journal.run_id))
                     if record.error is not None:
                         raise error_from(record.error, (scope.linked.flow.source,))
                     self._finish(i, attempt, one, given, value_of(record))
                     return None
             element = Element(self.tool.function, given, self.loop, self.host.enter, self.context.copy())
-            element.i, element.attempt, element.site = i, attempt, one
+            element.i, element.attempt, element.site, element.announced = i, attempt, one, not ahead
             element.deadline = 0.0
             element.record = element.outcome = element.task = element.stopped_by = None
             if self.journal is not None:
                 self._record(element, self.journal)
         except BaseException as error:
+            if ahead:
+                raise _NotAhead from None
             self._fail(i, attempt, one, error)
             return None
         return element
@@ -186,7 +178,7 @@ class ThreadedPool(Parts):
                 element.deadline = self.loop.time() + self.timeout
             self._set_timer()
         try:
-            self.threads.hand(calls)
+            self.threads.hand([e for e in calls if e.attempt == 1], [e for e in calls if e.attempt > 1])
         except RuntimeError as error:  # no thread left
             for element in calls:
                 element.end((False, error))
@@ -203,13 +195,26 @@ class ThreadedPool(Parts):
             ok, value = element.result
             is_late = self.timeout is not None and self.loop.time() > element.deadline
             if element.interrupted or is_late or (ok and is_awaitable(value)):
+                self._stop_ahead()  # its slot is not free although its thread is
                 self._in_task(element, lambda element: self.host.finish_call(element, self.timeout, element.deadline))
             else:
                 self.ended.append(element)
         self._wake()
 
+    def _stop_ahead(self) -> None:
+        """Take back the calls that were built ahead."""
+        if self.ahead:
+            self.ahead = 0
+            waiting = self.threads.take_back()
+            early = [element for element in waiting if not element.announced]
+            for element in early:
+                del self.open[element]
+            self.runner.calls -= len(early)
+            self.again.extendleft((element.i, element.attempt) for element in reversed(early))
+            self.threads.hand([element for element in waiting if element.announced])
+
     def _wake(self) -> None:
-        if self.ended and self.woken is not None and not self.woken.done():
+        if self.woken is not None and not self.woken.done():
             self.woken.set_result(None)
 
     def _in_task(self, element: Element, end: Callable[[Element], Any]) -> None:
@@ -228,6 +233,13 @@ class ThreadedPool(Parts):
 
         element.task = self.loop.create_task(ended(), context=self.context.copy())
 
+    def _announce(self, element: Element) -> None:
+        """Emit the start of an element whose call has begun."""
+        if not element.announced and element in self.open:
+            element.announced = True
+            when = element.began if element.began is not None else clock()
+            self.runner.emit(ev.started((element.site.at, when, element.attempt)))
+
     async def _end_elements(self) -> None:
         """Journal the outcomes of the elements whose calls have ended; then their slots are free."""
         batch, self.ended = self.ended, []
@@ -241,6 +253,7 @@ class ThreadedPool(Parts):
             if rows:
                 await self.journal.ended(rows)
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
+            self._announce(element)
             del self.open[element]
             if error is None:
                 self._finish(element.i, element.attempt, element.site, element.given, value)
@@ -296,6 +309,11 @@ class ThreadedPool(Parts):
 
     async def _cancel_open(self) -> None:
         """Stop the calls of all open elements, and wait for them as long as they have to stop."""
+        for element in [element for element in self.open if not element.announced and element.take()]:
+            del self.open[element]  # its call never began
+            self.runner.calls -= 1
+        for element in self.open:
+            self._announce(element)
         stops = [self.loop.create_task(self._cancel(element)) for element in list(self.open)]
         cancelled = False
         while stops and not all(stop.done() for stop in stops):

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from .calls import Result
+from .calls import Result, is_awaitable
 from .threads import Call, Workers
 
 C = TypeVar("C", bound=Call)
@@ -26,7 +26,10 @@ C = TypeVar("C", bound=Call)
 SLOW = 0.0001
 """Mean seconds of a call from which on each call gets a thread: several times the price of waking one."""
 
-LONGEST = 16 * SLOW
+SAMPLE = 16
+"""The number of calls over which their mean time is taken."""
+
+LONGEST = SAMPLE / 2 * SLOW
 """Seconds that one call counts at most, so that a single delay does not make the mean slow."""
 
 LOOK = 0.001
@@ -41,12 +44,14 @@ clock = time.monotonic
 class ThreadPool(Generic[C]):
     """The threads of one fan-out, which bounds the number of calls that it hands over at the same time."""
 
-    def __init__(self, report: Callable[[list[C]], None], abort: bool = False) -> None:
-        """``report`` receives the calls that have ended, on the present loop. ``abort``: after a failure, no further
-        call starts before the next `hand`."""
+    def __init__(self, report: Callable[[list[C]], None], most: int | None = None, halts: bool = False) -> None:
+        """``report`` receives the calls that have ended, on the present loop; or none, if a call takes long. ``most``:
+        the number of calls at the same time; None: as many as are handed over. ``halts``: after a failure, no further
+        call starts before the next `hand`; with ``most``, also after a result that must be awaited."""
         self._loop = asyncio.get_running_loop()
         self._report = report
-        self._abort = abort
+        self._most = most
+        self._halts = halts
         self._queue: deque[C] = deque()
         self._ended: deque[tuple[C, Result]] = deque()
         self._told = self._halted = self._closed = False
@@ -58,6 +63,8 @@ class ThreadPool(Generic[C]):
         self._busy: dict[threading.Lock, C] = {}
         self._calls, self._mean = 0, 0.0
         """The number of calls that have ended, and their mean seconds."""
+        self._waking = threading.Lock()
+        """Held while threads are counted and woken."""
         self._due = threading.Event()
         """Wakes the lookout."""
         self._looks: bool | None = None
@@ -68,44 +75,62 @@ class ThreadPool(Generic[C]):
         """Whether calls wait for the next `hand` after a failure."""
         return self._halted
 
-    def hand(self, calls: Sequence[C]) -> None:
-        """Make ``calls``. Raises RuntimeError if there is no thread to make them."""
-        Workers.shared().away.update(calls)
+    @property
+    def is_quick(self) -> bool:
+        """Whether the calls are known to be short."""
+        return self._calls >= SAMPLE and self._mean <= SLOW
+
+    @property
+    def running(self) -> list[C]:
+        return list(self._busy.values())
+
+    def hand(self, calls: Sequence[C], first: Sequence[C] = ()) -> None:
+        """Make ``calls``, after ``first`` and the calls that wait. Raises RuntimeError if there is no thread."""
+        Workers.shared().away.update(calls, first)
+        self._queue.extendleft(reversed(first))
         self._queue.extend(calls)
         self._halted = False
         self._wake()
         if not self._threads:
-            self._drop_queue()
+            self.take_back()
             raise RuntimeError("can't start new thread")
         if len(self._queue) > 1 and not self._looks:
             self._wake_lookout()
 
+    def take_back(self) -> list[C]:
+        """The calls that have not begun. They are not made."""
+        found = list[C]()
+        while self._queue:
+            with contextlib.suppress(IndexError):
+                found.append(self._queue.popleft())
+        Workers.shared().away.difference_update(found)
+        return found
+
     def close(self) -> None:
         """Start no further call. Threads leave when their call has ended."""
         self._closed = True
-        self._drop_queue()
+        self.take_back()
         while self._parked:
             with contextlib.suppress(IndexError):
                 self._parked.pop().release()
         self._due.set()
 
-    def _drop_queue(self) -> None:
-        while self._queue:
-            with contextlib.suppress(IndexError):
-                Workers.shared().away.discard(self._queue.popleft())
-
     # --- on any thread ---
 
     def _wake(self, stuck: int = 0) -> None:
         """Let as many threads pull as the waiting calls need. ``stuck``: threads that are in a long call."""
-        waiting, is_slow = len(self._queue), self._mean > SLOW
-        pulling = len(self._threads) - len(self._parked) - (len(self._busy) if is_slow else stuck)
-        for _ in range((waiting if is_slow else min(waiting, 1)) - pulling):
-            try:
-                self._parked.pop().release()
-            except IndexError:
-                if not self._start_thread():
-                    return
+        with self._waking:
+            waiting, is_slow = len(self._queue), self._mean > SLOW
+            awake = len(self._threads) - len(self._parked)
+            count = (waiting if is_slow else min(waiting, 1)) - awake + (len(self._busy) if is_slow else stuck)
+            if self._most is not None:
+                count = min(count, self._most - awake)
+            for _ in range(count):
+                try:
+                    self._parked.pop().release()
+                except IndexError:
+                    if not self._start_thread():
+                        return
 
     def _start_thread(self) -> bool:
         thread = threading.Lock()
@@ -128,17 +153,21 @@ class ThreadPool(Generic[C]):
     # --- on the threads ---
 
     def _pull(self, thread: threading.Lock) -> Callable[[], None]:
-        away = Workers.shared().away
+        away, queue, busy, ended = Workers.shared().away, self._queue, self._busy, self._ended
+        bounded = self._most is not None
         while (call := self._take(thread)) is not None:
-            self._busy[thread], start = call, clock()
+            start = call.began = clock()
+            busy[thread] = call
             result = call.perform()
-            del self._busy[thread]
+            del busy[thread]
+            seconds = clock() - start
             self._calls += 1
-            self._mean += (min(clock() - start, LONGEST) - self._mean) / min(self._calls, 16)
-            if self._abort and not result[0]:
+            sample = self._calls if self._calls < SAMPLE else SAMPLE
+            self._mean += ((seconds if seconds < LONGEST else LONGEST) - self._mean) / sample
+            if (self._halts and not result[0]) or (bounded and is_awaitable(result[1])):
                 self._halted = True
-            self._ended.append((call, result))
-            if self._halted or not self._queue:
+            ended.append((call, result))
+            if self._halted or not queue:
                 self._tell()
             elif self._mean > SLOW:
                 self._wake()
@@ -150,16 +179,21 @@ class ThreadPool(Generic[C]):
         """The next call; waits for one. None: the pool is closed."""
         while not self._closed:
             if self._queue and not self._halted:
-                with contextlib.suppress(IndexError):  # another thread was faster
+                try:
                     call = self._queue.popleft()
-                    if call.take():
-                        return call
-                    Workers.shared().away.discard(call)  # it was cancelled
+                except IndexError:  # another thread was faster
+                    continue
+                if call.take():
+                    return call
+                Workers.shared().away.discard(call)  # it was cancelled
                 continue
             self._parked.append(thread)
             if self._closed or (self._queue and not self._halted):  # they came before this thread was parked
-                with contextlib.suppress(ValueError):  # it has been woken
+                try:
                     self._parked.remove(thread)
+                except ValueError:  # it has been woken
+                    pass
+                else:
                     continue
             thread.acquire()
         self._threads.discard(thread)
@@ -173,20 +207,21 @@ class ThreadPool(Generic[C]):
         self._due.set()
 
     def _look(self) -> Callable[[], None]:
-        rest, before = 0, set[C]()
+        rest, before, reported = 0, set[C](), set[C]()
         while not self._closed:
             time.sleep(LOOK)
             now = set(self._busy.values())
-            stuck, before = len(now & before), now
-            if stuck and self._ended:
+            long, before = now & before, now
+            if long and (self._ended or not long <= reported):
                 self._tell()
+            reported, stuck = long, len(long)
             if self._queue and not self._halted:
                 rest = 0
                 self._wake(stuck)
                 continue
             rest += 1
             if rest > REST:
-                now, before, rest = set(), set(), 0
+                now, long, before, reported, rest = set(), set(), set(), set(), 0
                 self._looks = False
                 self._due.clear()
                 if not self._queue and not self._closed:
@@ -203,8 +238,7 @@ class ThreadPool(Generic[C]):
             call, result = self._ended.popleft()
             call.end(result)
             found.append(call)
-        if found:
-            self._report(found)
+        self._report(found)
 
 
 def _nothing() -> None:

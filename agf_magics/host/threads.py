@@ -24,8 +24,8 @@ WORKER_IDLE = 10.0
 class Call:
     """A call of user code on another thread, for which a loop waits."""
 
-    __slots__ = ("_context", "_enter", "_taken", "ended", "function", "given", "inner", "interrupted", "loop", "result",
-                 "stopped", "struck", "waiter")  # fmt: skip
+    __slots__ = ("_context", "_enter", "_taken", "began", "ended", "function", "given", "inner", "interrupted", "loop",
+                 "result", "stopped", "struck", "waiter")  # fmt: skip
 
     def __init__(
         self,
@@ -41,6 +41,8 @@ class Call:
         self.loop = loop
         self.ended: asyncio.Future[None] | None = None
         """Wakes the task that waits, if there is one; it never carries the result."""
+        self.began: float | None = None
+        """When a `ThreadPool` began it, by the monotonic clock."""
         self.result: Result | None = None
         """Set on the loop's thread."""
         self.inner: Callable[[str], None] | None = None

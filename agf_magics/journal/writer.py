@@ -92,10 +92,17 @@ class Writer:
     def write_all(
         self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
     ) -> asyncio.Future[None]:
-        """A future whose result comes when all rows are durable, or the JournalError of the last one. ``failed`` is
-        called for each of the others that cannot be written, on any thread."""
+        """`write` for many rows, which does not wait for the end of the turn: the result comes when all are durable, or
+        the JournalError of the last one. ``failed`` is called for each other that cannot be written, on any thread."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
         self._queue.extend(PendingWrite(statement, row, None, failed) for row in rows[:-1])
-        return self.write(statement, rows[-1])
+        self._queue.append(PendingWrite(statement, rows[-1], done))
+        if self._is_for_thread:
+            self._wake_thread()
+        else:
+            self._turn(loop)
+        return done
 
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
         """Write a row without waiting, before all rows that follow. On any thread."""
@@ -134,8 +141,13 @@ class Writer:
 
     # --- on a loop ---
 
+    @property
+    def _is_for_thread(self) -> bool:
+        """Whether the thread commits: it sleeps and must beat again, or the loop runs on the main thread."""
+        return self._sleeps or threading.get_ident() == self._main
+
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._sleeps or threading.get_ident() == self._main:
+        if self._is_for_thread:
             self._wake_thread()
         elif loop not in self._due:
             self._due.add(loop)

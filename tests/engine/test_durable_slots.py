@@ -11,7 +11,7 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.threaded import ThreadedPool
 from agf_magics.journal.store import Store
 from agf_magics.journal.writer import Writer
 from agf_magics.settings import current
@@ -164,8 +165,8 @@ def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
     """The proof that the tests above can fail."""
     held: list[Any] = []
 
-    def write(self: Writer, statement: str, row: Any) -> asyncio.Future[None]:
-        held.append(row)
+    def write_all(self: Writer, statement: str, rows: Sequence[Any], *_: Any) -> asyncio.Future[None]:
+        held.extend(rows)
         if len(held) > 40 or not statement.startswith("INSERT INTO records"):
             while held:
                 self.later(statement, held.pop(0), lambda error: None)
@@ -173,6 +174,20 @@ def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
         done.set_result(None)
         return done
 
-    monkeypatch.setattr(Writer, "write", write)
+    monkeypatch.setattr(Writer, "write_all", write_all)
+    monkeypatch.setattr(Writer, "write", lambda self, statement, row: write_all(self, statement, [row]))
     assert run(look, tool, limit).output == ELEMENTS
     assert look.worst > limit
+
+
+def test_a_pool_that_builds_journaled_calls_ahead_is_caught(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another mutant: calls wait for a thread, not for a free slot."""
+    made = ThreadedPool.__init__
+
+    def ahead(self: ThreadedPool, *given: Any) -> None:
+        made(self, *given)
+        self.ahead = 32
+
+    monkeypatch.setattr(ThreadedPool, "__init__", ahead)
+    assert run(look, "plain", 4).output == ELEMENTS
+    assert look.worst > 4
