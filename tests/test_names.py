@@ -9,24 +9,11 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "agf_magics"
 
-TWICE = {
-    "engine": {"too_long"},
-    "flow": {"Read", "Fault", "KINDS"},
-    "host": {"here"},
-    "journal": {"END"},
-    "languages/pipeline": {"SHAPES"},
-    "languages/pipeline/r1": {"parse", "constant"},  # `parse` of the package is the one of its module
-    "notebook": {"wrong", "Slot", "MOST", "MOST_FILES"},
-    "pictures": {"size", "NO_RUNS", "COLUMNS", "runs_html", "runs_text", "RunLike"},
-}
-"""The names that are still defined twice. Remove an entry when its name is unique."""
-
 
 def test_a_public_name_is_defined_in_one_module_of_a_room() -> None:
     rooms = {path.parent for path in PACKAGE.rglob("*.py")}
     found = {room.relative_to(PACKAGE).as_posix(): names_defined_twice(room) for room in rooms}
-    more = {room: names - TWICE.get(room, set()) for room, names in found.items()}
-    assert {room: names for room, names in more.items() if names} == {}
+    assert {room: names for room, names in found.items() if names} == {}
 
 
 def names_defined_twice(room: Path) -> set[str]:

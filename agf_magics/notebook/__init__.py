@@ -1,7 +1,7 @@
 """The notebook: magics, the live view, completion, settings. Only this room imports IPython and ipywidgets.
 
     cursor -> schema_walk, names -> body -> complete -> tab, shift_tab   Tab and Shift-Tab
-    options -> given -> commands -> base -> magics                 lines and what they do
+    options -> given -> commands -> notebook -> base -> magics            lines and what they do
     config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
     timeline -> slider                                             the context of a plan after each message
 
@@ -33,30 +33,31 @@ def load(shell: Any) -> None:
     from .history import HistoryMagics, describe_on_load
     from .languages import LanguageMagics
     from .magics import PipelineMagics
+    from .notebook import Notebook
     from .tab import known, matcher
     from .view import Widget
 
     unload(shell)
     before = shell.config.get("AgfMagics")
     config = AgfMagics(shell, Path.cwd())
-    magics = PipelineMagics(shell, default(), config)
-    others = [kind(shell, magics) for kind in (LanguageMagics, BackgroundMagics, HistoryMagics, ExplainMagics)]
+    notebook = Notebook(shell, default(), config)
+    kinds = (PipelineMagics, LanguageMagics, BackgroundMagics, HistoryMagics, ExplainMagics)
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
         undo.callback(Widget.close_all)
         _put(undo, shell.configurables, config)
         undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)
-        for each in (magics, *others):
+        for each in [kind(shell, notebook) for kind in kinds]:
             undo.callback(shell.configurables.remove, each)  # Magics.__init__ adds itself there
             _register(undo, shell, each)
-        _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(magics, shell)))
-        _put(undo, shell.input_transformers_cleanup, magics.add_body, first=True)
+        _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
+        _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
         _install_askers(undo, shell)
         shift_tab.install_inspector(undo, shell)
         rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
-        rendering.formats(undo, shell, lambda run: magics.is_shown(run) or magics.show_again(run))
-        magics.undo = undo.pop_all()
+        rendering.formats(undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run))
+        notebook.undo = undo.pop_all()
     if text := describe_on_load():
         print(text)
 
@@ -66,7 +67,7 @@ def unload(shell: Any) -> None:
     magics = shell.magics_manager.registry.get(NAME)
     if magics is None:
         return
-    magics.undo.close()
+    magics.notebook.undo.close()
     from ..host.loop import EngineLoop
 
     if any(thread.name == "agf-engine" for thread in threading.enumerate()):

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.magic import Magics, no_var_expand
 
 from ..text.diagnostics import AgfError
+from .notebook import Notebook
 from .options import Command, read
-
-if TYPE_CHECKING:
-    from .magics import PipelineMagics
 
 Magic = Callable[..., Any]
 
 
 class NotebookMagics(Magics):
-    """Magics in a module of their own, which share the notebook of `PipelineMagics`."""
+    """A group of magics. All groups of a shell share one `Notebook`."""
 
-    def __init__(self, shell: Any, notebook: PipelineMagics) -> None:
+    def __init__(self, shell: Any, notebook: Notebook) -> None:
         super().__init__(shell)
         self.notebook = notebook
 

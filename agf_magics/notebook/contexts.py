@@ -12,13 +12,13 @@ from ..languages.plan.lines import format_lines, parse_lines
 from ..text.diagnostics import DefinitionError, suggest
 from . import slider
 from .given import count, near_file, write_file
-from .magics import PipelineMagics
+from .notebook import Notebook
 from .options import ParsedLine, Token, line_error
 from .output import show
 from .view import is_watched
 
 
-def run_context(notebook: PipelineMagics, parsed: ParsedLine) -> Any:
+def run_context(notebook: Notebook, parsed: ParsedLine) -> Any:
     name, reference = _operands(parsed)
     source, target = parsed.word("--load"), parsed.word("--save")
     if source is not None:
@@ -39,7 +39,7 @@ def run_context(notebook: PipelineMagics, parsed: ParsedLine) -> Any:
     return None
 
 
-def _context(notebook: PipelineMagics, name: Token | None, parsed: ParsedLine) -> Context:
+def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Context:
     contexts = notebook.registry.contexts
     if name is None:
         last = notebook.last
@@ -54,7 +54,7 @@ def _context(notebook: PipelineMagics, name: Token | None, parsed: ParsedLine) -
     return contexts[name.text]
 
 
-def _load(notebook: PipelineMagics, name: Token | None, word: Token) -> None:
+def _load(notebook: Notebook, name: Token | None, word: Token) -> None:
     if name is None:
         hint = f"write %context NAME --load {word.text}"
         raise line_error("missing", "--load needs the NAME of a context", word, hint)

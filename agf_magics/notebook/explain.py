@@ -38,7 +38,7 @@ def entries() -> Mapping[str, str]:
 
 @magics_class
 class ExplainMagics(NotebookMagics):
-    """Shares the notebook of `PipelineMagics`."""
+    """``%explain``."""
 
     @line_magic
     @takes(commands.EXPLAIN)

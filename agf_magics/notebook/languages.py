@@ -1,4 +1,4 @@
-"""The cells of the other languages, and the contexts of plans. `PipelineMagics.definition` does what they share."""
+"""The cells of the other languages, and the contexts of plans. `Notebook.definition` does what they share."""
 
 from __future__ import annotations
 

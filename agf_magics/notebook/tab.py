@@ -9,6 +9,7 @@ from IPython.core.completer import CompletionContext, SimpleMatcherResult, conte
 
 if TYPE_CHECKING:
     from .complete import Known
+    from .notebook import Notebook
 
 Matcher = Callable[[CompletionContext], SimpleMatcherResult]
 
@@ -25,9 +26,9 @@ def matcher(known: Callable[[], Known]) -> Matcher:
     return marked
 
 
-def known(magics: Any, shell: Any) -> Known:
+def known(notebook: Notebook, shell: Any) -> Known:
     """The present state of the notebook."""
     from .complete import Known
     from .history import kept_ids
 
-    return Known(magics.registry, shell.user_ns, magics.frame, kept_ids)
+    return Known(notebook.registry, shell.user_ns, notebook.frame, kept_ids)

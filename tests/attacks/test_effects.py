@@ -92,6 +92,17 @@ def test_the_person_gives_its_result(tmp_path: Path) -> None:
     assert printed(CODE + shown, tmp_path) == ["ok paid by hand"]
 
 
+def test_the_answer_is_shown(tmp_path: Path) -> None:
+    killed(tmp_path, "after")
+    resumed = """
+def show(event):
+    if type(event).__name__ == "QuestionAnswered":
+        print(event.answer)
+agf.resume(agf.runs()[0].run_id, raises=False, ask=lambda question: True, on_event=show)
+"""
+    assert printed(CODE + resumed, tmp_path) == ["True"]
+
+
 @pytest.mark.parametrize("answer", ["False", "{'other': 1}", "{'result': 1, 'more': 2}", "'again'", "1/0"])
 def test_another_answer_calls_nothing(answer: str, tmp_path: Path) -> None:
     killed(tmp_path, "after")

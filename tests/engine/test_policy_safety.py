@@ -128,6 +128,14 @@ def test_an_agent_runs_when_a_person_approves(approval: str) -> None:
     assert questions == ["may agent 'a' with {\"n\":1} run?"]
 
 
+def test_a_question_shows_at_most_500_characters_of_the_input() -> None:
+    text = definition(sequential("a"), APPROVED.format("true"))
+    for length, shown in ((492, f'{{"q":"{"x" * 492}"}}'), (493, f'{{"q":"{"x" * 493}"… (501 characters)')):
+        questions, yes = asked(True)
+        run(text, {"q": "x" * length}, registry=registry_of(a=echo), ask=yes)
+        assert questions == [f"may agent 'a' with {shown} run?"]
+
+
 @pytest.mark.parametrize("answer", [False, "yes", 1, NoUser])
 def test_an_agent_that_nobody_approved_does_not_run(answer: Any) -> None:
     calls: list[Any] = []

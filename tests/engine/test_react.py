@@ -18,12 +18,15 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
+from agf_magics.engine.sessions import model_binding
+from agf_magics.flow.steps import Name
 from agf_magics.lifecycle.driving import start_on_engine
 from agf_magics.lifecycle.launch import prepare_run
 from agf_magics.lifecycle.options import RunOptions
 from agf_magics.lifecycle.past_runs import find_past_run
 from agf_magics.lifecycle.resume import resume
 from agf_magics.progress import events as ev
+from agf_magics.text.diagnostics import Diagnostics
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
@@ -128,6 +131,19 @@ def test_a_registered_agent_answers_before_the_configured_model(registry: agf.Re
     script = Script(text("5"))
     assert run(ASK, registry, script).output == "six"
     assert script.asked == []
+
+
+@pytest.mark.parametrize(("own", "codes"), [("other:model", ["model.configured"]), ("", [])])
+def test_a_note_says_that_the_configured_model_answers_for_another(
+    own: str, codes: list[str], registry: agf.Registry
+) -> None:
+    registry.choose(Script(text("5")).model())
+    flow = agf.load(ASK, registry=registry)
+    step = flow.body.steps[0]  # type: ignore[attr-defined]
+    named = replace(step, name=Name(own))
+    found = Diagnostics()
+    model_binding(named, registry, found)
+    assert [one.code for one in found] == codes
 
 
 def test_each_request_and_each_call_is_a_step(registry: agf.Registry) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import tracemalloc
 from collections import Counter
 from typing import Any
@@ -354,3 +355,22 @@ steps:
     assert run.steps["steps[0].collect.cases.a"].state == "skipped"
     assert run.steps["steps[0].collect.cases.ab"].state == "ok"
     assert run.steps["steps[0].collect.cases.a/steps[0]"].state == "skipped"
+
+
+def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
+    registry, gate, seen = agf.Registry(), threading.Event(), list[ev.Event]()
+
+    @agf.tool(registry=registry, where="worker")
+    def work(x: int) -> None:
+        gate.wait()
+
+    try:
+        flow = agf.load(FAN.format(limit=4, on_error="abort"), registry=registry)
+        limits = agf.Limits(timeout=0.01)
+        run = agf.run(flow, {"xs": [1]}, registry=registry, on_event=seen.append, limits=limits, raises=False)
+    finally:
+        gate.set()
+    assert run.error is not None
+    assert run.error.code == "limit.timeout"
+    assert [event.at[0] for event in seen if isinstance(event, ev.StepAbandoned)] == ["steps[0].do"]
+    assert [event.at[0] for event in seen if isinstance(event, ev.StepCancelled)] == ["steps[0]"]

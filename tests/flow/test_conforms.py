@@ -140,3 +140,10 @@ def test_a_schema_that_contains_itself_is_no_circle() -> None:
     assert conforms(tree, tree) is not None
     assert judge(tree)({"n": 1, "left": {"n": 2, "right": {"n": 3}}}) == []
     assert [found.path for found in judge(tree)({"n": 1, "left": {"right": {"n": 3}}})] == [("left",)]
+
+
+def test_a_reference_with_an_escape_is_left_to_the_library() -> None:
+    rule = {"$ref": "#/$defs/a%20b", "$defs": {"a%20b": {"type": "string"}, "a b": {"type": "integer"}}}
+    assert conforms(rule, rule) is None
+    assert judge(rule)(1) == []
+    assert judge(rule)("x")

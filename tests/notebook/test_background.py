@@ -70,7 +70,7 @@ def test_a_question_stands_once_in_the_cell_that_asks_it(shell: Shell) -> None:
     agf.tool(lambda: 1, name="one", registry=registry)
     run = agf.start("confirm: true\ncalls: [{_tool: one, _outputPath: †state.a}]\n", registry=registry, ask=ask)
     asked.wait(60)
-    config = shell.ip.magics_manager.registry["PipelineMagics"].settings
+    config = shell.ip.magics_manager.registry["PipelineMagics"].notebook.settings
     here, elsewhere = Page(config, None).page(run), Page(config, None, elsewhere=True).page(run)
     answered.set()
     run.result()

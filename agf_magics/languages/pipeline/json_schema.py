@@ -21,7 +21,7 @@ _STEP: Json = {"$ref": "#/$defs/step"}
 _TARGET: Json = {"$ref": "#/$defs/target"}
 _NAMES: Json = {"type": "array", "items": _NAME}
 
-SHAPES: Mapping[str, Json] = {
+KEY_SHAPES: Mapping[str, Json] = {
     "name": _NAME,
     "text": _TEXT,
     "expression": {"type": "string", "pattern": r"\S"},
@@ -90,7 +90,7 @@ def _mapping(kind: Kind) -> Json:
 
 
 def _value(key: Key) -> Json:
-    shape = SHAPES[key.takes]
+    shape = KEY_SHAPES[key.takes]
     if key.null and not key.required:
         shape = {"anyOf": [shape, {"type": "null"}]}
     return {"description": f"{key.doc} Takes {key.says}.", **shape}

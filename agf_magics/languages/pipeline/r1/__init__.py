@@ -16,7 +16,7 @@ from ....text.source import Span, Text
 from . import nodes
 from .codegen import compile_expression
 from .nodes import NO_NAMES, Names, Node
-from .parse import parse as parse_nodes
+from .parse import parse_nodes
 from .walk import ALLOWANCE, Failure
 from .walk import walk as walk_tree
 

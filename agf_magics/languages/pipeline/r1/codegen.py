@@ -62,7 +62,7 @@ class _Generator(Emitter):
         self.kinds[FRAME] = Kind.OBJECT if stores else None
 
     def value(self, node: Node) -> Operand:
-        value = nodes.constant(node)
+        value = nodes.constant_value(node)
         if value is not nodes.NOT_CONSTANT:
             return Operand(py.constant(value), _KINDS[type(value)])
         return _GENERATE[type(node)](self, node)

@@ -149,11 +149,11 @@ NOT, COMPARING, SIGN = 3, 4, 7
 NOT_CONSTANT = object()
 
 
-def constant(node: Node) -> Value:
+def constant_value(node: Node) -> Value:
     """The value of a literal, or of a number with a sign; else NOT_CONSTANT."""
     if isinstance(node, Lit):
         return node.value
-    if isinstance(node, Minus) and type(value := constant(node.operand)) in (int, float):
+    if isinstance(node, Minus) and type(value := constant_value(node.operand)) in (int, float):
         return -value
     return NOT_CONSTANT
 
@@ -188,7 +188,7 @@ def nested(node: Node) -> Iterator[Node]:
 
 def always_true(node: Node) -> bool:
     """Whether its value is true in every evaluation."""
-    value = constant(node)
+    value = constant_value(node)
     return bool(value) if value is not NOT_CONSTANT else isinstance(node, Items | Fields) and bool(node[1])
 
 

@@ -42,7 +42,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _LITERALS = {"true": True, "false": False, "null": None}
 
 
-def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> Node:
+def parse_nodes(text: Text, names: nodes.Names = nodes.NO_NAMES) -> Node:
     """The expression in ``text``. Raises a DefinitionError with one Diagnostic if there is none."""
     source = text.text
     if len(source) <= LONGEST_SOURCE and (alone := _ALONE.fullmatch(source)):  # most expressions are one path

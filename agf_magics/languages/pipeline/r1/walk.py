@@ -110,7 +110,7 @@ def _arithmetic(node: Arithmetic, env: Env) -> Value:
 
 def _has_literal(left: Node | None, right: Node) -> bool:
     """Whether one side is a literal: then the result is not much larger than the other side."""
-    constants = (nodes.NOT_CONSTANT if left is None else nodes.constant(left), nodes.constant(right))
+    constants = (nodes.NOT_CONSTANT if left is None else nodes.constant_value(left), nodes.constant_value(right))
     return constants[0] is not nodes.NOT_CONSTANT or constants[1] is not nodes.NOT_CONSTANT
 
 

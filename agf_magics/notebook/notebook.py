@@ -1,0 +1,254 @@
+"""The notebook: the state that all magics share, and what a cell does: define, write, draw, run and show a flow."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import settings
+from ..catalog import Registry
+from ..definitions.define import Defined, findings_before_run, register
+from ..flow.steps import Flow
+from ..host.limits import Limits
+from ..lifecycle import launch
+from ..lifecycle.options import RunOptions
+from ..pictures.diagram import Diagram
+from ..pictures.outline import count_steps
+from ..pictures.plain import line
+from ..text.diagnostics import Diagnostic, suggest
+from ..text.source import Source
+from . import commands, view, watching
+from .config import AgfMagics
+from .given import inputs, new_name, reused, seconds, warn_about_names, write_file
+from .options import ParsedLine, Token, line_error
+from .rendering import format_findings
+
+NOT_QUIET = ("pipeline.hidden-name",)
+"""Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
+
+
+class RunRequest(NamedTuple):
+    """The options of a run in a line."""
+
+    given: dict[str, Any]
+    limits: Limits
+    out: str | None
+    dry: bool
+    draw: bool
+    quiet: bool
+    reuse: bool | str = False
+
+
+class Notebook:
+    """The state of the extension in one shell, and what its magics do in the running cell."""
+
+    def __init__(self, shell: Any, registry: Registry, config: AgfMagics) -> None:
+        self.ipython: Any = shell
+        self.registry = registry
+        self.settings = config
+        self.last: launch.Run | None = None
+        self.shown: tuple[launch.Run, int] | None = None
+        """The run that a view shows, and the number of its cell."""
+        self.followed: deque[tuple[launch.Run, view.View]] = deque(maxlen=launch.live.MAX_ENDED)
+        """The last views of background runs."""
+        self.undo = ExitStack()
+        """Undoes what `load` did to the shell."""
+        self.local: Mapping[str, Any] = {}
+        """The variables of the function that contains the line magic."""
+
+    @property
+    def cell(self) -> str:
+        """The name of the cell in an error: ``In[6]``."""
+        return f"In[{self.number}]"
+
+    @property
+    def number(self) -> int:
+        """The number of the running cell. In some versions `execution_count` is already that of the next one."""
+        return int(self.ipython.displayhook.prompt_count)
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """The variables that a line can read."""
+        return {**self.ipython.user_ns, **self.local}
+
+    @property
+    def frame(self) -> dict[str, Any]:
+        """The last run as an expression sees it."""
+        last = self.last
+        if last is None:
+            return {"ctx": {}, "pipe": None}
+        stores = {**(last.input if isinstance(last.input, dict) else {}), **last.stores}
+        return {**stores, "ctx": stores, "pipe": last.output}
+
+    def is_shown(self, run: launch.Run) -> bool:
+        """Whether the running cell already shows ``run``."""
+        return self.shown is not None and self.shown[0] is run and self.shown[1] == self.number
+
+    def add_body(self, lines: list[str]) -> list[str]:
+        """Add an empty body to a cell that is only the line of one of our cell magics, as ``%%pipeline --help`` is:
+        IPython refuses it with a UsageError, which does not fail the cell."""
+        found = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
+        command = commands.COMMANDS.get(found[1]) if found else None
+        return [lines[0].rstrip("\n") + "\n", "\n"] if command and command.name.startswith("%%") else lines
+
+    def definition(
+        self, language: str, parsed: ParsedLine, body: str, change: Callable[[Flow], Flow] | None = None
+    ) -> Any:
+        """Register the definition in a cell, and write, draw and run it as its line says. ``change`` applies the
+        options of the language."""
+        request = self.request(parsed)  # first: a cell with an error in its line defines nothing
+        source = Source(f"{self.cell} %%{language}", body, first_line=2)
+        given = request.given if "--run" in parsed else {}
+        name, origin = _flow_name(parsed), self._cell_id()
+        defined = self.define(source, parsed, language=language, name=name, origin=origin, given=given)
+        flow = defined.flow
+        if flow is not None and change is not None:
+            flow = change(flow)
+            self.registry.flows.define(flow, self._cell_id())
+        target = parsed.word("--write")
+        if target is not None:
+            write_file(target, body)
+        wanted = parsed.word("--run") or parsed.word("--draw")
+        if flow is None and wanted is not None:
+            message = f"{wanted.text} needs a {language}, and this cell only defines schemas"
+            raise line_error("no-flow", message, wanted, f"remove {wanted.text} or add a {language}")
+        if flow is None or "--run" not in parsed:
+            return Diagram(flow) if flow and "--draw" in parsed else None
+        return self.run(flow, request, shown=() if request.quiet else defined.findings)
+
+    def define(
+        self,
+        source: Source | Path,
+        parsed: ParsedLine,
+        *,
+        language: str | None,
+        name: str | None,
+        origin: str | None,
+        given: Collection[str] = (),
+    ) -> Defined:
+        """``language``: None to recognize it by the text. ``given``: the input of the run that follows."""
+        runs = "--run" in parsed
+        defined = register(source, language, name=name, strict="--strict" in parsed, registry=self.registry,
+                           origin=origin, latent=[word.text for word in parsed.words("--latent")],
+                           given=given)  # fmt: skip
+        findings = findings_before_run(defined, self.registry) if runs else defined.findings
+        if "--quiet" in parsed:
+            findings = tuple(one for one in findings if one.code in NOT_QUIET)
+        else:
+            print(_summary(defined))
+        # The page of the run has the model that answers.
+        if findings := tuple(one for one in findings if not runs or one.code != "model.configured"):
+            print(format_findings(findings))
+        return defined
+
+    def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
+        """The run options of the line. ``runs``: whether the magic runs a flow without ``--run``."""
+        idle = next((option.flag for option in commands.FOR_RUNS if option.flag in parsed), None)
+        if idle is not None and not runs and "--run" not in parsed:
+            message = f"{idle} needs --run: this cell only defines a flow"
+            raise line_error("needs-run", message, parsed.words(idle)[0], "add --run")
+        if "--quiet" not in parsed and (warnings := warn_about_names(parsed, self.names)):
+            print(format_findings(warnings))
+        limits, limit, out = settings.current.settings.limits, parsed.word("--timeout"), parsed.word("--out")
+        return RunRequest(
+            given=inputs(parsed, self.names),
+            limits=replace(limits, timeout=seconds(limit)) if limit else limits,
+            out=new_name(out) if out else None,
+            dry="--dry" in parsed,
+            draw="--draw" in parsed,
+            quiet="--quiet" in parsed,
+            reuse=reused(parsed),
+        )
+
+    def run(
+        self, flow: Flow, request: RunRequest, *, background: bool = False, inline: bool = False,
+        shown: Sequence[Diagnostic] | None = None,
+    ) -> launch.Run | None:  # fmt: skip
+        """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the static gate.
+        ``shown``: the findings that this cell has printed; None: those of an earlier cell that registered the flow."""
+        if shown is None:
+            shown = () if inline else flow.warnings
+        drawn = flow if request.draw else None
+        display = view.choose_view(self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background)
+
+        def start(enter: Callable[[], None]) -> launch.Run:
+            run = launch.start_run(
+                flow, request.given, RunOptions(
+                    registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
+                    background=background, inline=inline, reuse=request.reuse, shown=tuple(shown),
+                )
+            )  # fmt: skip
+            self.adopt(run, display, request.out, is_last=not background)
+            return run
+
+        hz = self.settings.refresh_hz
+        if background:
+            run = watching.follow(start, display, hz)
+            self.followed.append((run, display))
+        else:
+            run = watching.watch(start, display, hz).result()
+            if request.quiet and request.out and run.progress.losses:
+                print(format_findings(run.progress.losses))
+        return None if request.out else run
+
+    def adopt(self, run: launch.Run, display: view.View, out: str | None, is_last: bool = True) -> None:
+        """Note a run that was just started: it is the last run even if it is interrupted."""
+        run.origin = self.cell
+        if is_last:
+            self.last = run
+        if out:
+            self.ipython.user_ns[out] = run
+        if display.shows_page:
+            self.shown = run, self.number
+
+    def show_again(self, run: launch.Run) -> bool:
+        """Show a background run that still runs, live, in this cell too; False if it has ended."""
+        if not run.background or run.done:
+            return False
+        display = view.choose_view(
+            self.settings, self.ipython, quiet=False, drawn=None, background=True, elsewhere=True
+        )
+        watching.follow(lambda _: run, display, self.settings.refresh_hz)
+        self.followed.append((run, display))
+        return True
+
+    def wait(self, run: launch.Run) -> None:
+        """Wait for a background run until every cell shows its end. This cell sends the last page once more: nbclient
+        updates the output of an ended cell only while another one runs."""
+        watching.join_views(run.wait())
+        for followed, display in self.followed:
+            if followed is run and display.shows_page:
+                display.close(run)
+
+    def flow(self, word: Token) -> Flow:
+        flows = self.registry.flows
+        if word.text not in flows:
+            hint = suggest(word.text, flows, "registered flows") or "define it in a cell or with %define"
+            raise line_error("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
+        return flows[word.text]
+
+    def _cell_id(self) -> str | None:
+        """The id of the cell in the notebook, if the front end sends it."""
+        parent: Callable[[], dict[str, Any]] = getattr(self.ipython, "get_parent", dict)
+        cell: str | None = parent().get("metadata", {}).get("cellId")
+        return cell
+
+
+def _flow_name(parsed: ParsedLine) -> str | None:
+    word = parsed.word("NAME")
+    if word is not None and not word.text.strip():
+        raise line_error("name", "the name of a flow cannot be blank", word, "remove it: the document has a name")
+    return word.text if word else None
+
+
+def _summary(defined: Defined) -> str:
+    """``pipeline review: 3 steps``, ``schemas Review, Verdict``."""
+    flow = defined.flow
+    if flow is None:
+        return f"schema{'s' * (len(defined.schemas) != 1)} {', '.join(line(name, 60) for name in defined.schemas)}"
+    return f"{flow.language} {line(flow.name, 80)}: {count_steps(flow)}"
