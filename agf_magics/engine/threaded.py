@@ -50,8 +50,11 @@ class ThreadedPool(Parts):
         """``inside``: the scope of the elements."""
         body = site.step.body
         assert isinstance(body, Invoke), "threaded_tool has checked it"
-        path = site.path_of(body)
+        path = self.path = site.path_of(body)
         super().__init__(site, keep, lambda i: (*path, i), items)
+        self.is_secret = (id(inside.linked.flow), body.id) in site.run.secrets.steps
+        self.is_bare = body.gives is None and body.target is None and not body.keeps
+        """Whether the value of the call is the value of the element."""
         self.body, self.tool, self.inside, self.elements, self.each = body, tool, inside, items, site.step
         self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
         limits = [one for one in (tool.timeout, body.timeout, site.run.budget.limits.step_timeout) if one is not None]
@@ -133,7 +136,7 @@ class ThreadedPool(Parts):
         if attempt > 1:
             scope = retry_scope(scope, self.at(i), attempt)
         frame = self.each.element.store(site.frame, finished((self.elements[i], None, None, "finished")))
-        one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), self.at(i))
+        one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), (*self.path, i))
         if not ahead:
             self.runner.emit(ev.started((one.at, clock(), attempt)))
         try:
@@ -253,7 +256,8 @@ class ThreadedPool(Parts):
             if rows:
                 await self.journal.ended(rows)
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
-            self._announce(element)
+            if not element.announced:
+                self._announce(element)
             del self.open[element]
             if error is None:
                 self._finish(element.i, element.attempt, element.site, element.given, value)
@@ -265,16 +269,17 @@ class ThreadedPool(Parts):
             return element.outcome
         assert element.result is not None
         try:
-            return value_of_call(element.site, element.result, self.tool, "tool"), None, element.site.is_secret
+            return value_of_call(element.site, element.result, self.tool, "tool"), None, self.is_secret
         except BaseException as error:
             return None, error, False
 
     def _finish(self, i: int, attempt: int, site: CallSite[Any], given: Any, value: Value) -> None:
-        try:
-            value, _ = store_value(site, finish_tool_call(site, given, value))
-        except BaseException as error:
-            self._fail(i, attempt, site, error)
-            return
+        if not self.is_bare:
+            try:
+                value, _ = store_value(site, finish_tool_call(site, given, value))
+            except BaseException as error:
+                self._fail(i, attempt, site, error)
+                return
         self.runner.emit(ev.finished((site.at, clock(), value)))
         self.keep(i, value)
 
