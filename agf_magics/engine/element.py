@@ -7,7 +7,6 @@ from typing import Any
 
 from ..catalog import Tool
 from ..flow.steps import Each, Invoke
-from ..flow.values import Value
 from ..host.threads import Call
 from ..journal.recorder import StartedCall
 from .effects import has_effect
@@ -29,7 +28,7 @@ def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
 class Element(Call):
     """One attempt of an element: its call and where it belongs."""
 
-    __slots__ = ("announced", "attempt", "deadline", "i", "outcome", "record", "site", "stopped_by", "task")
+    __slots__ = ("announced", "attempt", "deadline", "i", "record", "site", "stopped_by", "task")
 
     i: int
     attempt: int
@@ -37,8 +36,6 @@ class Element(Call):
     announced: bool
     """Whether its StepStarted was emitted."""
     record: StartedCall | None
-    outcome: tuple[Value, BaseException | None, bool] | None
-    """Its value or its failure, and whether the value is secret."""
     task: asyncio.Task[None] | None
     """Awaits what the function returned, or stops it."""
     stopped_by: asyncio.CancelledError | None

@@ -23,7 +23,7 @@ from ..host.calls import Result, is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
 from ..host.thread_pool import ThreadPool
-from ..journal.recorder import Journal
+from ..journal.recorder import Journal, StartedCall
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..text.diagnostics import StepError
@@ -126,7 +126,7 @@ class ThreadedPool(Parts):
                 break
             if element is not None:
                 self.open[element] = None
-                (calls if element.outcome is None else self.ended).append(element)
+                calls.append(element)
         self._hand(calls)
 
     def _start(self, i: int, attempt: int, ahead: bool) -> Element | None:
@@ -136,42 +136,44 @@ class ThreadedPool(Parts):
         if attempt > 1:
             scope = retry_scope(scope, self.at(i), attempt)
         frame = self.each.element.store(site.frame, finished((self.elements[i], None, None, "finished")))
-        one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), (*self.path, i))
-        if not ahead:
-            self.runner.emit(ev.started((one.at, clock(), attempt)))
+        at = (*self.path, i)
+        row = None if ahead else self.runner.steps.start(at, clock(), attempt)
+        one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), at, row)
+        call: StartedCall | tuple[Value] | None = None
         try:
             given = prepare_tool_call(one, self.tool)
             if self.journal is not None:
-                record = self.journal.recorded(one.key)
-                if record is not None:
-                    self.runner.emit(ev.StepReplayed(one.at, clock(), self.journal.run_id))
-                    if record.error is not None:
-                        raise error_from(record.error, (scope.linked.flow.source,))
-                    self._finish(i, attempt, one, given, value_of(record))
-                    return None
-            element = Element(self.tool.function, given, self.loop, self.host.enter, self.context.copy())
-            element.i, element.attempt, element.site, element.announced = i, attempt, one, not ahead
-            element.deadline = 0.0
-            element.record = element.outcome = element.task = element.stopped_by = None
-            if self.journal is not None:
-                self._record(element, self.journal)
+                call = self._start_record(one, given, self.journal)
         except BaseException as error:
             if ahead:
                 raise _NotAhead from None
             self._fail(i, attempt, one, error)
             return None
+        if call is not None and not isinstance(call, StartedCall):
+            self._finish(i, attempt, one, given, call[0])
+            return None
+        element = Element(self.tool.function, given, self.loop, self.host.enter, self.context.copy())
+        element.i, element.attempt, element.site, element.record = i, attempt, one, call
+        element.announced, element.deadline, element.task, element.stopped_by = not ahead, 0.0, None, None
         return element
 
-    def _record(self, element: Element, journal: Journal) -> None:
-        """Prepare the record of a call, or take its outcome from another run."""
-        site = element.site
+    def _start_record(
+        self, site: CallSite[Any], given: dict[str, Value], journal: Journal
+    ) -> StartedCall | tuple[Value]:
+        """The call for the journal; or the value that an earlier session or another run has recorded."""
+        record = journal.recorded(site.key)
+        if record is not None:
+            self.runner.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+            if record.error is not None:
+                raise error_from(record.error, (site.scope.linked.flow.source,))
+            return (value_of(record),)
         tools = site.scope.linked.tools_of(self.body)
-        call = journal.start_call(self.body, self.tool, site.key, element.given, tools, site.scope.grant)
-        element.record = call
+        call = journal.start_call(self.body, self.tool, site.key, given, tools, site.scope.grant)
         reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
-        if journal.reuse is not None and reused is not None:
-            self.runner.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
-            element.outcome = value_of(reused), None, False
+        if journal.reuse is None or reused is None:
+            return call
+        self.runner.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+        return (journal.reused(call, reused),)
 
     def _hand(self, calls: list[Element]) -> None:
         if not calls and not self.threads.halted:
@@ -241,7 +243,7 @@ class ThreadedPool(Parts):
         if not element.announced and element in self.open:
             element.announced = True
             when = element.began if element.began is not None else clock()
-            self.runner.emit(ev.started((element.site.at, when, element.attempt)))
+            element.site.row = self.runner.steps.start(element.site.at, when, element.attempt)
 
     async def _end_elements(self) -> None:
         """Journal the outcomes of the elements whose calls have ended; then their slots are free."""
@@ -265,8 +267,6 @@ class ThreadedPool(Parts):
                 self._fail(element.i, element.attempt, element.site, error)
 
     def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
-        if element.outcome is not None:
-            return element.outcome
         assert element.result is not None
         try:
             return value_of_call(element.site, element.result, self.tool, "tool"), None, self.is_secret
@@ -280,7 +280,7 @@ class ThreadedPool(Parts):
             except BaseException as error:
                 self._fail(i, attempt, site, error)
                 return
-        self.runner.emit(ev.finished((site.at, clock(), value)))
+        self.runner.steps.finish(site.row, site.at, clock(), value)
         self.keep(i, value)
 
     def _fail(self, i: int, attempt: int, site: CallSite[Any], error: BaseException) -> None:
@@ -298,7 +298,7 @@ class ThreadedPool(Parts):
 
     def _set_timer(self) -> None:
         """Set the timer to the first deadline."""
-        waits = (e for e in self.open if e.result is None and e.task is None and e.outcome is None)
+        waits = (e for e in self.open if e.result is None and e.task is None)
         first = next(waits, None)
         if first is not None and (self.timer is None or self.timer.cancelled() or self.timer.when() < self.loop.time()):
             self.timer = self.loop.call_at(first.deadline, self._expire)
@@ -307,7 +307,7 @@ class ThreadedPool(Parts):
         timeout, now = self.timeout, self.loop.time()
         assert timeout is not None
         for element in self.open:
-            if element.result is None and element.task is None and element.outcome is None and element.deadline <= now:
+            if element.result is None and element.task is None and element.deadline <= now:
                 self._in_task(element, lambda element: self.host.end_late_call(element, timeout))
         self.timer = None
         self._set_timer()

@@ -95,6 +95,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
         journal=run.journal,
         work=run.work,
         secrets=run.secrets,
+        progress=run.progress if run._emit == run.progress.apply else None,
     )
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..flow.values import type_name
-from ..journal.errors import JournalError
+from ..journal.errors import CURES, JournalError
 from ..journal.queries import RunHead, RunRow, list_runs, read_run, records
-from ..journal.recorder import CURES
 from ..journal.records import Record
 from ..journal.store import Store
 from ..pictures.plain import counted
@@ -91,7 +90,7 @@ def unpickled(record: Record, run_id: str, trust: bool) -> Record:
     if record.value is None or record.form not in ("json", "pickle"):
         return record
     try:
-        return record._replace(unpickled=(record.read_value(run_id, trust),))
+        return Record(*record[:-1], (record.read_value(run_id, trust),))  # `_replace` takes four times as long
     except SignatureError:
         raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None
     except DecodeError as error:
