@@ -163,6 +163,7 @@ async def await_call(
 
 
 def value_of_call(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
+    """What a call returned, as a value. Raises StepError for what it raised, and for a result that is no value."""
     ok, value = result
     if not ok:
         raise failure(site, callee.name, what, value)

@@ -54,19 +54,25 @@ def _call_none(site: CallSite[Invoke], callee: None) -> Value:
     return dry.result(site.step, callee, site.scope.linked)
 
 
-def _call_tool(site: CallSite[Invoke], tool: Tool) -> Value | Pending[Value]:
+def prepare_tool_call(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
+    """The arguments of a call that the step is allowed to make; counts it."""
     run, step, scope = site.run, site.step, site.scope
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
-    given = checked_arguments(site, tool, tool.accepts if step.offers or step.wants else None)
+    given: dict[str, Value] = checked_arguments(site, tool, tool.accepts if step.offers or step.wants else None)
     if tool.secret:
         run.secrets.receive(tool, given)
     for meter in scope.meters:
         meter.tool()
     run.calls += 1
-    if run.dry:
-        return dry.result(step, tool, scope.linked)
-    if step.permit is not None:
+    return given
+
+
+def _call_tool(site: CallSite[Invoke], tool: Tool) -> Value | Pending[Value]:
+    given = prepare_tool_call(site, tool)
+    if site.run.dry:
+        return dry.result(site.step, tool, site.scope.linked)
+    if site.step.permit is not None:
         return Pending(_call_permitted(site, tool, given))
     return _call_checked(site, tool, given)
 
@@ -88,13 +94,14 @@ def _call_checked(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -
     value = call_external(site, tool, "tool", given)
     if step.gives is None and not step.keeps:
         return value
+    return then(value, lambda value: finish_tool_call(site, given, value))
 
-    def finish(value: Value) -> Value:
-        if step.gives is not None:
-            check_result(value, step, site.scope.linked)
-        return ShapeResult(value, given) if step.keeps else value
 
-    return then(value, finish)
+def finish_tool_call(site: CallSite[Invoke], given: dict[str, Value], value: Value) -> Value:
+    """The value of a call, checked, with its arguments if the step keeps them."""
+    if site.step.gives is not None:
+        check_result(value, site.step, site.scope.linked)
+    return ShapeResult(value, given) if site.step.keeps else value
 
 
 async def _fire(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:

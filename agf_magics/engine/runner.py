@@ -209,7 +209,7 @@ class Runner:
             value = self.shapes[type(step)](site)
             if type(value) is Pending:
                 return Pending(self.wait_for(value.awaitable, site))
-            result = _store(site, value)
+            result = store_value(site, value)
         except BaseException as error:
             return self.rescue(error, site)
         self.steps.finish(row, at, clock(), result[0])
@@ -230,7 +230,7 @@ class Runner:
 
     async def wait_for(self, rest: Awaitable[Value], site: CallSite[Any]) -> StepResult:
         try:
-            result = _store(site, await rest)
+            result = store_value(site, await rest)
         except BaseException as error:
             return self.rescue(error, site)
         self.steps.finish(site.row, site.at, clock(), result[0])
@@ -242,12 +242,12 @@ class Runner:
 
     def rescue(self, error: BaseException, site: CallSite[Any]) -> StepResult:
         """The result of a failed step that rescues its failure. Raises ``error`` otherwise."""
-        rescued = self._fail(error, site)
+        rescued = self.fail_step(error, site)
         if rescued is None:
             raise error
         return rescued
 
-    def _fail(self, error: BaseException, site: CallSite[Any]) -> StepResult | None:
+    def fail_step(self, error: BaseException, site: CallSite[Any]) -> StepResult | None:
         """Emit the failure of a step. Returns a result if the step rescues its failure."""
         at, step = site.at, site.step
         if isinstance(error, asyncio.CancelledError):
@@ -275,7 +275,7 @@ def _is_outermost(scope: Scope) -> bool:
     return not scope.before and not scope.concurrent and not scope.depth
 
 
-def _store(site: CallSite[Step], value: Value) -> StepResult:
+def store_value(site: CallSite[Step], value: Value) -> StepResult:
     """Store the value of a shape where the step says."""
     frame, given, target = site.frame, None, site.step.target
     if type(value) is ShapeResult:

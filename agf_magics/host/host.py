@@ -201,6 +201,7 @@ class Host:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (timeout or 0)
         call = Call(function, given, loop, self._enter if place == "worker" else None)
+        call.ended = loop.create_future()
         cancelled = False
         try:
             self._hand(place, call)
@@ -215,15 +216,42 @@ class Host:
                 await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         except asyncio.CancelledError:
             cancelled = True
-        if cancelled or call.result is None:
-            left, again = await self._stop(call, force=not cancelled or self._late)
-            if cancelled or again:
-                raise StillRunning(left) if left else asyncio.CancelledError
+        if cancelled:
+            raise await self.cancel_call(call)
+        if call.result is None:
             assert timeout is not None
-            return False, TimedOut(timeout, left)
+            return await self.end_late_call(call, timeout)
+        return await self._result_of(call.result, timeout, deadline)
+
+    @property
+    def enter(self) -> Callable[[], None] | None:
+        """To be called before each call on a worker thread, in its context."""
+        return self._enter
+
+    async def cancel_call(self, call: Call) -> asyncio.CancelledError:
+        """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if it did not stop."""
+        left, _ = await self._stop(call, force=self._late)
+        return StillRunning(left) if left else asyncio.CancelledError()
+
+    async def end_late_call(self, call: Call, timeout: float) -> Result:
+        """Stop a call that has exceeded ``timeout`` seconds. Raises as `start_call` if this task is cancelled."""
+        left, again = await self._stop(call, force=True)
+        if again:
+            raise StillRunning(left) if left else asyncio.CancelledError
+        return False, TimedOut(timeout, left)
+
+    async def finish_call(self, call: Call, timeout: float | None, deadline: float) -> Result:
+        """The result of a call that has ended, after what it returned was awaited. ``deadline``: the loop's time at
+        which ``timeout`` is over."""
+        if call.interrupted:
+            await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
+        assert call.result is not None
+        return await self._result_of(call.result, timeout, deadline)
+
+    async def _result_of(self, result: Result, timeout: float | None, deadline: float) -> Result:
         if timeout is not None:
-            return await self._awaited_in_time(call.result, timeout, deadline)
-        return await resolve(awaited(call.result, self.grace))
+            return await self._awaited_in_time(result, timeout, deadline)
+        return await resolve(awaited(result, self.grace))
 
     def _hand(self, place: Place, call: Call) -> None:
         if place == "worker":
@@ -257,6 +285,7 @@ class Host:
         until = loop.time() + seconds
         while call.result is None:
             stop()
+            assert call.ended is not None
             await asyncio.wait((call.ended,), timeout=min(REPEAT, until - loop.time()))
             if loop.time() >= until:
                 break

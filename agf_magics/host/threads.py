@@ -24,8 +24,8 @@ WORKER_IDLE = 10.0
 class Call:
     """A call of user code on another thread, for which a loop waits."""
 
-    __slots__ = ("_context", "_enter", "_taken", "ended", "function", "given", "inner", "interrupted", "loop", "result",
-                 "stopped", "struck", "waiter")  # fmt: skip
+    __slots__ = ("_context", "_enter", "_taken", "began", "ended", "function", "given", "inner", "interrupted", "loop",
+                 "result", "stopped", "struck", "waiter")  # fmt: skip
 
     def __init__(
         self,
@@ -33,12 +33,16 @@ class Call:
         given: Mapping[str, Any],
         loop: asyncio.AbstractEventLoop,
         enter: Callable[[], None] | None = None,
+        context: contextvars.Context | None = None,
     ) -> None:
+        """``context``: that of the function; None: a copy of the caller's."""
         self.function = function
         self.given = given
         self.loop = loop
-        self.ended: asyncio.Future[None] = loop.create_future()
-        """Wakes the task that waits; it never carries the result."""
+        self.ended: asyncio.Future[None] | None = None
+        """Wakes the task that waits, if there is one; it never carries the result."""
+        self.began: float | None = None
+        """When a `ThreadPool` began it, by the monotonic clock."""
         self.result: Result | None = None
         """Set on the loop's thread."""
         self.inner: Callable[[str], None] | None = None
@@ -49,9 +53,9 @@ class Call:
         self.interrupted = False
         """Whether that was the interrupt of the person, which also cancels the run."""
         self.waiter: Any = None
-        self._context = contextvars.copy_context()
+        self._context = contextvars.copy_context() if context is None else context
         self._enter = enter
-        self._taken = threading.Lock()
+        self._taken = [None]
 
     @property
     def context(self) -> contextvars.Context:
@@ -63,7 +67,11 @@ class Call:
 
     def take(self) -> bool:
         """Whether the caller is first: the thread that runs it, or the task that cancels it before."""
-        return self._taken.acquire(blocking=False)
+        try:
+            self._taken.pop()  # atomic, and cheaper to create than a lock
+        except IndexError:
+            return False
+        return True
 
     def perform(self) -> Result:
         """Run it on this thread, in the context in which it was created."""
@@ -76,7 +84,7 @@ class Call:
     def tell(self, result: Result) -> None:
         """Report its end, from any thread."""
         with contextlib.suppress(RuntimeError):  # the loop has ended before the call
-            self.loop.call_soon_threadsafe(self._end, result)
+            self.loop.call_soon_threadsafe(self.end, result)
 
     def stop(self) -> None:
         """Stop the run that it waits for, or interrupt it if a signal can reach its thread."""
@@ -97,9 +105,10 @@ class Call:
             self._enter()
         return cross(self.function, self.given)
 
-    def _end(self, result: Result) -> None:
+    def end(self, result: Result) -> None:
+        """Set its result and wake the task that waits. On the loop's thread."""
         self.result = result
-        if not self.ended.done():
+        if self.ended is not None and not self.ended.done():
             self.ended.set_result(None)
 
 
@@ -113,6 +122,10 @@ NEVER_BEGAN: Result = (False, asyncio.CancelledError())
 """The result of a call that was cancelled before a thread took it."""
 
 
+Work = Callable[[], Callable[[], None]]
+"""What a worker thread does; then, as an idle thread, it calls the function that this returned."""
+
+
 class Workers:
     """The worker threads of this process."""
 
@@ -121,7 +134,7 @@ class Workers:
     def __init__(self) -> None:
         self.away: set[Call] = set()
         """Calls on worker threads, also those that were left running."""
-        self._idle: list[SimpleQueue[Call]] = []
+        self._idle: list[SimpleQueue[Work]] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
@@ -134,27 +147,43 @@ class Workers:
 
     def hand(self, call: Call) -> None:
         """Run ``call`` at once. Raises RuntimeError if there are no more threads."""
+        self.away.add(call)
+        try:
+            self.start(lambda: self._make(call))
+        except RuntimeError:
+            self.away.discard(call)
+            raise
+
+    def start(self, work: Work) -> None:
+        """Do ``work`` on a thread of its own at once. Raises RuntimeError if there are no more threads."""
         with self._lock:
             queue = self._idle.pop() if self._idle else None
         if queue is None:
             queue = SimpleQueue()
             threading.Thread(target=self._serve, args=(queue,), name="agf-worker", daemon=True).start()
-        self.away.add(call)
-        queue.put(call)
+        queue.put(work)
 
-    def _serve(self, queue: SimpleQueue[Call]) -> None:
+    def _make(self, call: Call) -> Callable[[], None]:
+        result = call.perform() if call.take() else NEVER_BEGAN
+
+        def report() -> None:
+            call.tell(result)
+            self.away.discard(call)
+
+        return report
+
+    def _serve(self, queue: SimpleQueue[Work]) -> None:
         while True:
             try:
-                call = queue.get(timeout=WORKER_IDLE)
+                work = queue.get(timeout=WORKER_IDLE)
             except Empty:
                 with self._lock:
                     if queue in self._idle:
                         self._idle.remove(queue)
                         return
-                continue  # a call arrived at the last moment
-            result = call.perform() if call.take() else NEVER_BEGAN
+                continue  # work arrived at the last moment
+            report = work()
             with self._lock:  # idle before the end is reported, so that the next call finds this thread
                 self._idle.append(queue)
-            call.tell(result)
-            self.away.discard(call)
-            del call, result  # an idle thread has no references
+            report()
+            del work, report  # an idle thread has no references

@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..text.diagnostics import Diagnostic
+
 
 class JournalError(Exception):
     """The file cannot be used; ``code`` is that of the diagnostic."""
@@ -47,3 +49,19 @@ def _code(name: str) -> str:
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name == "SQLITE_ERROR":  # a table or column is missing
         return "journal.damaged"
     return "journal.unwritable"
+
+
+CURES = {
+    "journal.full": "make room on the disk; until then this run cannot be resumed from here",
+    "journal.unwritable": "%config AgfMagics.journal sets the path of the journal; None turns it off",
+    "journal.foreign": "move the file away, or set another path: %config AgfMagics.journal",
+    "journal.replaced": "the next run uses the new file; the rows of this run stay in a file next to it",
+    "journal.damaged": "move the file away: the next run creates a new one",
+    "journal.newer": "update agf-magics, or move the file away",
+    "journal.older": "move the file away, or read it with that version: the next run creates a new one",
+}
+
+
+def not_journaled(error: JournalError) -> Diagnostic:
+    """A run continues without a journal."""
+    return Diagnostic(error.code, f"this run is not journaled: {error}", None, CURES[error.code], "warning")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from ..catalog import MASK, Tool
@@ -21,7 +21,7 @@ from ..progress import events as ev
 from ..secrets.masking import NOTHING, Received, Secrets, hide
 from ..serialization.codec import EncodedValue, encode, sign, user_key
 from ..text.diagnostics import Diagnostic, StepError
-from .errors import JournalError
+from .errors import JournalError, not_journaled
 from .file import checksum
 from .records import CallKey, Record, error_json, row_crc, value_of
 from .replay import ReplayLog
@@ -163,12 +163,7 @@ class Journal:
 
     def returned(self, call: StartedCall, value: Value, secret: bool = False) -> asyncio.Future[None] | None:
         """Write the value of a call: see `durable`."""
-        if secret:
-            self.secret.returned(value)
-        packed = self.secret.pack(value, self.most, call.received, secret)
-        if packed.form == "again":
-            self._warn_not_stored(call, packed)
-        return self._write_call("finished", call, packed, None)
+        return self._write_call("finished", call, self._pack(call, value, secret), None)
 
     def reused(self, call: StartedCall, record: Record) -> Value:
         """The value of a record of another run, written for this run without waiting: the call is not made, so
@@ -191,6 +186,20 @@ class Journal:
     def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
         """Write the failure of a call: see `durable`."""
         return self._write_call("failed", call, NO_VALUE, error_json(error, self.secret))
+
+    async def ended(self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]) -> None:
+        """Write the outcomes of several calls: for each its value or its failure, and whether the value is secret. Done
+        when all are durable."""
+        rows = [
+            self._call_row("finished", call, self._pack(call, value, secret), None)
+            if error is None
+            else self._call_row("failed", call, NO_VALUE, error_json(error, self.secret))
+            for call, value, error, secret in calls
+        ]
+        is_open = self.broken is None and not self._closed
+        done = self.store.writer.write_all(ADD, rows, self._lose) if is_open else None
+        await self.durable(done, lost=1 if is_open else len(rows))
+        self.warn_broken()
 
     def is_own(self, key: CallKey) -> bool:
         """Whether an earlier session of this run made the call, and did not reuse a result of another run."""
@@ -231,6 +240,14 @@ class Journal:
     def _mark_row(self, what: str, key: CallKey) -> tuple[Any, ...]:
         row = (self._next(), what, encode(key.at), key.tries, "", "", None, None, None, 0, *[None] * 6)
         return (*row, row_crc(row))
+
+    def _pack(self, call: StartedCall, value: Value, secret: bool) -> EncodedValue:
+        if secret:
+            self.secret.returned(value)
+        packed = self.secret.pack(value, self.most, call.received, secret)
+        if packed.form == "again":
+            self._warn_not_stored(call, packed)
+        return packed
 
     def _write_call(
         self, what: str, call: StartedCall, packed: EncodedValue, error: str | None
@@ -327,19 +344,3 @@ class Journal:
             message = f"the result of {call.name!r} in {step} is not stored: {packed.why}"
             hint = "a resumed run makes the call again"
             self.emit(ev.Warned(time.monotonic(), Diagnostic("journal.unkept", message, None, hint, "warning")))
-
-
-CURES = {
-    "journal.full": "make room on the disk; until then this run cannot be resumed from here",
-    "journal.unwritable": "%config AgfMagics.journal sets the path of the journal; None turns it off",
-    "journal.foreign": "move the file away, or set another path: %config AgfMagics.journal",
-    "journal.replaced": "the next run uses the new file; the rows of this run stay in a file next to it",
-    "journal.damaged": "move the file away: the next run creates a new one",
-    "journal.newer": "update agf-magics, or move the file away",
-    "journal.older": "move the file away, or read it with that version: the next run creates a new one",
-}
-
-
-def not_journaled(error: JournalError) -> Diagnostic:
-    """A run continues without a journal."""
-    return Diagnostic(error.code, f"this run is not journaled: {error}", None, CURES[error.code], "warning")

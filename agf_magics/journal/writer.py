@@ -90,6 +90,21 @@ class Writer:
         self._schedule(loop)
         return done
 
+    def write_all(
+        self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
+    ) -> asyncio.Future[None]:
+        """`write` for many rows, which does not wait for the end of the turn: the result comes when all are durable, or
+        the JournalError of the last one. ``failed`` is called for each other that cannot be written, on any thread."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._queue.extend(PendingWrite(statement, row, None, None, failed) for row in rows[:-1])
+        self._queue.append(PendingWrite(statement, rows[-1], done, loop, None))
+        if self._is_for_thread:
+            self._wake_thread()
+        else:
+            self._turn(loop)
+        return done
+
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
         """Write a row without waiting, before all rows that follow. On any thread."""
         self._queue.append(PendingWrite(statement, row, None, None, failed))
@@ -127,8 +142,13 @@ class Writer:
 
     # --- on a loop ---
 
+    @property
+    def _is_for_thread(self) -> bool:
+        """Whether the thread commits: it sleeps and must beat again, or the loop runs on the main thread."""
+        return self._sleeps or threading.get_ident() == self._main
+
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._sleeps or threading.get_ident() == self._main:
+        if self._is_for_thread:
             self._wake_thread()
         elif loop not in self._due:
             self._due.add(loop)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..flow.values import type_name
-from ..journal.errors import JournalError
+from ..journal.errors import CURES, JournalError
 from ..journal.queries import RunHead, RunRow, list_runs, read_run, records
-from ..journal.recorder import CURES
 from ..journal.records import Record
 from ..journal.store import Store
 from ..pictures.plain import counted

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..engine.runner import clock
 from ..host.rights import rights
-from ..journal.errors import JournalError
-from ..journal.recorder import Journal, not_journaled
+from ..journal.errors import JournalError, not_journaled
+from ..journal.recorder import Journal
 from ..journal.store import ROOM, Store
 from ..progress.events import Warned
 from ..progress.rows import PRICE, Usage

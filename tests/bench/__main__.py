@@ -16,6 +16,7 @@ from agf_magics.settings import current
 from tests.bench import (
     display,
     expressions,
+    fan_outs,
     first_minute,
     isolation,
     journal,
@@ -72,6 +73,7 @@ def main() -> None:
         _expressions,
         _loading,
         _orchestration,
+        _fan_outs,
         _languages,
         _isolation,
         _journal,
@@ -141,6 +143,17 @@ def _orchestration(goals: Goals) -> Iterator[str]:
         goals.hold(f"{name.removeprefix('agf: ')}, to Hamilton", 1, peers[name].ratio / peers[HAMILTON].ratio, "×")
     yield from _table(steps, "µs a step", 1, "× floor")
     yield from _table(elements, "µs an element", 1, "× gather")
+
+
+def _fan_outs(goals: Goals) -> Iterator[str]:
+    yield "### Plain functions in a fan-out\n"
+    yield "Goal: an element of a trivial function ≤ 1 × `ThreadPoolExecutor.map` with the journal off, ≤ 3 × with it."
+    yield "On means durable: at most `max_parallel` calls have started without a durable record. CPU time.\n"
+    trivial, waiting = fan_outs.rows()
+    for row in trivial[1:]:
+        goals.hold(row.name.removeprefix("agf: "), 3 if row.name.endswith("on") else 1, row.ratio, "×")
+    yield from _table(trivial, "µs an element", 1, "× map")
+    yield from _table(waiting, "µs an element", 1, "× map")
 
 
 def _languages(goals: Goals) -> Iterator[str]:

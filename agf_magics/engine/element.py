@@ -1,0 +1,44 @@
+"""Elements of a fan-out over a plain function: which fan-outs are such, and one attempt of an element as a call."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ..catalog import Tool
+from ..flow.steps import Each, Invoke
+from ..host.threads import Call
+from ..journal.recorder import StartedCall
+from .effects import has_effect
+from .runner import CallSite, Scope
+
+
+def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
+    """The plain function whose calls are the whole body of the fan-out and run on worker threads; else None."""
+    run, body = site.run, site.step.body
+    if type(body) is not Invoke or run.dry or body.permit is not None or not body.awaited:
+        return None
+    tool = inside.linked.callees.get(body.id)
+    if type(tool) is not Tool or tool.is_async or (has_effect(tool) and run.journal is not None):
+        return None
+    on_threads = tool.where == "worker" or (tool.where is None and (inside.concurrent or not run.host.waited))
+    return tool if on_threads else None
+
+
+class Element(Call):
+    """One attempt of an element: its call and where it belongs."""
+
+    __slots__ = ("announced", "attempt", "deadline", "i", "record", "site", "stopped_by", "task")
+
+    i: int
+    attempt: int
+    site: CallSite[Any]
+    announced: bool
+    """Whether its StepStarted was emitted."""
+    record: StartedCall | None
+    task: asyncio.Task[None] | None
+    """Awaits what the function returned, or stops it."""
+    stopped_by: asyncio.CancelledError | None
+    """How `task` was cancelled."""
+    deadline: float
+    """The loop's time at which its time is over."""

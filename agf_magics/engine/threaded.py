@@ -1,0 +1,348 @@
+"""A fan-out over a plain function: threads pull its calls, and one turn of the loop serves all calls that have ended.
+
+Only the calls run on the threads (`host.thread_pool`). Everything else happens on the loop, as for any other step: the
+arguments, the events, the journal, limits, secrets, ``on_error``. Without a task and a hop for each call, an element
+costs a quarter of what it costs in a `Pool`, whose behaviour this has otherwise; `tests/engine/test_threaded.py`
+compares them. At most `limit` calls have started without a durable record: a slot is free when its record is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..catalog import Tool
+from ..flow.frame import finished
+from ..flow.steps import Each, Invoke
+from ..flow.values import Value
+from ..host.calls import Result, is_awaitable
+from ..host.host import TURN
+from ..host.limits import granted
+from ..host.thread_pool import ThreadPool
+from ..journal.recorder import Journal, StartedCall
+from ..journal.records import error_from, value_of
+from ..progress import events as ev
+from ..text.diagnostics import StepError
+from .element import Element
+from .external import value_of_call
+from .invoke import finish_tool_call, prepare_tool_call
+from .pool import Parts, Plan, retry_scope
+from .runner import CallSite, Scope, clock, is_rescuable, store_value
+
+AHEAD = 128
+"""The number of quick calls that wait for a thread: with so many, waking the thread and the loop costs nothing."""
+
+
+class _NotAhead(Exception):
+    """The call of an element cannot be built before a slot is free."""
+
+
+class ThreadedPool(Parts):
+    """Runs the elements of a fan-out."""
+
+    def __init__(
+        self, site: CallSite[Each], inside: Scope, tool: Tool, keep: Callable[[int, Value], None], items: list[Value]
+    ) -> None:
+        """``inside``: the scope of the elements."""
+        body = site.step.body
+        assert isinstance(body, Invoke), "threaded_tool has checked it"
+        path = self.path = site.path_of(body)
+        super().__init__(site, keep, lambda i: (*path, i), items)
+        self.is_secret = (id(inside.linked.flow), body.id) in site.run.secrets.steps
+        self.is_bare = body.gives is None and body.target is None and not body.keeps
+        """Whether the value of the call is the value of the element."""
+        self.body, self.tool, self.inside, self.elements, self.each = body, tool, inside, items, site.step
+        self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
+        limits = [one for one in (tool.timeout, body.timeout, site.run.budget.limits.step_timeout) if one is not None]
+        self.timeout = min(limits, default=None)
+        self.loop = asyncio.get_running_loop()
+        self.context = contextvars.copy_context()
+        self.context.run(granted.set, inside.grant)
+        # A journaled call needs a free slot, a limited one may be refused, and a time limit starts at the hand-over.
+        self.ahead = AHEAD if self.journal is None and self.timeout is None and not inside.meters else 0
+        """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
+        but time: arguments have no side effects, and frames do not change."""
+        self.again: deque[tuple[int, int]] = deque()
+        """Elements to try again, and their attempts."""
+        self.open: dict[Element, None] = {}
+        """The elements that have started and not ended, in this order: one for each slot that is taken."""
+        self.ended: list[Element] = []
+        """Those of them whose calls have ended."""
+        self.woken: asyncio.Future[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    async def run(self, plan: Plan) -> dict[int, StepError]:
+        most = plan.width if self.ahead else None
+        self.threads = ThreadPool[Element](
+            self._collect, most, halts=self.each.on_error == "abort" or self.each.retries > 0
+        )
+        try:
+            await self._run(((i, 1) for i in plan.rest), plan.width)
+        except (asyncio.CancelledError, Exception):
+            await self._cancel_open()
+            raise
+        finally:
+            self.threads.close()
+            if self.timer is not None:
+                self.timer.cancel()
+        if self.failure is not None:
+            raise self.failure
+        self.warn_if_all_dropped(plan.count)
+        return self.failures
+
+    async def _run(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
+        while True:
+            await self._start_elements(numbers, width)
+            if self.failure is not None:  # P15: after a failure no further element starts
+                return await self._cancel_open()
+            if not self.open:
+                return None
+            if not self.ended:
+                self.woken = self.loop.create_future()
+                await self.woken
+            await self._end_elements()
+            for element in self.threads.running if self.ahead else ():
+                self._announce(element)
+
+    async def _start_elements(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
+        """Start elements in all free slots, and build the calls of some that follow."""
+        calls, most = list[Element](), width + self.ahead if self.threads.is_quick else width
+        while len(self.open) < most and self.failure is None:
+            if clock() - self.host.turned > TURN:
+                self._hand(calls)
+                calls = []
+                await self.host.turn()
+            number = self.again.popleft() if self.again else next(numbers, None)
+            if number is None:
+                break
+            try:
+                element = self._start(*number, len(self.open) >= width)
+            except _NotAhead:
+                self.again.appendleft(number)
+                break
+            if element is not None:
+                self.open[element] = None
+                calls.append(element)
+        self._hand(calls)
+
+    def _start(self, i: int, attempt: int, ahead: bool) -> Element | None:
+        """Build the call of an element. None: it needs none, and has ended. ``ahead``: before a slot is free; raises
+        _NotAhead if it fails, because it must not fail before those that precede it."""
+        site, scope = self.site, self.inside
+        if attempt > 1:
+            scope = retry_scope(scope, self.at(i), attempt)
+        frame = self.each.element.store(site.frame, finished((self.elements[i], None, None, "finished")))
+        at = (*self.path, i)
+        row = None if ahead else self.runner.steps.start(at, clock(), attempt)
+        one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), at, row)
+        call: StartedCall | tuple[Value] | None = None
+        try:
+            given = prepare_tool_call(one, self.tool)
+            if self.journal is not None:
+                call = self._start_record(one, given, self.journal)
+        except BaseException as error:
+            if ahead:
+                raise _NotAhead from None
+            self._fail(i, attempt, one, error)
+            return None
+        if call is not None and not isinstance(call, StartedCall):
+            self._finish(i, attempt, one, given, call[0])
+            return None
+        element = Element(self.tool.function, given, self.loop, self.host.enter, self.context.copy())
+        element.i, element.attempt, element.site, element.record = i, attempt, one, call
+        element.announced, element.deadline, element.task, element.stopped_by = not ahead, 0.0, None, None
+        return element
+
+    def _start_record(
+        self, site: CallSite[Any], given: dict[str, Value], journal: Journal
+    ) -> StartedCall | tuple[Value]:
+        """The call for the journal; or the value that an earlier session or another run has recorded."""
+        record = journal.recorded(site.key)
+        if record is not None:
+            self.runner.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+            if record.error is not None:
+                raise error_from(record.error, (site.scope.linked.flow.source,))
+            return (value_of(record),)
+        tools = site.scope.linked.tools_of(self.body)
+        call = journal.start_call(self.body, self.tool, site.key, given, tools, site.scope.grant)
+        reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
+        if journal.reuse is None or reused is None:
+            return call
+        self.runner.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+        return (journal.reused(call, reused),)
+
+    def _hand(self, calls: list[Element]) -> None:
+        if not calls and not self.threads.halted:
+            return
+        if self.timeout is not None:
+            for element in calls:
+                element.deadline = self.loop.time() + self.timeout
+            self._set_timer()
+        try:
+            self.threads.hand([e for e in calls if e.attempt == 1], [e for e in calls if e.attempt > 1])
+        except RuntimeError as error:  # no thread left
+            for element in calls:
+                element.end((False, error))
+            self._collect(calls)
+
+    # --- ends ---
+
+    def _collect(self, calls: list[Element]) -> None:
+        """The calls that have ended since the last turn."""
+        for element in calls:
+            if element.task is not None or element not in self.open:  # it is stopped, or was left running
+                continue
+            assert element.result is not None
+            ok, value = element.result
+            is_late = self.timeout is not None and self.loop.time() > element.deadline
+            if element.interrupted or is_late or (ok and is_awaitable(value)):
+                self._stop_ahead()  # its slot is not free although its thread is
+                self._in_task(element, lambda element: self.host.finish_call(element, self.timeout, element.deadline))
+            else:
+                self.ended.append(element)
+        self._wake()
+
+    def _stop_ahead(self) -> None:
+        """Take back the calls that were built ahead."""
+        if self.ahead:
+            self.ahead = 0
+            waiting = self.threads.take_back()
+            early = [element for element in waiting if not element.announced]
+            for element in early:
+                del self.open[element]
+            self.runner.calls -= len(early)
+            self.again.extendleft((element.i, element.attempt) for element in reversed(early))
+            self.threads.hand([element for element in waiting if element.announced])
+
+    def _wake(self) -> None:
+        if self.woken is not None and not self.woken.done():
+            self.woken.set_result(None)
+
+    def _in_task(self, element: Element, end: Callable[[Element], Any]) -> None:
+        """End an element that needs to wait, in a task of its own."""
+
+        async def ended() -> None:
+            try:
+                result: Result = await end(element)
+            except asyncio.CancelledError as stop:
+                element.stopped_by, result = stop, (False, stop)
+            except Exception as error:  # the element fails, and the fan-out does not wait for ever
+                result = False, error
+            element.result, element.task = result, None
+            self.ended.append(element)
+            self._wake()
+
+        element.task = self.loop.create_task(ended(), context=self.context.copy())
+
+    def _announce(self, element: Element) -> None:
+        """Emit the start of an element whose call has begun."""
+        if not element.announced and element in self.open:
+            element.announced = True
+            when = element.began if element.began is not None else clock()
+            element.site.row = self.runner.steps.start(element.site.at, when, element.attempt)
+
+    async def _end_elements(self) -> None:
+        """Journal the outcomes of the elements whose calls have ended; then their slots are free."""
+        batch, self.ended = self.ended, []
+        outcomes = [self._outcome(element) for element in batch]
+        if self.journal is not None:
+            rows = [
+                (element.record, value, error, secret)
+                for element, (value, error, secret) in zip(batch, outcomes, strict=True)
+                if element.record is not None and (error is None or isinstance(error, StepError))
+            ]
+            if rows:
+                await self.journal.ended(rows)
+        for element, (value, error, _) in zip(batch, outcomes, strict=True):
+            if not element.announced:
+                self._announce(element)
+            del self.open[element]
+            if error is None:
+                self._finish(element.i, element.attempt, element.site, element.given, value)
+            else:
+                self._fail(element.i, element.attempt, element.site, error)
+
+    def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
+        assert element.result is not None
+        try:
+            return value_of_call(element.site, element.result, self.tool, "tool"), None, self.is_secret
+        except BaseException as error:
+            return None, error, False
+
+    def _finish(self, i: int, attempt: int, site: CallSite[Any], given: Any, value: Value) -> None:
+        if not self.is_bare:
+            try:
+                value, _ = store_value(site, finish_tool_call(site, given, value))
+            except BaseException as error:
+                self._fail(i, attempt, site, error)
+                return
+        self.runner.steps.finish(site.row, site.at, clock(), value)
+        self.keep(i, value)
+
+    def _fail(self, i: int, attempt: int, site: CallSite[Any], error: BaseException) -> None:
+        rescued = self.runner.fail_step(error, site)
+        if rescued is not None:
+            self.keep(i, rescued[0])
+        elif not isinstance(error, StepError) or not is_rescuable(error):
+            self.failure = self.failure or error
+        else:
+            with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
+                if self.retries(i, attempt, error):
+                    self.again.append((i, attempt + 1))
+
+    # --- calls that do not end ---
+
+    def _set_timer(self) -> None:
+        """Set the timer to the first deadline."""
+        waits = (e for e in self.open if e.result is None and e.task is None)
+        first = next(waits, None)
+        if first is not None and (self.timer is None or self.timer.cancelled() or self.timer.when() < self.loop.time()):
+            self.timer = self.loop.call_at(first.deadline, self._expire)
+
+    def _expire(self) -> None:
+        timeout, now = self.timeout, self.loop.time()
+        assert timeout is not None
+        for element in self.open:
+            if element.result is None and element.task is None and element.deadline <= now:
+                self._in_task(element, lambda element: self.host.end_late_call(element, timeout))
+        self.timer = None
+        self._set_timer()
+
+    async def _cancel_open(self) -> None:
+        """Stop the calls of all open elements, and wait for them as long as they have to stop."""
+        for element in [element for element in self.open if not element.announced and element.take()]:
+            del self.open[element]  # its call never began
+            self.runner.calls -= 1
+        for element in self.open:
+            self._announce(element)
+        stops = [self.loop.create_task(self._cancel(element)) for element in list(self.open)]
+        cancelled = False
+        while stops and not all(stop.done() for stop in stops):
+            try:
+                await asyncio.wait(stops)
+            except asyncio.CancelledError:
+                cancelled = True
+                for stop in stops:
+                    stop.cancel()
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _cancel(self, element: Element) -> None:
+        error: BaseException | None = None
+        if element.task is not None:
+            task = element.task
+            task.cancel()
+            try:
+                await asyncio.wait((task,))
+            except asyncio.CancelledError:
+                task.cancel()
+            error = element.stopped_by
+        else:
+            error = await self.host.cancel_call(element)
+        self.open.pop(element, None)
+        with contextlib.suppress(asyncio.CancelledError):
+            self.runner.fail_step(error or asyncio.CancelledError(), element.site)

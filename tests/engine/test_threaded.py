@@ -1,0 +1,492 @@
+"""A fan-out over a plain function gives what a fan-out of steps gives: events, journal, results, failures.
+
+`engine.threaded` is a faster way of what `engine.pool` does. The laws run the same fan-out in both ways.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import json
+import sqlite3
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import agf_magics as agf
+from agf_magics.engine import concurrent
+from agf_magics.host import threads
+from agf_magics.host.host import Host
+from agf_magics.host.rights import Rights, rights
+from agf_magics.journal.store import ROOM
+from agf_magics.lifecycle.launch import start_run
+from agf_magics.lifecycle.options import RunOptions
+from agf_magics.progress import events as ev
+from tests.engine import kept
+
+FAN = """
+pipeline: main
+steps:
+  - for_each:
+      over: ctx.xs
+      max_parallel: {limit}
+      on_error: {on_error}
+      do: {{tool: {{name: {tool}, args: {{x: !expr item}}}}}}
+      collect: {{transform: {{value: pipe}}}}
+"""
+
+ELEMENTS = ["ok", "list", "tuple", "fail", "once", "awaits", "awaits and fails", "stops", "deep", 7]
+"""What an element does; 7 has the wrong type."""
+
+WHOLE = {"ok", "list", "tuple", "awaits"}
+"""Those that never fail."""
+
+
+def registry_of(calls: Counter[str]) -> agf.Registry:
+    registry, lock = agf.Registry(), threading.Lock()
+
+    def work(x: str) -> Any:
+        with lock:
+            calls[x] += 1
+            attempt = calls[x]
+        kind = x.partition(" #")[0]
+        if kind == "fail" or (kind == "once" and attempt == 1):
+            raise ValueError(x)
+        if kind == "stops":
+            raise StopIteration(x)
+        if kind.startswith("awaits"):
+            return later(x, kind == "awaits and fails")
+        deep: Any = []
+        for _ in range(300 if kind == "deep" else 0):
+            deep = [deep]
+        return {"list": [x, {"a": [x]}], "tuple": (x, (1,)), "deep": deep}.get(kind, x.upper())
+
+    async def later(x: str, fails: bool) -> str:
+        await asyncio.sleep(0)
+        if fails:
+            raise KeyError(x)
+        return x.upper()
+
+    agf.tool(work, registry=registry)
+    agf.tool(work, name="timed", registry=registry, timeout=1000)
+    agf.tool(work, name="once_only", registry=registry, reuse=False)
+    agf.tool(work, name="sealed", registry=registry, secret=("x",))
+    agf.tool(work, name="on_worker", registry=registry, where="worker")
+    return registry
+
+
+class Seen(NamedTuple):
+    """What can be observed of a run."""
+
+    status: str
+    output: Any
+    error: str | None
+    calls: Counter[str]
+    made: int
+    events: list[Any]
+    records: list[Any]
+
+
+def _told(event: ev.Event) -> Any:
+    """An event without its time."""
+    found = {name: value for name, value in event._asdict().items() if name not in ("when", "value", "stores", "run")}
+    return type(event).__name__, *(_shown(value) for value in found.values()), _shown(getattr(event, "value", None))
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, agf.StepError):
+        return [(d.code, d.message, d.hint, d.span and d.span.text) for d in value.diagnostics], value.where
+    return f"{value!r}"
+
+
+@contextmanager
+def way(threaded: bool) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if not threaded:
+            patch.setattr(concurrent, "threaded_tool", lambda site, inside: None)
+        yield
+
+
+def unjournaled(threaded: bool, text: str, xs: list[Any]) -> Seen:
+    calls, events = Counter[str](), list[Any]()
+    with way(threaded):
+        flow = agf.load(text, registry=(registry := registry_of(calls)))
+        run = asyncio.run(agf.arun(flow, {"xs": xs}, registry=registry, raises=False, on_event=events.append))
+    error = f"{_shown(run.error)}" if run.error is not None else None
+    return Seen(run.status, run.output, error, calls, run.calls, list(map(_told, events)), [])
+
+
+def observed(threaded: bool, text: str, xs: list[Any], resumed_from: int | None = None, reuse: bool = False) -> Seen:
+    calls, events = Counter[str](), list[Any]()
+    with way(threaded), TemporaryDirectory() as folder, kept.journal_in(Path(folder)) as path:
+        registry = registry_of(calls)
+        flow = agf.define(text, registry=registry)
+        assert flow is not None
+        if reuse:
+            asyncio.run(agf.arun(flow, {"xs": xs[::2]}, registry=registry, raises=False))
+        if resumed_from is None:
+            main = agf.arun(flow, {"xs": xs}, registry=registry, raises=False, on_event=events.append, reuse=reuse)
+            run = asyncio.run(main)
+        else:
+            run = _resumed(path, flow, registry, xs, resumed_from, events, calls)
+            path = path.parent / "cut" / "runs.sqlite"
+        kept.flush(path)
+        with closing(sqlite3.connect(path)) as connection:
+            (num,) = connection.execute("SELECT num FROM runs WHERE run = ?", (run.run_id,)).fetchone()
+            query = "SELECT what, at, tries, kind, name, given, whole, form, value, shown, error, digest FROM records"
+            only = f"WHERE line BETWEEN {num} AND {num + ROOM} ORDER BY line"
+            records = connection.execute(f"{query} {only}").fetchall()
+    error = f"{_shown(run.error)}" if run.error is not None else None
+    return Seen(run.status, run.output, error, calls, run.calls, list(map(_told, events)), records)
+
+
+def _resumed(
+    path: Path, flow: Any, registry: agf.Registry, xs: list[Any], after: int, events: list[Any], calls: Counter[str]
+) -> agf.Run:
+    asyncio.run(agf.arun(flow, {"xs": xs}, registry=registry, raises=False))
+    before = Counter(calls)
+    made = kept.cut(path, after, path.parent / "cut")
+    with kept.journal_in(made.parent):
+        given = {"xs": xs} if "name: sealed" in str(flow.source.text) else None
+        run = agf.resume(agf.runs()[0].run_id, input=given, registry=registry, raises=False, on_event=events.append)
+    calls.subtract(before)
+    return run
+
+
+def by_place(seen: Seen) -> Seen:
+    """The same without the order of concurrent elements: what each of them saw, in order."""
+    events, records = dict[str, list[Any]](), dict[str, list[Any]]()
+    for event in seen.events:
+        events.setdefault(event[1], []).append(event)
+    for record in seen.records:
+        records.setdefault(record[1], []).append(record)
+    return seen._replace(events=sorted(events.items()), records=sorted(records.items()))
+
+
+def numbered(xs: list[Any]) -> list[Any]:
+    return [f"{x} #{i}" if isinstance(x, str) else x for i, x in enumerate(xs)]
+
+
+TOOLS = st.sampled_from(["work", "timed", "once_only", "sealed", "on_worker"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from(ELEMENTS), max_size=12),
+    st.integers(1, 5),
+    st.sampled_from(["continue", "abort", "retry(1)"]),
+    TOOLS,
+    st.booleans(),
+)
+@example(["fail"] * 5, 3, "continue", "work", False)
+@example(["ok", "once", "fail", "ok"], 1, "retry(1)", "work", False)
+@example(["awaits", 7, "ok", "deep"], 4, "continue", "timed", False)
+@example(["ok", "list", "fail", "ok", "tuple"], 1, "continue", "work", True)
+def test_both_ways_give_the_same_events_records_and_results(
+    xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool
+) -> None:
+    if on_error != "continue" and not WHOLE.issuperset(xs):
+        limit = 1  # how far the others come before the failure is a matter of time
+    text = FAN.format(limit=limit, on_error=on_error, tool=tool)
+    threaded, steps = (observed(one, text, numbered(xs), None, reuse) for one in (True, False))
+    if limit == 1:
+        assert threaded == steps
+    else:
+        assert by_place(threaded) == by_place(steps)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from(["ok"] * 40 + ELEMENTS), max_size=60),
+    st.integers(1, 5),
+    st.sampled_from(["continue", "abort", "retry(1)"]),
+    TOOLS,
+)
+@example([*["ok"] * 60, "once", *["ok"] * 60, "fail", "ok"], 1, "retry(1)", "work")
+@example([*["ok"] * 60, "awaits", "ok", 7, "ok", "deep", *["ok"] * 20], 1, "continue", "work")
+def test_both_ways_give_the_same_without_a_journal(xs: list[Any], limit: int, on_error: str, tool: str) -> None:
+    """Then calls are built ahead."""
+    if on_error != "continue" and not WHOLE.issuperset(xs):
+        limit = 1
+    text = FAN.format(limit=limit, on_error=on_error, tool=tool)
+    threaded, steps = (unjournaled(one, text, numbered(xs)) for one in (True, False))
+    if limit == 1:
+        assert threaded == steps
+    else:
+        assert by_place(threaded) == by_place(steps)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from([one for one in ELEMENTS if one != "once"]), min_size=1, max_size=8),
+    st.data(),
+    st.integers(2, 4),
+    TOOLS.filter(lambda tool: tool != "once_only"),  # a person decides about its calls: test_effects
+)
+def test_a_run_cut_at_any_record_resumes_as_with_steps(
+    xs: list[Any], data: st.DataObject, limit: int, tool: str
+) -> None:
+    text = FAN.format(limit=limit, on_error="continue", tool=tool)
+    after = data.draw(st.integers(0, len(xs)))
+    threaded, steps = (observed(one, text, numbered(xs), after) for one in (True, False))
+    assert (threaded.status, threaded.output) == (steps.status, steps.output)
+    names = {json.loads(record[1])[-1] for record in threaded.records if record[0] in ("finished", "failed")}
+    assert names == {i for i, x in enumerate(xs) if isinstance(x, str)}
+    assert all(count <= 1 for count in threaded.calls.values())
+
+
+# --- what the laws cannot say ---
+
+
+def fan(
+    registry: agf.Registry, count: int, limit: int, on_error: str = "abort", on_event: Any = None, **more: Any
+) -> agf.Run:
+    text = FAN.format(limit=limit, on_error=on_error, tool="work")
+    flow = agf.load(text, registry=registry)
+    return asyncio.run(
+        agf.arun(flow, {"xs": list(range(count))}, registry=registry, raises=False, on_event=on_event, **more)
+    )
+
+
+def at_element(event: ev.Event, i: int) -> bool:
+    return getattr(event, "at", None) == ("steps[0].do", i)
+
+
+def test_slow_calls_get_a_thread_each_and_never_more_than_max_parallel() -> None:
+    registry, lock, together = agf.Registry(), threading.Lock(), [0, 0]
+    met = threading.Barrier(3, timeout=60)
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> int:
+        with lock:
+            together[0] += 1
+            together[1] = max(together)
+        if x >= 150:  # quick ones before them are handed over long before a slot is free
+            met.wait()
+        with lock:
+            together[0] -= 1
+        return x
+
+    run = fan(registry, 210, 3)
+    assert run.status == "ok", run.error
+    assert together == [0, 3]
+
+
+def test_a_long_call_is_shown_while_it_runs_and_holds_up_no_other() -> None:
+    registry, others, shown = agf.Registry(), threading.Semaphore(0), threading.Event()
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> bool:
+        if x != 100:
+            others.release()
+            return True
+        return shown.wait(60) and all(others.acquire(timeout=60) for _ in range(299))
+
+    def listen(event: ev.Event) -> None:
+        if isinstance(event, ev.StepStarted) and at_element(event, 100):
+            shown.set()
+
+    assert fan(registry, 300, 2, on_event=listen).output == [True] * 300
+
+
+@pytest.mark.parametrize("limit", [1, 2, 8])
+def test_after_a_failure_no_further_call_starts(limit: int) -> None:
+    registry, calls, seen = agf.Registry(), list[int](), list[Any]()
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> int:
+        calls.append(x)
+        if x == 200:
+            raise ValueError("no")
+        return x
+
+    run = fan(registry, 1000, limit, on_event=seen.append)
+    assert run.error is not None
+    assert run.error.path == ("steps[0].do", 200)
+    assert len(calls) < 201 + limit
+    started = Counter(event.at for event in seen if isinstance(event, ev.StepStarted))
+    ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepAbandoned)
+    assert started == Counter(event.at for event in seen if isinstance(event, ends))
+    assert next(event.at for event in seen if isinstance(event, ev.StepFailed)) == ("steps[0].do", 200)
+
+
+def test_arguments_that_cannot_be_built_fail_in_their_turn() -> None:
+    registry, calls = agf.Registry(), list[int]()
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> int:
+        calls.append(x)
+        return x
+
+    flow = agf.load(FAN.format(limit=2, on_error="abort", tool="work"), registry=registry)
+    xs: list[Any] = [*range(300), "text", *range(300)]
+    run = asyncio.run(agf.arun(flow, {"xs": xs}, registry=registry, raises=False))
+    assert run.error is not None
+    assert run.error.path == ("steps[0].do", 300)
+    assert len(calls) in (299, 300)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_cancelled_run_waits_for_its_calls_as_long_as_the_grace(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Host.__init__, "__defaults__", (None, None, 3600.0 if ends else 0.0))
+    registry, seen, gate = agf.Registry(), list[Any](), threading.Event()
+    begun = threading.Semaphore(0)
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> int:
+        begun.release()
+        gate.wait()
+        return x
+
+    async def cancelled() -> None:
+        flow = agf.load(FAN.format(limit=3, on_error="continue", tool="work"), registry=registry)
+        run = agf.arun(flow, {"xs": list(range(10))}, registry=registry, on_event=seen.append)
+        task = asyncio.create_task(run)
+        for _ in range(3):
+            await asyncio.to_thread(begun.acquire)
+        task.cancel()
+        if ends:
+            asyncio.get_running_loop().call_later(0.01, gate.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    gate.set()
+    found = {event.at[1]: type(event) for event in seen if getattr(event, "at", ())[:1] == ("steps[0].do",)}
+    assert found == dict.fromkeys(range(3), ev.StepCancelled if ends else ev.StepAbandoned)
+    if not ends:
+        assert {e.why for e in seen if isinstance(e, ev.StepAbandoned)} == {"left running: work"}
+
+
+def test_a_call_over_its_time_is_left_running_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Host.__init__, "__defaults__", (None, None, 0.0))
+    registry, gate = agf.Registry(), threading.Event()
+
+    @agf.tool(registry=registry, timeout=0.05)
+    def work(x: int) -> int:
+        if x in (3, 4):
+            gate.wait()
+        return x
+
+    run = fan(registry, 50, 2, "continue")
+    gate.set()
+    assert run.output == [x for x in range(50) if x not in (3, 4)]
+    found = [(at[1], error.args[0].message) for at, error, _ in run.progress.failures]
+    message = "tool 'work' took longer than 0.05 s (left running: work)"
+    assert sorted(found) == [(3, message), (4, message)]
+
+
+@pytest.mark.parametrize("threaded", [True, False])
+def test_calls_and_the_threads_that_they_start_have_the_rights_of_the_step(threaded: bool) -> None:
+    registry, found = agf.Registry(), list[Rights]()
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> int:
+        found.append(rights())
+        thread = threading.Thread(target=lambda: found.append(rights()))
+        thread.start()
+        thread.join()
+        contextvars.Context().run(lambda: found.append(rights()))
+        return x
+
+    @agf.agent(registry=registry, tools=["work"])
+    def limited(prompt: str) -> int:
+        return len(agf.run("inner", {"xs": [1, 2, 3]}, registry=registry).output)
+
+    agf.define(FAN.format(limit=2, on_error="abort", tool="work").replace("main", "inner"), registry=registry)
+    text = "pipeline: p\nsteps:\n  - agent: {prompt: 'x', identity: limited}\n"
+    with way(threaded):
+        assert agf.run(agf.load(text, registry=registry), registry=registry).output == 3
+    assert len(found) == 9
+    assert {(one.grant.tools, one.inside) for one in found} == {(frozenset({"work"}), True)}
+
+
+def test_each_call_enters_the_context_of_the_caller() -> None:
+    """The notebook routes prints with it."""
+    registry, route = agf.Registry(), contextvars.ContextVar("route", default="nowhere")
+    found = list[str]()
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> int:
+        found.append(route.get())
+        route.set(f"elsewhere {x}")
+        return x
+
+    flow = agf.load(FAN.format(limit=4, on_error="abort", tool="work"), registry=registry)
+    options = RunOptions(registry=registry, enter=lambda: route.set("cell") and None)
+    start_run(flow, {"xs": list(range(40))}, options).wait()
+    assert found == ["cell"] * 40
+
+
+def test_fan_outs_inside_fan_outs_and_runs_inside_calls() -> None:
+    registry = agf.Registry()
+    agf.define("pipeline: leaf\nsteps:\n  - transform: {value: ctx.n + 1}\n", registry=registry)
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> int:
+        return int(agf.run("leaf", {"n": x}, registry=registry).output)
+
+    text = """
+pipeline: nested
+steps:
+  - for_each:
+      over: ctx.rows
+      max_parallel: 3
+      on_error: abort
+      do:
+        for_each:
+          over: item
+          max_parallel: 3
+          on_error: abort
+          do: {tool: {name: work, args: {x: !expr item}}}
+          collect: {transform: {value: pipe}}
+      collect: {transform: {value: pipe}}
+"""
+    run = agf.run(agf.load(text, registry=registry), {"rows": [[1, 2, 3, 4]] * 4}, registry=registry)
+    assert run.output == [[2, 3, 4, 5]] * 4
+
+
+def test_no_thread_left_is_a_failure_of_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: threads.Workers, work: threads.Work) -> None:
+        raise RuntimeError("can't start new thread")
+
+    registry = agf.Registry()
+    agf.tool(lambda x: x, name="work", registry=registry)
+    monkeypatch.setattr(threads.Workers, "start", full)
+    run = fan(registry, 5, 2, "continue")
+    assert run.output == []
+    assert {error.args[0].message for _, error, _ in run.progress.failures} == {
+        "tool 'work' failed: RuntimeError: can't start new thread"
+    }
+
+
+def test_the_threads_keep_nothing_alive_and_serve_the_next_fan_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.Workers, "_shared", None)
+    registry, names, things = agf.Registry(), set[str](), list[Any]()
+
+    class Thing:
+        pass
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> int:
+        names.add(threading.current_thread().name)
+        thing = Thing()
+        things.append(weakref.ref(thing))
+        return x
+
+    for _ in range(3):
+        fan(registry, 20, 4)
+    gc.collect()
+    assert all(thing() is None for thing in things)
+    assert names == {"agf-worker"}
+    assert not threads.Workers.shared().away
