@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tests.bench.rounds import Row
 
@@ -51,8 +51,7 @@ def _panel(title: str, rows: Sequence[Row], top: int) -> Iterator[str]:
         yield f'<text x="{end + 5:.1f}" y="{y + 13}">{row.micros:,.3g} µs</text>'
 
 
-def _grid(values: Iterable[float], place: object, top: int, bottom: int) -> Iterator[str]:
-    assert callable(place)
+def _grid(values: Iterable[float], place: Callable[[float], float], top: int, bottom: int) -> Iterator[str]:
     for value in values:
         x = place(value)
         yield f'<line x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}" stroke="{GRID}"/>'
