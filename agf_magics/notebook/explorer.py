@@ -28,7 +28,8 @@ from ..lifecycle.run import Run
 from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
 from ..text.diagnostics import AgfError
-from .explorer_requests import REQUESTS, AnyRun, Refused, answer_request
+from .explorer_calls import AnyRun, Refused
+from .explorer_requests import REQUESTS, answer_request
 from .output import Bundle, receive_while_busy
 
 COMPLETE = 1.0

@@ -221,6 +221,61 @@ def test_a_past_run_is_explored_like_a_live_one(journaled: Kernel) -> None:
     assert page.get("step", step="steps[0]")["counted"] == "2 ok, 1 failed of 3"
 
 
+SESSIONS = """\
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+import agf_magics as agf
+echo = FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart("said " + messages[-1].parts[-1].content)]))
+agf.model_agent("echo", model=echo, instructions="Echo.")
+"""
+TALK = """\
+%%pipeline --run
+pipeline: talk
+steps:
+- for_each:
+    items: [pear, fig]
+    on_error: abort
+    do: {agent: {prompt: "{item}", identity: echo}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def test_one_of_many_sessions_is_chosen_by_its_number(journaled: Kernel) -> None:
+    journaled.good(SESSIONS)
+    page = Page(journaled, journaled.good(TALK))
+    (step,) = [row[0] for row in page.state["start"]["tree"]["rows"] if row[6]]
+    first = page.get("session", step=step)
+    assert (first["total"], first["index"]) == (2, [0])
+    assert [message["text"] for message in first["messages"]] == ["pear", "said pear"]
+    second = page.get("session", step=step, index=[1])
+    assert [message["text"] for message in second["messages"]] == ["fig", "said fig"]
+
+
+def test_more_calls_than_bars_are_a_density(journaled: Kernel) -> None:
+    journaled.good("@tool\nasync def one(n: int) -> int:\n    if n == 7: raise ValueError('seven')\n    return n")
+    journaled.good("numbers = list(range(5_000))")
+    page = Page(journaled, journaled.good(MANY))
+    found = page.get("spans", step="steps[0]")
+    assert found["total"] == 5_000
+    assert len(found["density"]) == 300
+    assert sum(failed for _, failed in found["density"]) >= 1
+    elements = page.get("elements", step="steps[0]", offset=0)
+    assert (elements["total"], len(elements["rows"])) == (5_000, 100)
+    assert elements["rows"][0][:4] == [[7], 1, 1, True]
+
+
+MANY = """\
+%%pipeline --run --set numbers=$numbers
+pipeline: many
+steps:
+- for_each:
+    over: ctx.numbers
+    on_error: continue
+    do: {tool: {name: one, args: {n: !expr item}}}
+    collect: {transform: {value: count(pipe)}}
+"""
+
+
 @pytest.mark.parametrize(
     ("do", "given", "why"),
     [
