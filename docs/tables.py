@@ -186,7 +186,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "agent_tools.run_pipeline_inline_async",
         "agent_tools.run_result",
     ),
-    "history": ("resume", "runs", "PastRun"),
+    "history": ("resume", "rerun", "runs", "PastRun"),
     "plans": ("context", "NamedContext", "planning.run_planner", "planning.branch", "planning.Message"),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
     "things": ("Flow", "Run", "Event", "Question", "Limits", "Registry", "registry"),

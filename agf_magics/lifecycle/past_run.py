@@ -51,11 +51,6 @@ class PastRun:
         return self._store, self._row.listed.num
 
     @property
-    def linked(self) -> Linked:
-        """Its definitions, linked with each other only. Raises DefinitionError if they can no longer be loaded."""
-        return self._linked
-
-    @property
     def started(self) -> datetime:
         return datetime.fromtimestamp(self._row.listed.started)
 

@@ -84,11 +84,6 @@ class Run:
         return self._linked.flow
 
     @property
-    def linked(self) -> Linked:
-        """Its flow with everything that its names mean."""
-        return self._linked
-
-    @property
     def name(self) -> str:
         return self.flow.name
 

@@ -23,6 +23,8 @@ import traitlets
 
 from ..engine.runner import clock
 from ..lifecycle.options import RunOptions
+from ..lifecycle.past_run import PastRun
+from ..lifecycle.rerun import rerun_from
 from ..lifecycle.resume import resume_run
 from ..lifecycle.run import Run
 from ..pictures.plain import line
@@ -147,7 +149,8 @@ class Channel:
         run = self.run
         if isinstance(run, Run) and not run.done:
             return ["cancel"] if self.hears else []
-        return ["resume"] if run.how_to_continue else []
+        is_journaled = isinstance(run, PastRun) or run.journal is not None
+        return [*(["resume"] if run.how_to_continue else []), *(["rerun"] if is_journaled else [])]
 
     def _send(self, message: dict[str, Any]) -> None:
         self.model.send(message)
@@ -179,6 +182,9 @@ class Channel:
                 self.run.cancel("Cancel button")
             case "resume":
                 self.follow(lambda: resume_run(self.run.run_id, options=RunOptions(background=True)))
+            case "rerun":
+                step = str(given.get("step"))
+                self.follow(lambda: rerun_from(self.run.run_id, step, options=RunOptions(background=True)))
             case _:
                 raise Refused(f"unknown request {name!r}")
         return None

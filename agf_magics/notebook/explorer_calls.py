@@ -144,7 +144,7 @@ CALL_REQUESTS = {"calls": _calls, "call": _call, "spans": _spans, "elements": _e
 
 def linked_at(run: AnyRun, calls: Sequence[str]) -> Linked:
     """The flow that the calls with these ids lead to."""
-    found: object = run.linked
+    found: object = run._linked
     for id in calls:
         found = found.callees.get(id) if isinstance(found, Linked) else None
     if not isinstance(found, Linked):

@@ -161,6 +161,6 @@ def test_the_elements_of_a_called_flow_have_the_numbers_of_its_calls(run: agf.Ru
 
 
 def row_flow(run: agf.Run) -> Flow:
-    callee = run.linked.callees["steps[0].do.do"]
+    callee = run._linked.callees["steps[0].do.do"]
     assert isinstance(callee, Linked)
     return callee.flow

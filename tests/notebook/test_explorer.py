@@ -321,7 +321,7 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     )
     assert cell.reply["status"] == "error"
     page = Page(journaled, cell)
-    assert page.state["start"]["update"]["can"] == ["resume"]
+    assert page.state["start"]["update"]["can"] == ["resume", "rerun"]
     journaled.good("WORKS = True")
     assert page.ask("resume")["ok"]
     while not any(update["status"] == "ok" for update in page.updates):
@@ -330,4 +330,23 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
             page.messages.append(content)
     (again,) = [message for message in page.messages if message["type"] == "run"]
     assert again["tree"]["name"] == "fragile"
+    journaled.drain()
+
+
+def test_run_from_here_is_a_new_run_that_reuses_what_came_before(journaled: Kernel) -> None:
+    cell = journaled.good(
+        "%%pipeline --run\npipeline: again\nsteps:\n"
+        "- tool: {name: whisper, args: {word: one}, output: a}\n- tool: {name: whisper, args: {word: two}, output: b}"
+    )
+    page = Page(journaled, cell)
+    assert page.state["start"]["update"]["can"] == ["rerun"]
+    assert page.ask("rerun", step="steps[1]")["ok"]
+    while not any(update["status"] == "ok" for update in page.updates):
+        content = journaled.next()["content"].get("data", {}).get("content")
+        if isinstance(content, dict) and "type" in content:
+            page.messages.append(content)
+    assert page.get("run")["note"].startswith("1 call reused from again-")
+    wrong = page.ask("rerun", step="steps[5]")
+    assert not wrong["ok"]
+    assert "has no step 'steps[5]'" in wrong["why"]
     journaled.drain()

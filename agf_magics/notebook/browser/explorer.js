@@ -20,6 +20,8 @@ class Explorer {
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
       resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
+      rerun: button("Run from here", () => this.act("rerun", { step: this.state.tree[this.chosen][ID] }),
+        { title: "A new run: the results on which the selected step depends are reused" }),
     };
     this.tabs = Object.fromEntries(Object.entries(TABS).map(([name, text]) => [name, element("button", {
       type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "main",
@@ -107,6 +109,7 @@ class Explorer {
     setText(this.buttons.cancel, isDeaf ? "Use ■ to cancel" : "Cancel", isDeaf
       ? "This kernel receives no click while a cell runs: Kernel ▸ Interrupt cancels the run" : "Cancel this run; Kernel ▸ Interrupt (■) does the same");
     this.buttons.resume.hidden = !can.has("resume");
+    this.buttons.rerun.hidden = !can.has("rerun") || this.chosen < 0;
   }
 
   async act(name, given) {
@@ -153,6 +156,7 @@ class Explorer {
     this.chosen = this.state.kept.chosen = i;
     this.title.setAttribute("aria-pressed", i < 0);
     this.shown.chose(i);
+    this.header();
     this.panel.fetch();
   }
 

@@ -171,7 +171,7 @@ function barsOf(name, { bars, total }, width) {
   });
   const end = Math.max(1, ...free), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
   const failed = placed.filter(bar => bar[3]).length;
-  const title = `${name}: ${number(total)} calls in ${number(free.length)} lanes, ${duration(end / 1e3)}`;
+  const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} calls in ${lanes}, ${duration(end / 1e3)}`;
   const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
   for (const [lane, from, to, bad] of placed) {
     canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
