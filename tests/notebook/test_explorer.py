@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -350,3 +351,56 @@ def test_run_from_here_is_a_new_run_that_reuses_what_came_before(journaled: Kern
     assert not wrong["ok"]
     assert "has no step 'steps[5]'" in wrong["why"]
     journaled.drain()
+
+
+ASKS = """\
+%%graph asks
+state: {said: str}
+nodes:
+  ask: {type: interrupt, message: "Publish?", choices: ["now", "later"], resume_key: said}
+edges:
+- {from: START, to: ask}
+- {from: ask, to: END}
+"""
+
+
+def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel) -> None:
+    seen.good(ASKS + "\n")
+    seen.good("%config AgfMagics.progress_after = 0")
+    cell = seen.good("h = %run_pipeline_async asks")
+    messages = []
+    while not any("update" in str(m["content"]) and "Publish?" in str(m["content"]) for m in messages):
+        messages.append(seen.next())
+    cell.messages += [*seen.strays, *messages]
+    seen.strays.clear()
+    page = Page(seen, cell)
+    updates = [page.state["start"]["update"], *page.updates]
+    (question,) = next(update["questions"] for update in updates if update["questions"])
+    assert (question["text"], question["choices"]) == ("Publish?", ["now", "later"])
+    wrong = page.ask("answer", where=question["where"], text="never")
+    assert not wrong["ok"]
+    assert "not an answer" in wrong["why"]
+    assert page.ask("answer", where=question["where"], text="later")["ok"]
+    assert "later" in str(seen.good("h.wait().stores['said']").of("execute_result"))
+    assert not page.ask("answer", where=question["where"], text="now")["ok"]
+    seen.drain()
+    seen.strays.clear()
+
+
+LONG = """\
+steps = "".join(f"- transform: {{value: '{n}', output: o{n}}}\\n" for n in range(500))
+long = agf_magics.define("pipeline: long\\nsteps:\\n" + steps)
+"""
+
+
+def test_the_messages_about_500_steps_are_small(seen: Kernel) -> None:
+    seen.good("import agf_magics\n%config AgfMagics.progress_after = 0\n" + LONG)
+    cell = seen.good("%run_pipeline long --out r")
+    (opened,) = [content for content in cell.of("comm_open") if "mark" in content["data"]["state"]]
+    assert len(json.dumps(opened)) < 150_000  # the script, the tree, all rows
+    page = Page(seen, cell)
+    updates = [page.state["start"]["update"], *page.updates]
+    assert len(updates[-1]["rows"]) == 500
+    assert all(len(json.dumps(update)) < 45_000 for update in updates)
+    # A picture of them is drawn on request only.
+    assert "<svg" not in str(page.state)
