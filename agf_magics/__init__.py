@@ -1,8 +1,8 @@
 """Pipelines of tools and agents in a notebook: define in a cell, see the picture, run it, watch it, resume it.
 
 In a notebook, use ``%load_ext agf_magics``. In Python, register functions with `tool` and `agent`; `define`, `load`,
-`run`, `arun`, `start`, `resume`, `evaluate` and `draw` do what the magics do. Functions use `registry`, the registry of
-this process, unless they get another one as ``registry=``.
+`run`, `arun`, `start`, `resume`, `rerun`, `evaluate` and `draw` do what the magics do. Functions use `registry`, the
+registry of this process, unless they get another one as ``registry=``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
 from .lifecycle.past_run import PastRun
 from .lifecycle.past_runs import runs
 from .lifecycle.persistence import own_files
+from .lifecycle.rerun import rerun
 from .lifecycle.resume import resume
 from .progress.events import Event, Question
 from .settings import current
@@ -133,6 +134,7 @@ __all__ = [
     "planning",
     "policy",
     "registry",
+    "rerun",
     "resume",
     "run",
     "runs",

@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from ..progress.events import StepPath
@@ -41,7 +42,7 @@ class Element(NamedTuple):
     """The calls of one element or iteration of a step."""
 
     numbers: tuple[int, ...]
-    """Its number, after the numbers of the elements around it."""
+    """Its number, after the numbers of the elements and of the calls around it."""
     calls: int
     failed: int
     """The number of failed calls; retried ones count."""
@@ -125,16 +126,23 @@ def is_of(at: StepPath, key: Sequence[str], index: Sequence[int] = ()) -> bool:
     >>> is_of(("steps[0].do", 3), ["steps[0]"]), is_of(("steps[0].do", 3), ["steps[0]"], [4])
     (True, False)
     """
-    found = numbers_in(at, key, len(index))
-    return found is not None and found == tuple(index)
+    found = _split(at, key)
+    return found is not None and (*found[0], *found[1])[: len(index)] == tuple(index)
 
 
 def numbers_in(at: StepPath, key: Sequence[str], depth: int) -> tuple[int, ...] | None:
-    """The first ``depth`` numbers after the step ``key`` in ``at``; None if the call is not of the step or has fewer.
+    """The numbers of the calls to the flow of the step ``key``, then ``depth`` numbers in that flow; None if the call
+    is not of the step or has fewer.
 
     >>> numbers_in(("steps[1]", 2, "steps[0].do.do", 7, 9), ["steps[1]", "steps[0].do"], 1)
-    (7,)
+    (2, 7)
     """
+    found = _split(at, key)
+    return (*found[0], *found[1][:depth]) if found is not None and len(found[1]) >= depth else None
+
+
+def _split(at: StepPath, key: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The numbers before the last part of ``key``, and those after it; None if the call is not of the step."""
     places = [place for place, bit in enumerate(at) if isinstance(bit, str)]
     if len(places) < len(key) or any(at[place] != bit for place, bit in zip(places, key[:-1], strict=False)):
         return None
@@ -142,8 +150,8 @@ def numbers_in(at: StepPath, key: Sequence[str], depth: int) -> tuple[int, ...] 
     inner = at[place]
     if not isinstance(inner, str) or not inner.startswith(last) or inner[len(last) :][:1] not in ("", ".", "["):
         return None
-    numbers = at[place + 1 : place + 1 + depth]
-    return numbers if len(numbers) == depth and all(isinstance(bit, int) for bit in numbers) else None  # type: ignore[return-value]
+    later = takewhile(lambda bit: isinstance(bit, int), at[place + 1 :])
+    return tuple(bit for bit in at[:place] if isinstance(bit, int)), tuple(later)  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -56,13 +56,13 @@ class RunCalls:
             return queries.read_spans(self._store, self._num, row.key, limit)
 
     def elements(self, row: Row, flow: Flow) -> list[Element]:
-        """The elements of a fan-out or the iterations of a loop; none for other steps. ``flow``: the flow of the run or
-        the called one that has the step."""
+        """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one outside of all loops);
+        none for other steps. ``flow``: the flow that has the step."""
         if not isinstance(row.step, Each | Fold | Repeat):
             return []
-        depth = (loops_around(flow.body, row.step) or 0) + 1
+        own = not (isinstance(row.step, Repeat) and row.step.session)
         with as_definition_errors():
-            return queries.group_calls(self._store, self._num, row.key, depth)
+            return queries.group_calls(self._store, self._num, row.key, (loops_around(flow.body, row.step) or 0) + own)
 
 
 def calls_of(run: Run | PastRun) -> RunCalls | None:

@@ -3,7 +3,7 @@
     cursor -> schema_walk, names -> body -> complete -> tab, shift_tab   Tab and Shift-Tab
     options -> given -> commands -> notebook -> base -> magics            lines and what they do
     config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
-    explorer_session -> explorer_requests -> explorer -> view      a run in the page: its steps, values, timeline
+    explorer_session, _calls, _requests -> explorer -> view        a run in the page: its steps, values, timeline
     timeline -> slider                                             the context of a plan after each message
 
 `unload` removes everything that `load` put into a shell, in the opposite order.

@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from ..flow.values import Value
 from ..lifecycle.answers import ask_at_prompt, change_examples, format_question, parse_answer
@@ -52,8 +52,11 @@ class Form:
     """The widgets of one question. Each has the question as its tooltip, and a field also as its label for a screen
     reader, which has no width."""
 
+    _open: ClassVar[list[Form]] = []
+    """The questions that wait; an explorer can answer them too."""
+
     def __init__(self, question: Question, answer: asyncio.Future[Value]) -> None:
-        self._answer, self._loop = answer, answer.get_loop()
+        self._question, self._answer, self._loop = question, answer, answer.get_loop()
         self._title = line(question.text, 200)
         self._label: Any = {
             "description": self._title, "tooltip": self._title, "style": {"description_width": "0px"}
@@ -69,6 +72,19 @@ class Form:
         self._all = [self.box, head, row, *row.children]
         for part in row.children:
             receive_while_busy(part)
+        Form._open.append(self)
+
+    @classmethod
+    def of(cls, question: Question) -> Form | None:
+        """The form of this question; None if it does not wait, or waits in a cell."""
+        return next((form for form in list(cls._open) if form._question is question), None)
+
+    def answer(self, text: str) -> bool:
+        """Answer as if ``text`` were typed; False if it is not an answer to the question. Any thread."""
+        found = parse_answer(self._question, text)
+        if found is not None:
+            self._give(found)
+        return found is not None
 
     def _button(self, text: str, click: Callable[[], None], **look: str) -> Any:
         import ipywidgets
@@ -127,7 +143,7 @@ class Form:
         return field
 
     def _give(self, value: Value) -> None:
-        """Called on the kernel's thread."""
+        """Called by a click, or by an explorer."""
 
         def set_once() -> None:
             if not self._answer.done():
@@ -136,6 +152,7 @@ class Form:
         self._loop.call_soon_threadsafe(set_once)
 
     def close(self) -> None:
+        Form._open.remove(self)
         for widget in self._all:
             widget.close()
 

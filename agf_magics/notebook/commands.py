@@ -163,6 +163,22 @@ RESUME = Command(
 %resume longest-1-4f2a""",
 )
 
+RERUN = Command(
+    name="%rerun",
+    about="Run a flow again from one step on: a new run that reuses the results on which the step depends.",
+    operands=(Operand("RUN", "the id of a run, or its beginning", "run"),),
+    options=(
+        Option("--from", "the step from which on nothing is reused; by default the one that failed", "step", "STEP"),
+        SET,
+        INPUT,
+        OUT,
+        PICTURE,
+        QUIET,
+    ),
+    example="""\
+%rerun longest-1-4f2a --from 'steps[1]' --set limit=5""",
+)
+
 PLAN = _defines(
     "%%plan",
     "Define a plan: a list of calls in YAML or JSON, connected by the references that they read and write.",
@@ -282,6 +298,7 @@ COMMANDS = {
         RUNS,
         CONTEXT,
         RESUME,
+        RERUN,
         FLOWS,
         TOOLS,
         DRAW,

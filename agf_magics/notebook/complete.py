@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult
 
 from ..catalog import Registry
+from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
@@ -124,6 +125,8 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             return _those(word, "code", entries())
         case "run":
             return _those(word, "run", _runs(word, owner, before, known))
+        case "step":
+            return _those(word.lstrip("'\""), "step", _steps(before, known))
         case "status":
             return _those(word, "status", STATUSES)
         case "variable":
@@ -142,6 +145,13 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(body)
             return _those(key, "input", [f"{name}=" for name in inputs])
     return Offer(word)
+
+
+def _steps(before: list[str], known: Known) -> Iterable[str]:
+    """The ids of the steps of the run that the line names."""
+    named = next((name for id, name, _ in known.runs() if any(word and id.startswith(word) for word in before)), None)
+    flow = known.registry.flows.get(named) if named is not None else None
+    return (step.id for step in every(flow.body) if not isinstance(step, Sequence)) if flow is not None else ()
 
 
 def _runs(fragment: str, owner: str, before: list[str], known: Known) -> list[str]:

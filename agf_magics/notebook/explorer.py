@@ -23,12 +23,16 @@ import traitlets
 
 from ..engine.runner import clock
 from ..lifecycle.options import RunOptions
+from ..lifecycle.past_run import PastRun
+from ..lifecycle.rerun import rerun_from
 from ..lifecycle.resume import resume_run
 from ..lifecycle.run import Run
 from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
 from ..text.diagnostics import AgfError
-from .explorer_requests import REQUESTS, AnyRun, Refused, answer_request
+from .ask import Form
+from .explorer_calls import AnyRun, Refused
+from .explorer_requests import REQUESTS, answer_request
 from .output import Bundle, receive_while_busy
 
 COMPLETE = 1.0
@@ -36,6 +40,9 @@ COMPLETE = 1.0
 
 MOST_WHY = 600
 """Characters of the reason why a request is refused."""
+
+MOST_ANSWER = 100_000
+"""Characters of an answer."""
 
 FOLDER = Path(__file__).parent / "browser"
 SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "explorer", "mount")
@@ -141,12 +148,22 @@ class Channel:
     def _described(self, update: Update) -> Update:
         return {**update, "can": self._actions(), "hears": self.hears}
 
+    def _answer_question(self, where: object, text: object) -> None:
+        """Answer a question that waits for a click. Raises Refused."""
+        asked = [one for one in list(self.run.progress.asked.values()) if line(one.where, 100) == where]
+        form = Form.of(asked[0]) if asked else None
+        if form is None:
+            raise Refused("this question is not open here: answer it in the cell that asks")
+        if not isinstance(text, str) or not form.answer(text[:MOST_ANSWER]):
+            raise Refused(f"this is not an answer to the question: {line(asked[0].text, 200)}")
+
     def _actions(self) -> list[str]:
         """The buttons that do something now."""
         run = self.run
         if isinstance(run, Run) and not run.done:
-            return ["cancel"] if self.hears else []
-        return ["resume"] if run.how_to_continue else []
+            return ["cancel", "answer"] if self.hears and run.background else ["cancel"] if self.hears else []
+        is_journaled = isinstance(run, PastRun) or run.journal is not None
+        return [*(["resume"] if run.how_to_continue else []), *(["rerun"] if is_journaled else [])]
 
     def _send(self, message: dict[str, Any]) -> None:
         self.model.send(message)
@@ -176,8 +193,13 @@ class Channel:
                 return self.start()
             case "cancel" if isinstance(self.run, Run):
                 self.run.cancel("Cancel button")
+            case "answer":
+                self._answer_question(given.get("where"), given.get("text"))
             case "resume":
                 self.follow(lambda: resume_run(self.run.run_id, options=RunOptions(background=True)))
+            case "rerun":
+                step = str(given.get("step"))
+                self.follow(lambda: rerun_from(self.run.run_id, step, options=RunOptions(background=True)))
             case _:
                 raise Refused(f"unknown request {name!r}")
         return None

@@ -14,6 +14,7 @@ from ..lifecycle import launch
 from ..lifecycle import past_runs as kept_runs
 from ..lifecycle.options import RunOptions
 from ..lifecycle.past_run import PastRun
+from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
 from ..pictures.page import status
 from ..pictures.past_page import runs_html, runs_text
@@ -37,7 +38,7 @@ STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "da
 
 @magics_class
 class HistoryMagics(NotebookMagics):
-    """``%resume``."""
+    """``%resume`` and ``%rerun``."""
 
     @line_magic
     @needs_local_scope
@@ -62,6 +63,29 @@ class HistoryMagics(NotebookMagics):
                 return resume_run(word.text if word is not None else None, inputs(parsed, names) or None, options)
 
             run = at(word, resumed) if word is not None else resumed()
+            notebook.adopt(run, display, name)
+            return run
+
+        run = watching.watch(start, display, notebook.settings.refresh_hz).result()
+        return None if name is not None else run
+
+    @line_magic
+    @needs_local_scope
+    @takes(commands.RERUN)
+    def rerun(self, parsed: ParsedLine) -> Any:
+        notebook, out = self.notebook, parsed.word("--out")
+        (word,), step = parsed.words("RUN"), parsed.word("--from")
+        name = new_name(out) if out else None
+        given = inputs(parsed, notebook.names)
+        past = _past(word)
+        flow = notebook.registry.flows.get(past.name)
+        drawn = flow if "--draw" in parsed else None
+        display = view.choose_view(notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=drawn)
+
+        def start(enter: Callable[[], None]) -> launch.Run:
+            options = RunOptions(registry=notebook.registry, enter=enter)
+            wanted = step.text if step is not None else failed_step(past)
+            run = at(step or word, lambda: rerun_from(past.run_id, wanted, given, options))
             notebook.adopt(run, display, name)
             return run
 

@@ -174,6 +174,20 @@ def _path(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]], states:
         yield _text(middle, found.bottom - 4, taken.words, 'fill="#ffffff" font-weight="bold" text-anchor="middle"')
 
 
+def edge_places(drawn: Scene, placed: Layout) -> Iterator[tuple[str, Point]]:
+    """The keys of a graph's edges, each with the middle of the number that a run gives it."""
+    seen = list(_routed(drawn, placed))
+    full = [around(placed.boxes[f"n{n}"], box.width, box.height) for n, box in enumerate(drawn.boxes)]
+    for arrow, route in seen:
+        text, place = _labelled(arrow, route)
+        full += [around(place, look.width(text, POINTS_WORD), 12)] if text else []
+    for arrow, route in seen:
+        if arrow.way:
+            found = area("1, 2", route, full)
+            full.append(found)
+            yield arrow.way, Point((found.left + found.right) / 2, (found.top + found.bottom) / 2)
+
+
 def _labelled(arrow: Arrow, route: Route) -> tuple[str, Point]:
     return arrow.label or arrow.carries, route.label or Point(0, 0)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..progress.events import Question
 from ..progress.progress import Progress, Row
 from . import theme as look
 from .counters import Tally, corner, paths, taken, tallies, times, words
@@ -19,6 +20,9 @@ STATE_NAMES = tuple(look.STATES)
 
 MOST_QUESTIONS = 5
 """Open questions of an update."""
+
+MOST_CHOICES = 8
+"""Choices that are buttons; a text field takes all others."""
 
 Update = dict[str, Any]
 
@@ -73,7 +77,7 @@ class Updates:
             "status": status(progress),
             "counts": counts(progress),
             "dropped": progress.failed,
-            "questions": [line(one.text, 200) for one in list(progress.asked.values())[:MOST_QUESTIONS]],
+            "questions": [_question(one) for one in list(progress.asked.values())[:MOST_QUESTIONS]],
             "rows": rows,
             **({} if edges is None else {"edges": edges}),
         }
@@ -116,6 +120,11 @@ class Updates:
                 for (walk, source, target), numbers in paths(progress).items()}  # fmt: skip
 
     _last: object = None
+
+
+def _question(question: Question) -> dict[str, Any]:
+    choices = ["yes", "no"] if question.approval else [line(one, 200) for one in question.choices[:MOST_CHOICES]]
+    return {"text": line(question.text, 500), "where": line(question.where, 100), "choices": choices}
 
 
 def _counters(row: Row) -> tuple[Any, ...]:

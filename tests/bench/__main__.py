@@ -137,7 +137,7 @@ def _where(run: Run) -> Iterator[str]:
     yield "## Where the time goes\n"
     yield "![CPU time of a step and of an element, ours and other libraries](benchmarks.svg)\n"
     yield f"The upper panel is a chain of {peers.STEPS} trivial calls, each with the result of the call before it. The"
-    yield f"lower panel is a fan-out over {peers.ITEMS:,} elements, {peers.WIDTH} at a time. Events are counted, and the"
+    yield f"lower panel is a fan-out over {peers.ITEMS:,} elements, {peers.WIDTH} at a time. Events are counted, the"
     yield "journal is off. Our figures include linking the flow and checking its input for each run.\n"
     known = {row.name: row.micros for row in run.chains}
     looped, transform, plain = (

@@ -128,6 +128,11 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open) -> None:
     explorer.locator(".title").click()
     panel.locator("h4:text-is('Output')").wait_for()
     page.picture("explorer-resumed", 2)
+    page.open_step(2, "chart")
+    explorer.locator("button:text-is('Run from here')").click()
+    explorer.locator(".title:has-text('✓ ok')").wait_for()
+    explorer.locator(".title").click()
+    panel.locator("text=calls reused from digest-").wait_for()
     assert page.errors == []
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
+from agf_magics.engine.linked import Linked
 from agf_magics.flow.steps import Flow
 from agf_magics.journal.calls import is_of, numbers_in
 from agf_magics.journal.records import is_within
@@ -149,3 +150,17 @@ def test_a_call_is_of_a_step_as_a_path_is_within_one(parts: list[tuple[str, list
     assert is_of(at, key) is is_within(bare, tuple(key))
     numbers = numbers_in(at, key, 1)
     assert numbers is None or is_of(at, key, numbers)
+
+
+def test_the_elements_of_a_called_flow_have_the_numbers_of_its_calls(run: agf.Run) -> None:
+    row = run.steps["steps[0].do.do/steps[0]"]
+    inner = found(run).elements(row, row_flow(run))
+    assert len(inner) == 4 * 2 * 3
+    assert inner[0].numbers == (0, 0, 0)
+    assert found(run).count(row, (0, 0, 1)) == (1, 1)
+
+
+def row_flow(run: agf.Run) -> Flow:
+    callee = run._linked.callees["steps[0].do.do"]
+    assert isinstance(callee, Linked)
+    return callee.flow

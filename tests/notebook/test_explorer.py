@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -221,6 +222,61 @@ def test_a_past_run_is_explored_like_a_live_one(journaled: Kernel) -> None:
     assert page.get("step", step="steps[0]")["counted"] == "2 ok, 1 failed of 3"
 
 
+SESSIONS = """\
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+import agf_magics as agf
+echo = FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart("said " + messages[-1].parts[-1].content)]))
+agf.model_agent("echo", model=echo, instructions="Echo.")
+"""
+TALK = """\
+%%pipeline --run
+pipeline: talk
+steps:
+- for_each:
+    items: [pear, fig]
+    on_error: abort
+    do: {agent: {prompt: "{item}", identity: echo}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def test_one_of_many_sessions_is_chosen_by_its_number(journaled: Kernel) -> None:
+    journaled.good(SESSIONS)
+    page = Page(journaled, journaled.good(TALK))
+    (step,) = [row[0] for row in page.state["start"]["tree"]["rows"] if row[6]]
+    first = page.get("session", step=step)
+    assert (first["total"], first["index"]) == (2, [0])
+    assert [message["text"] for message in first["messages"]] == ["pear", "said pear"]
+    second = page.get("session", step=step, index=[1])
+    assert [message["text"] for message in second["messages"]] == ["fig", "said fig"]
+
+
+def test_more_calls_than_bars_are_a_density(journaled: Kernel) -> None:
+    journaled.good("@tool\nasync def one(n: int) -> int:\n    if n == 7: raise ValueError('seven')\n    return n")
+    journaled.good("numbers = list(range(5_000))")
+    page = Page(journaled, journaled.good(MANY))
+    found = page.get("spans", step="steps[0]")
+    assert found["total"] == 5_000
+    assert len(found["density"]) == 300
+    assert sum(failed for _, failed in found["density"]) >= 1
+    elements = page.get("elements", step="steps[0]", offset=0)
+    assert (elements["total"], len(elements["rows"])) == (5_000, 100)
+    assert elements["rows"][0][:4] == [[7], 1, 1, True]
+
+
+MANY = """\
+%%pipeline --run --set numbers=$numbers
+pipeline: many
+steps:
+- for_each:
+    over: ctx.numbers
+    on_error: continue
+    do: {tool: {name: one, args: {n: !expr item}}}
+    collect: {transform: {value: count(pipe)}}
+"""
+
+
 @pytest.mark.parametrize(
     ("do", "given", "why"),
     [
@@ -266,7 +322,7 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     )
     assert cell.reply["status"] == "error"
     page = Page(journaled, cell)
-    assert page.state["start"]["update"]["can"] == ["resume"]
+    assert page.state["start"]["update"]["can"] == ["resume", "rerun"]
     journaled.good("WORKS = True")
     assert page.ask("resume")["ok"]
     while not any(update["status"] == "ok" for update in page.updates):
@@ -276,3 +332,75 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     (again,) = [message for message in page.messages if message["type"] == "run"]
     assert again["tree"]["name"] == "fragile"
     journaled.drain()
+
+
+def test_run_from_here_is_a_new_run_that_reuses_what_came_before(journaled: Kernel) -> None:
+    cell = journaled.good(
+        "%%pipeline --run\npipeline: again\nsteps:\n"
+        "- tool: {name: whisper, args: {word: one}, output: a}\n- tool: {name: whisper, args: {word: two}, output: b}"
+    )
+    page = Page(journaled, cell)
+    assert page.state["start"]["update"]["can"] == ["rerun"]
+    assert page.ask("rerun", step="steps[1]")["ok"]
+    while not any(update["status"] == "ok" for update in page.updates):
+        content = journaled.next()["content"].get("data", {}).get("content")
+        if isinstance(content, dict) and "type" in content:
+            page.messages.append(content)
+    assert page.get("run")["note"].startswith("1 call reused from again-")
+    wrong = page.ask("rerun", step="steps[5]")
+    assert not wrong["ok"]
+    assert "has no step 'steps[5]'" in wrong["why"]
+    journaled.drain()
+
+
+ASKS = """\
+%%graph asks
+state: {said: str}
+nodes:
+  ask: {type: interrupt, message: "Publish?", choices: ["now", "later"], resume_key: said}
+edges:
+- {from: START, to: ask}
+- {from: ask, to: END}
+"""
+
+
+def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel) -> None:
+    seen.good(ASKS + "\n")
+    seen.good("%config AgfMagics.progress_after = 0")
+    cell = seen.good("h = %run_pipeline_async asks")
+    messages = []
+    while not any("update" in str(m["content"]) and "Publish?" in str(m["content"]) for m in messages):
+        messages.append(seen.next())
+    cell.messages += [*seen.strays, *messages]
+    seen.strays.clear()
+    page = Page(seen, cell)
+    updates = [page.state["start"]["update"], *page.updates]
+    (question,) = next(update["questions"] for update in updates if update["questions"])
+    assert (question["text"], question["choices"]) == ("Publish?", ["now", "later"])
+    wrong = page.ask("answer", where=question["where"], text="never")
+    assert not wrong["ok"]
+    assert "not an answer" in wrong["why"]
+    assert page.ask("answer", where=question["where"], text="later")["ok"]
+    assert "later" in str(seen.good("h.wait().stores['said']").of("execute_result"))
+    assert not page.ask("answer", where=question["where"], text="now")["ok"]
+    seen.drain()
+    seen.strays.clear()
+
+
+LONG = """\
+steps = "".join(f"- transform: {{value: '{n}', output: o{n}}}\\n" for n in range(500))
+long = agf_magics.define("pipeline: long\\nsteps:\\n" + steps)
+"""
+
+
+def test_the_messages_about_500_steps_are_small(seen: Kernel) -> None:
+    seen.good("import agf_magics\n%config AgfMagics.progress_after = 0\n" + LONG)
+    cell = seen.good("%run_pipeline long --out r")
+    (opened,) = [content for content in cell.of("comm_open") if "mark" in content["data"]["state"]]
+    assert len(json.dumps(opened)) < 150_000  # the script, the tree, all rows
+    page = Page(seen, cell)
+    updates = [page.state["start"]["update"], *page.updates]
+    assert len(updates[-1]["rows"]) == 500
+    assert all(len(json.dumps(update)) < 45_000 for update in updates)
+    # A picture of them is drawn on request only.
+    assert "<svg" not in str(page.state)

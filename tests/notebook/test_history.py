@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from IPython.core.completer import provisionalcompleter
 
-from agf_magics.catalog import Registry
+from agf_magics.catalog import Registry, default
 from agf_magics.notebook.complete import Known, complete
 from tests.notebook.conftest import Kernel, Shell, code
 
@@ -205,3 +205,49 @@ def test_a_cell_whose_line_names_no_run_defines_nothing(failed: Shell) -> None:
     shown = failed.run("%%pipeline --run --reuse nosuch\npipeline: fresh\nsteps:\n- transform: {value: '1'}\n")
     assert (code(shown), under_the_caret(shown)) == ("journal.unknown-run", "nosuch")
     assert code(failed.run("%flows fresh")) == "magic.unknown-flow"
+
+
+TWO = """\
+%%pipeline
+pipeline: two
+steps:
+- tool: {name: grade, args: {name: !expr ctx.first}, output: a}
+- tool: {name: grade, args: {name: plums}, output: b}
+"""
+
+
+def test_a_run_is_repeated_from_the_step_that_failed(shell: Shell) -> None:
+    shell.good(TOOLS)
+    shell.good(TWO)
+    assert not shell.run("%run_pipeline two --set first=pears").ok
+    Path("teacher").touch()
+    shown = shell.good("%rerun two --out again")
+    assert Path("graded").read_text() == "pears plums plums "
+    assert shell.names["again"].note.startswith("1 call reused from two-")
+    assert shown.value is None
+    shell.good(f"%rerun {shell.names['again'].run_id} --from steps[1] --set first=figs --quiet")
+    assert Path("graded").read_text() == "pears plums plums figs plums "
+
+
+def test_a_step_that_the_run_lacks_is_marked_in_the_line(shell: Shell) -> None:
+    shell.good(TOOLS)
+    shell.good(TWO)
+    shell.run("%run_pipeline two --set first=pears")
+    wrong = shell.run("%rerun two --from steps[9]")
+    assert code(wrong) == "journal.unknown-step"
+    assert "steps[9]\n" in str(wrong.error)
+    assert code(shell.run("%rerun nothing --from steps[0]")) == "journal.unknown-run"
+    Path("teacher").touch()
+    shell.good("%rerun two --out again")
+    assert code(shell.run(f"%rerun {shell.names['again'].run_id}")) == "journal.unknown-step"  # no step failed
+
+
+def test_the_steps_of_a_run_are_completed(shell: Shell) -> None:
+    shell.good(TOOLS)
+    shell.good(TWO)
+    shell.run("%run_pipeline two --set first=pears")
+    line = "%rerun two --from st"
+    known = Known(default(), {}, {}, lambda: [("two-1-abc", "two", "error")])
+    found = complete(line, 0, len(line), known)
+    assert found is not None
+    assert [choice.text for choice in found.choices] == ["steps[0]", "steps[1]"]

@@ -20,6 +20,8 @@ class Explorer {
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
       resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
+      rerun: button("Run from here", () => this.act("rerun", { step: this.state.tree[this.chosen][ID] }),
+        { title: "A new run: the results on which the selected step depends are reused" }),
     };
     this.tabs = Object.fromEntries(Object.entries(TABS).map(([name, text]) => [name, element("button", {
       type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "main",
@@ -27,13 +29,14 @@ class Explorer {
     this.main = element("div", { class: "main", id: "main", role: "tabpanel" });
     this.panel = new Panel(this);
     this.message = element("div", { class: "message", hidden: true });
+    this.questions = element("div", { class: "questions", hidden: true });
     this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
       element("header", {}, this.title, element("span", { class: "space" }),
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)), Object.values(this.buttons)),
-      this.message, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
+      this.message, this.questions, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
     this.sized.observe(host);
@@ -106,7 +109,27 @@ class Explorer {
     const isDeaf = last.live && !this.state.hears;
     setText(this.buttons.cancel, isDeaf ? "Use ■ to cancel" : "Cancel", isDeaf
       ? "This kernel receives no click while a cell runs: Kernel ▸ Interrupt cancels the run" : "Cancel this run; Kernel ▸ Interrupt (■) does the same");
+    this.ask(last.questions ?? [], can.has("answer"));
     this.buttons.resume.hidden = !can.has("resume");
+    this.buttons.rerun.hidden = !can.has("rerun") || this.chosen < 0;
+  }
+
+  // The open questions; those of a background run with a field. A field stays while a person types.
+  ask(questions, canAnswer) {
+    const now = JSON.stringify([questions, canAnswer]);
+    if (now === this.asked) return;
+    this.asked = now;
+    this.questions.hidden = !questions.length;
+    this.questions.replaceChildren(...questions.map(question => {
+      const give = text => this.act("answer", { where: question.where, text });
+      const field = element("input", { type: "text", "aria-label": question.text, on: {
+        keydown: event => event.key === "Enter" && give(field.value) } });
+      const answers = question.choices.length ? question.choices.map(choice => button(choice, () => give(choice)))
+        : [field, button("Answer", () => give(field.value))];
+      return element("div", {}, element("b", {}, "? "), question.text, " ", element("code", {}, question.where), " ",
+        canAnswer ? answers : element("span", { class: "hint" }, "answer it in the cell"));
+    }));
+    if (questions.length) this.say(`question: ${questions[0].text}`);
   }
 
   async act(name, given) {
@@ -153,6 +176,7 @@ class Explorer {
     this.chosen = this.state.kept.chosen = i;
     this.title.setAttribute("aria-pressed", i < 0);
     this.shown.chose(i);
+    this.header();
     this.panel.fetch();
   }
 

@@ -73,7 +73,7 @@ class Panel {
     if (step.input) part("Input", valueElement(step.input));
     if (step.output) part("Output", valueElement(step.output));
     if (step.attempts) part("Attempts", this.attempts(step));
-    if (step.many && !step.note) part("Calls", this.part("calls", () => new CallPages(this.state, step.id)));
+    if (step.many && !step.note) part("Calls", this.part("calls", () => new CallPages(this.state, step.id, step.elements)));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part(`Definition: ${step.definition.name}, line ${step.definition.first}`, definitionElement(step.definition));
     this.node.replaceChildren(...children);
@@ -112,9 +112,12 @@ function definitionElement({ start, first, last, lines }) {
 
 // The calls of a step that runs several times, page by page, failed ones first; or one of them.
 class CallPages {
-  constructor(state, step) {
+  constructor(state, step, hasElements) {
     this.state = state;
     this.step = step;
+    this.hasElements = hasElements;
+    this.byElement = false;
+    this.index = []; // of the element whose calls are shown
     this.offset = 0;
     this.failed = false;
     this.isOpen = false; // whether one call is shown
@@ -123,22 +126,45 @@ class CallPages {
 
   async fetch() {
     if (this.isOpen) return;
+    const { step, offset, failed, index, byElement } = this;
     let page;
-    try { page = await this.state.request("calls", { step: this.step, offset: this.offset, failed: this.failed }); }
+    try { page = await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index }); }
     catch (error) { return this.node.replaceChildren(hint(error.message)); }
-    if (this.isOpen) return;
+    if (this.isOpen || byElement !== this.byElement) return;
+    if (byElement) this.showElements(page); else this.showCalls(page);
+  }
+
+  go(name, title, changes, off = false) {
+    return button(name, () => { Object.assign(this, changes); this.fetch(); }, { title, "aria-label": title, disabled: off });
+  }
+
+  // The place in all pages, with the buttons to the pages beside it.
+  pages(page) {
     const first = page.total ? page.offset + 1 : 0, last = Math.min(page.offset + page.rows.length, page.total);
-    const go = (name, title, offset, off, failed = this.failed) =>
-      button(name, () => { Object.assign(this, { offset, failed }); this.fetch(); }, { title, "aria-label": title, disabled: off });
+    return [`${number(first)}–${number(last)} of ${number(page.total)} `,
+      this.go("‹", "Previous page", { offset: Math.max(0, page.offset - page.page) }, page.offset === 0), " ",
+      this.go("›", "Next page", { offset: page.offset + page.page }, last >= page.total), " "];
+  }
+
+  showElements(page) {
+    const rows = page.rows.map(([numbers, calls, failed, isFailed, took]) => ({ numbers, bad: isFailed, cells: [
+      isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took] }));
+    const open = row => { Object.assign(this, { byElement: false, index: row.numbers, offset: 0, failed: false }); this.fetch(); };
+    this.node.replaceChildren(
+      element("div", {}, this.pages(page), this.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })),
+      table(["", "element", "calls", "failed", "took"], rows, open));
+  }
+
+  showCalls(page) {
     const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
     const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
       call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what,
       pathIn(call.at, this.step) + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""), call.took, call.input, call.output] }));
+    const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
+    const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
     this.node.replaceChildren(
-      element("div", {}, `${number(first)}–${number(last)} of ${number(page.total)} `,
-        go("‹", "Previous page", Math.max(0, page.offset - page.page), page.offset === 0), " ",
-        go("›", "Next page", page.offset + page.page, last >= page.total), " ",
-        page.failed ? go(filter, filter, 0, false, !this.failed) : ""),
+      element("div", {}, this.pages(page),
+        page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", " ", elements || ""), only,
       table(CALL_COLUMNS, rows, row => this.open(row.number)));
   }
 
@@ -167,10 +193,20 @@ class Conversation {
 
   async fetch() {
     let found;
-    try { found = await this.state.request("session", { step: this.step }); }
+    try { found = await this.state.request("session", { step: this.step, ...(this.index ? { index: this.index } : {}) }); }
     catch (error) { return this.node.replaceChildren(hint(error.message)); }
     const said = found.messages.map(message => this.message(message));
-    this.node.replaceChildren(...said, found.more ? hint("… and more: run.calls has all") : "");
+    this.node.replaceChildren(this.sessions(found), ...said, found.more ? hint("… and more: run.calls has all") : "");
+  }
+
+  // A field to choose one of several sessions.
+  sessions({ sessions, total, index }) {
+    if (total < 2) return "";
+    const options = sessions.map(([numbers, failed], k) => element("option", { value: k, selected: `${numbers}` === `${index}` },
+      `#${numbers.join("#")}${failed ? ` · ${number(failed)} failed` : ""}`));
+    const choose = event => { this.index = sessions[event.target.value][0]; this.fetch(); };
+    return element("div", {}, `one of ${number(total)} sessions: `,
+      element("select", { "aria-label": "Session", on: { change: choose } }, options));
   }
 
   message(message) {

@@ -143,8 +143,25 @@ function setText(node, text, title) {
   if (title != null && node.title !== title) node.title = title;
 }
 
-// The calls of a repeated step: each in the first lane that is free.
-function lanesOf(name, { bars, total }, width) {
+// The calls of a repeated step: each in the first lane that is free; or, if they are many, how many ran at a time.
+function lanesOf(name, found, width) {
+  return found.density ? densityOf(name, found, width) : barsOf(name, found, width);
+}
+
+function densityOf(name, { total, end, density }, width) {
+  const most = Math.max(1, ...density.map(([running]) => running)), height = 80, step = width / density.length;
+  const title = `${name}: ${number(total)} calls, at most ${number(most)} at a time, ${duration(end / 1e3)}`;
+  const canvas = newCanvas(`${title}; the panel lists them`, width, height);
+  density.forEach(([running, failed], k) => {
+    canvas.pen.fillStyle = "#27894f";
+    canvas.pen.fillRect(k * step, height * (1 - running / most), step, height * running / most);
+    canvas.pen.fillStyle = "#d64545";
+    canvas.pen.fillRect(k * step, height * (1 - failed / most), step, height * failed / most);
+  });
+  return [element("h4", { style: { paddingLeft: "8px" } }, title), canvas];
+}
+
+function barsOf(name, { bars, total }, width) {
   const free = [];
   const placed = bars.map(([start, end, failed]) => {
     let lane = free.findIndex(until => until <= start);
@@ -153,8 +170,8 @@ function lanesOf(name, { bars, total }, width) {
     return [lane, start, end, failed];
   });
   const end = Math.max(1, ...free), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
-  const failed = placed.filter(bar => bar[3]).length, first = total > bars.length ? `the first ${number(bars.length)} of ` : "";
-  const title = `${name}: ${first}${number(total)} calls in ${number(free.length)} lanes, ${duration(end / 1e3)}`;
+  const failed = placed.filter(bar => bar[3]).length;
+  const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} calls in ${lanes}, ${duration(end / 1e3)}`;
   const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
   for (const [lane, from, to, bad] of placed) {
     canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";

@@ -1,0 +1,187 @@
+"""The calls of a step as the page of the explorer asks for them: in pages, by element, over time, as a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from ..engine.linked import Linked
+from ..flow.steps import Flow
+from ..journal.calls import MOST_GROUPED, CallSpan
+from ..journal.records import Record, error_from
+from ..lifecycle.past_run import PastRun
+from ..lifecycle.run import Run
+from ..lifecycle.run_calls import RunCalls, calls_of, linked_flow
+from ..pictures.page import format_exception
+from ..pictures.plain import duration, line, plain
+from ..pictures.value_json import value_json
+from ..pictures.values import value_text
+from ..progress.events import format_path
+from ..progress.progress import Row
+from .explorer_session import Json, session_json
+
+AnyRun = Run | PastRun
+
+PAGE = 100
+"""Calls of one page."""
+MOST_SPANS = 4_000
+"""Bars of a timeline; more calls are shown as a density."""
+BUCKETS = 300
+"""Columns of a density."""
+MOST_SESSIONS = 500
+"""Sessions of a step that can be chosen."""
+MOST_ERROR = 4_000
+"""Characters of an error."""
+SHORT = 150
+"""Characters of a value in a table."""
+
+NO_JOURNAL = "the run is not journaled: its inputs and calls are not known"
+
+
+class Refused(Exception):
+    """A request that cannot be answered: the page shows the message."""
+
+
+def _calls(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """A page of the calls of a step, failed ones first. ``offset``; ``failed``: only failed calls; ``index``: only of
+    this element."""
+    row, calls = row_of(run, given), journal_of(run)
+    offset, failed, index = natural(given.get("offset")), given.get("failed") is True, naturals(given.get("index"))
+    total, lost = calls.count(row, index)
+    page = calls.page(row, PAGE, offset, failed=failed, failed_first=True, index=index)
+    return {
+        "total": lost if failed else total,
+        "failed": lost,
+        "offset": offset,
+        "page": PAGE,
+        "rows": [call_row(calls, one) for one in page],
+    }
+
+
+def _call(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """One call in full, by its number."""
+    calls = journal_of(run)
+    found = calls.call(natural(given.get("number")))
+    if found is None:
+        raise Refused("this call is no longer in the journal")
+    answer = call_row(calls, found)
+    if found.given is not None:
+        answer["given"] = value_json(found.given_shown)
+    if found.error is not None:
+        answer["error"] = plain(str(error_from(found.error, ())), MOST_ERROR)
+    else:
+        answer["result"] = value_json(found.value_shown)
+    return answer
+
+
+def call_row(calls: RunCalls, found: Record) -> Json:
+    """A call as a row of a table."""
+    if found.error is not None:
+        result = format_exception(error_from(found.error, ()))
+    else:
+        result = value_text(found.value_shown) if found.form is not None else found.what
+    return {
+        "number": calls.number(found),
+        "at": line(format_path(found.at), 120),
+        "name": line(found.name, 60),
+        "failed": found.what == "failed",
+        "what": found.what,
+        "attempt": found.attempt,
+        "took": duration(found.seconds),
+        "input": line(value_text(found.given_shown), SHORT) if found.given is not None else "",
+        "output": line(result, SHORT),
+    }
+
+
+def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """When the calls of a step ran: start and end in milliseconds after the first start, and whether each failed; or,
+    for more than `MOST_SPANS` calls, how many ran at a time and how many of them failed."""
+    row, calls = row_of(run, given), journal_of(run)
+    total = calls.count(row).total
+    found = calls.spans(row, MOST_GROUPED if total > MOST_SPANS else MOST_SPANS)
+    zero = found[0].started if found else 0.0
+    if total > MOST_SPANS:
+        end = max(one.ended for one in found) - zero
+        return {"total": total, "end": round(end * 1e3, 1), "density": _density(found, zero, end or 1e-9)}
+    bars = [[round((a - zero) * 1e3, 1), round((b - zero) * 1e3, 1), int(failed)] for a, b, failed in found]
+    return {"total": total, "bars": bars}
+
+
+def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[list[int]]:
+    """For each of `BUCKETS` equal times: how many calls ran in it, and how many of these failed."""
+    change = [[0, 0] for _ in range(BUCKETS + 1)]
+    for start, end, failed in spans:
+        first, last = (min(int((at - zero) / width * BUCKETS), BUCKETS - 1) for at in (start, end))
+        for place, sign in ((first, 1), (last + 1, -1)):
+            change[place][0] += sign
+            change[place][1] += sign * failed
+    return [list(counts) for counts in accumulate(change[:-1], lambda a, b: [a[0] + b[0], a[1] + b[1]])]
+
+
+def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """The elements of a fan-out or the iterations of a loop, failed ones first, page by page."""
+    row, calls, offset = row_of(run, given), journal_of(run), natural(given.get("offset"))
+    found = sorted(calls.elements(row, flow_of(run, row)), key=lambda one: (not one.last_failed, one.numbers))
+    page = found[offset : offset + PAGE]
+    rows = [
+        [list(one.numbers), one.calls, one.failed, one.last_failed, duration(one.ended - one.started)] for one in page
+    ]
+    return {"total": len(found), "offset": offset, "page": PAGE, "rows": rows}
+
+
+def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """The conversation of a model's session; of several sessions, the one with ``index``, else the first one."""
+    row, calls = row_of(run, given), journal_of(run)
+    sessions = calls.elements(row, flow_of(run, row))
+    index = naturals(given.get("index")) or (sessions[0].numbers if sessions else ())
+    listed = [[list(one.numbers), one.failed] for one in sessions[:MOST_SESSIONS]]
+    return {**session_json(calls, row, index), "index": list(index), "sessions": listed, "total": len(sessions)}
+
+
+CALL_REQUESTS = {"calls": _calls, "call": _call, "spans": _spans, "elements": _elements, "session": _session}
+
+
+def linked_at(run: AnyRun, calls: Sequence[str]) -> Linked:
+    """The flow that the calls with these ids lead to."""
+    found: object = linked_flow(run)
+    for id in calls:
+        found = found.callees.get(id) if isinstance(found, Linked) else None
+    if not isinstance(found, Linked):
+        raise Refused("this step calls no flow that can be drawn")
+    return found
+
+
+def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:
+    id = given.get("step")
+    found = run.progress.rows.get(tuple(id.split("/"))) if isinstance(id, str) else None
+    if found is None:
+        # A quoted name may contain a slash.
+        found = next((row for row in list(run.progress.rows.values()) if row.id == id), None)
+    if found is None:
+        raise Refused(f"the run has no step {line(str(id), 100)!r}")
+    return found
+
+
+def journal_of(run: AnyRun) -> RunCalls:
+    found = calls_of(run)
+    if found is None:
+        raise Refused(NO_JOURNAL)
+    return found
+
+
+def natural(number: object) -> int:
+    return number if type(number) is int and 0 <= number < 1 << 40 else 0
+
+
+def naturals(numbers: object) -> tuple[int, ...]:
+    return tuple(natural(one) for one in numbers[:20]) if isinstance(numbers, list) else ()
+
+
+def texts_of(texts: object) -> list[str]:
+    return [one for one in texts[:1_000] if isinstance(one, str)] if isinstance(texts, list) else []
+
+
+def flow_of(run: AnyRun, row: Row) -> Flow:
+    """The flow, the run's own or a called one, that has the step of a row."""
+    return linked_at(run, row.key[:-1]).flow

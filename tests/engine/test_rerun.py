@@ -1,0 +1,178 @@
+"""A run is repeated from a step on: what is called again, and what is reused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.catalog import Registry
+from tests.engine.kept import journal_in
+
+Calls = list[str]
+
+PIPELINE = """\
+pipeline: main
+steps:
+- tool: {name: note, args: {word: a}, output: a}
+- parallel:
+    branches:
+      left: {tool: {name: note, args: {word: left}}}
+      right: {call: {pipeline: inner}}
+    collect: {tool: {name: note, args: {word: collect}}}
+    output: both
+- for_each:
+    items: [x, y]
+    on_error: abort
+    do: {tool: {name: note, args: {word: !expr item}}}
+    collect: {transform: {value: pipe}}
+- tool: {name: note, args: {word: !expr ctx.last}}
+"""
+INNER = """\
+pipeline: inner
+steps:
+- tool: {name: note, args: {word: first}}
+- tool: {name: note, args: {word: second}}
+"""
+PLAN = """\
+name: main
+calls:
+- {_tool: note, word: a, _outputPath: †state.a}
+- {_tool: note, word: b, _outputPath: †state.b}
+- {_tool: note, word: †state.a, _outputPath: †state.c}
+- {_tool: note, word: †state.c, _outputPath: †state.d}
+"""
+GRAPH = """\
+state: {n: int, w: str}
+nodes:
+  one: {type: tool_call, tool: note, args: {word: one}, state_key: w}
+  two: {type: tool_call, tool: note, args: {word: two}, state_key: w}
+  count: {type: passthrough, output: {n: "{state.n + 1}"}}
+  three: {type: tool_call, tool: note, args: {word: three}, state_key: w}
+edges:
+- {from: START, to: one}
+- {from: one, to: two}
+- {from: two, to: count}
+- {from: count, to: one, condition: n < 2}
+- {from: count, to: three, condition: else}
+- {from: three, to: END}
+"""
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "calls"
+        self.registry = Registry()
+        path = str(self.file)  # a function that closes over an object with a registry has no digest
+
+        async def note(word: str) -> str:
+            with open(path, "a") as file:
+                file.write(f"{word}\n")
+            return word.upper()
+
+        agf.tool(note, registry=self.registry)
+        agf.define(INNER, registry=self.registry)
+
+    def again(self, run: agf.Run, step: str, **given: str) -> Calls:
+        """The calls that a run from ``step`` makes."""
+        self.file.unlink()
+        agf.rerun(run.run_id, step, input=given, registry=self.registry)
+        return sorted(self.calls)
+
+    @property
+    def calls(self) -> Calls:
+        return self.file.read_text().split() if self.file.exists() else []
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with journal_in(tmp_path):
+        yield World(tmp_path)
+
+
+AFTER = ["x", "y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("step", "calls"),
+    [
+        ("steps[3]", ["z"]),
+        ("steps[2]", AFTER),
+        ("steps[2].do", AFTER),
+        ("steps[1].branches.left", ["collect", "left", *AFTER]),
+        ("steps[1].branches.right/steps[1]", ["collect", "second", *AFTER]),
+        ("steps[1].branches.right", ["collect", "first", "second", *AFTER]),
+        ("steps[1]", ["collect", "first", "left", "second", *AFTER]),
+        ("steps[0]", ["a", "collect", "first", "left", "second", *AFTER]),
+    ],
+)
+def test_a_pipeline_calls_the_step_and_what_comes_after_it_again(world: World, step: str, calls: Calls) -> None:
+    agf.define(PIPELINE, registry=world.registry)
+    run = agf.run("main", {"last": "z"}, registry=world.registry)
+    assert world.again(run, step) == calls
+
+
+@pytest.mark.parametrize(("number", "calls"), [(0, ["A", "A", "a"]), (1, ["b"]), (2, ["A", "A"]), (3, ["A"])])
+def test_a_plan_follows_its_wires(world: World, number: int, calls: Calls) -> None:
+    agf.define(PLAN, "plan", registry=world.registry)
+    run = agf.run("main", registry=world.registry)
+    step = list(run.steps)[number]
+    assert world.again(run, step) == calls
+
+
+@pytest.mark.parametrize(
+    ("node", "calls"),
+    [("one", ["one", "one", "three", "two", "two"]), ("two", ["one", "three", "two", "two"]), ("three", ["three"])],
+)
+def test_a_graph_follows_its_edges_and_reuses_the_visits_before_the_step(world: World, node: str, calls: Calls) -> None:
+    agf.define(GRAPH, "graph", name="main", registry=world.registry)
+    run = agf.run("main", {"n": 0}, registry=world.registry)
+    step = next(row.id for row in run.steps.values() if row.id.endswith(node))
+    assert world.again(run, step) == calls
+
+
+def test_another_input_repeats_what_reads_it_also_before_the_step(world: World) -> None:
+    agf.define("pipeline: main\nsteps:\n- tool: {name: note, args: {word: !expr ctx.one}}\n"
+               "- tool: {name: note, args: {word: two}}\n- tool: {name: note, args: {word: three}}",
+               registry=world.registry)  # fmt: skip
+    run = agf.run("main", {"one": "1"}, registry=world.registry)
+    assert world.again(run, "steps[2]", one="other") == ["other", "three"]
+
+
+def test_the_edited_definition_runs_and_the_run_says_what_it_reused(world: World) -> None:
+    agf.define(INNER.replace("inner", "main"), registry=world.registry)
+    run = agf.run("main", registry=world.registry)
+    agf.define(INNER.replace("inner", "main").replace("second", "edited"), registry=world.registry)
+    world.file.unlink()
+    again = agf.rerun(run.run_id, "steps[1]", registry=world.registry)
+    assert world.calls == ["edited"]
+    assert again.note == f"1 call reused from {run.run_id}"
+    assert again.run_id != run.run_id
+    assert agf.runs(run.run_id).output == "SECOND"
+
+
+@pytest.mark.parametrize(
+    ("step", "edited", "message"),
+    [
+        ("steps[7]", INNER, "has no step 'steps[7]'"),
+        ("steps[1]", "pipeline: inner\nsteps: [{transform: {value: '1'}}]", "the definition of 'inner' has no step"),
+    ],
+)
+def test_a_step_that_a_definition_lacks_is_named_and_nothing_runs(
+    world: World, step: str, edited: str, message: str
+) -> None:
+    run = agf.run("inner", registry=world.registry)
+    agf.define(edited, registry=world.registry)
+    with pytest.raises(agf.DefinitionError) as refused:
+        world.again(run, step)
+    assert refused.value.code == "journal.unknown-step"
+    assert message in str(refused.value)
+    assert world.calls == []
+
+
+def test_a_flow_that_is_no_longer_registered_is_named(world: World) -> None:
+    run = agf.run("inner", registry=world.registry)
+    with pytest.raises(agf.DefinitionError, match="no flow 'inner' is registered"):
+        agf.rerun(run.run_id, "steps[1]", registry=Registry())
