@@ -164,7 +164,7 @@ REQUIRED: Final = Takes("true or false", "true", FLAG.schema, _required)
 REFERENCE: Final = Takes("a name", "Name", NAME.schema, _reference)
 
 SCHEMA: Final = kind(
-    "a schema document",
+    "schema",
     "A schema that steps can demand of a result.",
     Key("schema", NAME, "Its name.", required=True, code="schema.name"),
     Key("fields", FIELDS, "Its fields and their types.", required=True, code="schema.fields"),
