@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from . import theme as look
 from .boxes import POINTS_WORD, Scene
+from .dot import scene_dot
 from .lanes import Lanes, Tap, Trunk
-from .layout import Layout, Point
-from .nets import nets
+from .layout import Label, Layout, Point, Wiring, layout
+from .nets import nets, routed
 from .rows import Stretch
 
 TRACK = 7.0
@@ -33,27 +34,15 @@ BASE = 6.4
 """The length of an arrow head."""
 
 
-class Label(NamedTuple):
-    place: Point
-    anchor: str
-    """The SVG text-anchor."""
-    text: str
+def place(drawn: Scene) -> Layout:
+    """The layout of ``drawn`` with its data edges, whatever the states of its steps. NoPicture as `layout`."""
+    return route(drawn, layout(scene_dot(drawn, {}, routed(drawn))))
 
 
-class Wiring(NamedTuple):
-    """The drawing of the data edges."""
-
-    lines: tuple[tuple[Point, ...], ...] = ()
-    heads: tuple[tuple[Point, Point], ...] = ()
-    """The base and the tip of each arrow head."""
-    dots: tuple[Point, ...] = ()
-    labels: tuple[Label, ...] = ()
-
-
-def route(drawn: Scene, placed: Layout) -> tuple[Layout, Wiring]:
-    """The layout with the space that the data edges of ``drawn`` need, and their routes in it."""
+def route(drawn: Scene, placed: Layout) -> Layout:
+    """``placed`` with the data edges of ``drawn`` and the space that they need."""
     found = nets(drawn)
-    return _Routing(placed, Lanes(drawn, placed, found)).routed() if found else (placed, Wiring())
+    return _Routing(placed, Lanes(drawn, placed, found)).routed() if found else placed
 
 
 class _Feed(NamedTuple):
@@ -93,7 +82,7 @@ class _Routing:
         self.dots: list[Point] = []
         self.labels: list[Label] = []
 
-    def routed(self) -> tuple[Layout, Wiring]:
+    def routed(self) -> Layout:
         feeds: dict[Trunk, list[_Feed]] = {trunk: [] for trunk in self.lanes.trunks}
         for feed in (*self.direct(), *self.from_above()):
             for trunk in feed.trunks:
@@ -101,7 +90,7 @@ class _Routing:
         for trunk, fed in feeds.items():
             self.draw(trunk, sorted(fed, key=lambda feed: feed.y))
         wiring = Wiring(tuple(self.lines), tuple(self.heads), tuple(self.dots), tuple(self.labels))
-        return self.stretch.layout(self.placed)._replace(width=self.width), wiring
+        return self.stretch.layout(self.placed)._replace(width=self.width, wiring=wiring)
 
     def direct(self) -> Iterator[_Feed]:
         """The lines into the sides of boxes."""
