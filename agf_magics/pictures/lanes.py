@@ -1,5 +1,5 @@
-"""The places of the data edges next to the boxes: the values of a box flow along one vertical trunk, and from the trunks
-one line leads into each box that reads them.
+"""The places of the data edges next to the boxes: the values of a box flow along one vertical trunk, and from the
+trunks one line leads into each box that reads them.
 
 Trunks are outside of all boxes, frames and arrows in their rows. They take the nearest free lane, short ones first, so
 that few lines cross. A row has two heights: values enter its boxes at the upper one and leave them at the lower one.

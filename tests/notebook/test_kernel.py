@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -81,20 +82,23 @@ def test_it_is_seen_while_it_runs(kernel: Kernel) -> None:
     assert "had not ended" not in str(cell.outputs)
 
 
+def pictures(contents: Iterable[object]) -> list[str]:
+    return [found for content in contents for found in re.findall('base64,([^"]*)', str(content))]
+
+
 def test_the_picture_is_above_the_steps_and_takes_the_colours_of_the_run(kernel: Kernel) -> None:
     kernel.good("%config AgfMagics.progress_after = 0")
     cell = kernel.begin(GATED.replace("--run", "--draw --run"))
     cell.until("stream", "at the gate")
-    live = cell.until("update_display_data", "<table")["data"]["text/html"]
-    while "<img" not in live:
-        cell.messages.clear()
-        live = cell.until("update_display_data", "<table")["data"]["text/html"]
+    shown = ("update_display_data", "comm_open", "comm_msg")
+    while not (live := pictures(cell.of(*shown))):
+        cell.messages.append(kernel.next())
     open_gate(kernel)
-    last = cell.until("update_display_data", "3 of 3 steps")["data"]["text/html"]
     cell.end()
-    pictures = {re.findall('base64,([^"]*)', html)[0] for html in (live, last)}
-    assert len(pictures) == 2
-    assert live.index("<img") < live.index("<table")
+    page = cell.outputs[0]["text/html"]
+    (last,) = pictures([page])
+    assert last not in live
+    assert page.index("<img") < page.index("<table")
 
 
 DOT = """#!{python}
