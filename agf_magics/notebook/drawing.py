@@ -41,7 +41,7 @@ class Drawing:
         return self._diagram.of_run(progress).html(SMALLEST) if self._diagram is not None else self._failure
 
     def wait(self) -> None:
-        """Wait until it is ready and shown; not at all if it was never begun."""
+        """Wait until it is ready and shown; not at all without `begin`."""
         if self._thread is not None:
             self._thread.join()
 

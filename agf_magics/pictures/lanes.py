@@ -21,7 +21,7 @@ from .rows import Rect, Used, find_rows, rectangles
 
 LANE = 9.0
 """The distance of two trunks."""
-HEAD = 12.0
+TIP = 12.0
 """The distance of a name from its box: the head of the line is between them."""
 FARTHER = 30.0
 """Trunks are on the right, unless the left is so much nearer."""
@@ -158,7 +158,7 @@ class Lanes:
             if self.is_free(tap.box, tap.side):
                 row, origin = self.row_of[tap.box], self._origin(tap.side)
                 outermost = origin + LANE * (used[tap.side].lanes(2 * row, 2 * row).bit_length() - 1)
-                tap.at = max(self.boxes[tap.box].side(tap.side) + HEAD, outermost)
+                tap.at = max(self.boxes[tap.box].side(tap.side) + TIP, outermost)
                 self._take(used[tap.side], tap.at + look.width(tap.label, POINTS_WORD), tap.side, row)
         for trunk in sorted(self.trunks, key=lambda trunk: ((trunk.last - trunk.first).bit_length(), trunk.first)):
             trunk.lane = self._take_lane(used[trunk.side], trunk)

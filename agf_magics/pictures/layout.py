@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..text.diagnostics import AgfError, Diagnostic
 
-MOST_SECONDS = 5.0
+MOST_SECONDS = 10.0
 """Seconds that the system's dot may take for a layout; a picture needs less than one."""
 MOST_SECONDS_EXPORT = 120.0
 """Seconds that it may take for a png or pdf."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 
 import agf_magics
+from agf_magics.pictures.dot import scene_dot
+from agf_magics.pictures.graphviz_module import positions
+from agf_magics.pictures.nets import routed
+from agf_magics.pictures.scene import scene
 from tests.notebook.conftest import Cell, Kernel, steps
 
 pytestmark = pytest.mark.kernel
@@ -101,15 +103,6 @@ def test_the_picture_is_above_the_steps_and_takes_the_colours_of_the_run(kernel:
     assert page.index("<img") < page.index("<table")
 
 
-DOT = """#!{python}
-import sys
-sys.path.insert(0, {root!r})
-from agf_magics.pictures.graphviz_module import positions
-with open({fifo!r}) as begun:  # waits until the first step opens the other end
-    begun.read()
-sys.stdout.buffer.write(positions(sys.stdin.read()))
-"""
-
 BEGUN = """\
 @tool
 def begin(name: str) -> str:
@@ -122,15 +115,16 @@ def begin(name: str) -> str:
 @pytest.mark.parametrize("progress", ["html", "widget", "text", "off"])
 def test_the_first_step_starts_before_the_picture_is_drawn(kernel: Kernel, progress: str) -> None:
     fifo, program = kernel.folder / f"begun-{progress}", kernel.folder / "bin" / "dot"
+    flow = f"pipeline: begins_{progress}\nsteps: [{{tool: {{name: begin, args: {{name: {fifo.name}}}}}}}]"
+    drawn = scene(agf_magics.load(flow))
     os.mkfifo(fifo)
     program.parent.mkdir(exist_ok=True)
-    program.write_text(
-        DOT.format(python=sys.executable, root=str(Path(agf_magics.__file__).parents[1]), fifo=str(fifo))
-    )
+    (kernel.folder / "layout.json").write_bytes(positions(scene_dot(drawn, {}, routed(drawn))))
+    # It waits until the first step opens the other end.
+    program.write_text(f'#!/bin/sh\ncd "{kernel.folder}"\ncat {fifo.name}\ncat layout.json\n')
     program.chmod(0o755)
     path = f"import os\nos.environ['PATH'] = {str(program.parent)!r} + os.pathsep + os.environ['PATH']"
     kernel.good(f"{path}\n%config AgfMagics.progress = {progress!r}\n{BEGUN}")
-    flow = f"pipeline: begins_{progress}\nsteps: [{{tool: {{name: begin, args: {{name: {fifo.name}}}}}}}]"
     cell = kernel.good(f"%%pipeline --run --draw\n{flow}")
     assert any("<img" in output.get("text/html", "") for output in cell.outputs)
     assert "Traceback" not in cell.printed
