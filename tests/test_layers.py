@@ -34,7 +34,10 @@ MAY = {
         *("text", "flow", "languages", "catalog", "progress", "host", "serialization", "secrets", "journal", "engine"),
         *("pictures", "settings", "definitions"),
     ),
-    "planning": ("text", "flow", "languages.plan", "catalog", "progress", "host", "engine", "definitions", "lifecycle"),
+    "planning": (
+        *("text", "flow", "languages.plan", "catalog", "progress", "host", "secrets", "journal", "engine", "settings"),
+        *("definitions", "lifecycle"),
+    ),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 """What each room may import. The rooms are in reading order: a room imports only rooms above it."""
@@ -45,7 +48,9 @@ WHERE = {
     "jsonschema": ("flow.json_schema", "flow.json_schema_keywords"),
     "jsonschema_specifications": ("flow.json_schema",), "referencing": ("flow.json_schema",),
     "re2": ("flow.patterns",),
-    "pydantic_ai": ("catalog.model_requests",),
+    "pydantic_ai": ("catalog.model_requests", "catalog.model_streams"),
+    "genai_prices": ("catalog.prices",),
+    "jinja2": ("languages.graph.jinja", "languages.graph.jinja_check", "languages.graph.jinja_environment"),
     "pydantic": ("catalog",), "pydantic_core": ("catalog",), "typing_extensions": ("catalog",),
     "asyncio": ("host", "journal", "engine", "lifecycle", "notebook", "catalog.model_requests"),
     "concurrent": ("host",),
@@ -53,7 +58,7 @@ WHERE = {
     "threading": ("host", "journal", "notebook"), "_thread": ("host",), "sqlite3": ("journal",),
     "wasmtime": ("pictures.graphviz_module",),
     "pandas": ("lifecycle.trace",),
-    "IPython": ("notebook",), "ipywidgets": ("notebook",), "traitlets": ("notebook",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
 ONLY_WHERE_USED = {
     "jsonschema",

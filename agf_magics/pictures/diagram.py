@@ -13,10 +13,11 @@ from ..flow.steps import Flow
 from ..progress.progress import Progress
 from .boxes import Scene
 from .dot import States, scene_dot, states
-from .layout import Layout, NoPicture, export
+from .layout import Layout, NoPicture, export, layout
+from .nets import routed
 from .outline import outline, outline_html
 from .plain import html
-from .routing import place
+from .routing import route
 from .scene import scene
 from .svg import EDGE, SCALE, described, paint, tooltip
 
@@ -38,7 +39,6 @@ class Diagram:
         self._flow = flow
         self._progress = progress
         self._scene = scene(flow)
-        self._boxes = tuple(self._scene.boxes)
 
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
@@ -95,8 +95,6 @@ class Diagram:
     @cached_property
     def _placed(self) -> Layout:
         """One layout serves the whole run."""
-        if len(self._boxes) > MOST_BOXES:
-            raise NoPicture(f"no picture: {len(self._boxes):,} boxes; at most {MOST_BOXES:,} can be drawn")
         return place(self._scene)
 
     def _shown(self, smallest: float) -> dict[str, str]:
@@ -113,6 +111,14 @@ class Diagram:
         picture = paint(self._scene, placed, found)
         figure = _figure(self._scene, picture, placed, found, smallest)
         return {"text/html": figure, "image/svg+xml": picture, "text/plain": outlined}
+
+
+def place(drawn: Scene) -> Layout:
+    """The layout of ``drawn`` with its data edges, for all states of its steps. Raises `NoPicture`."""
+    count = len(tuple(drawn.boxes))
+    if count > MOST_BOXES:
+        raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")
+    return route(drawn, layout(scene_dot(drawn, {}, routed(drawn))))
 
 
 def _figure(drawn: Scene, picture: str, placed: Layout, found: States, smallest: float) -> str:

@@ -1,5 +1,5 @@
-"""The places of the data edges next to the boxes: the values of a box flow along one vertical trunk, and from the
-trunks one line leads into each box that reads them.
+"""The places of the data edges next to the boxes: the values of a box flow along one vertical trunk, and from it
+one line leads into each box that reads them.
 
 Trunks are outside of all boxes, frames and arrows in their rows. They take the nearest free lane, short ones first, so
 that few lines cross. A row has two heights: values enter its boxes at the upper one and leave them at the lower one.
@@ -21,7 +21,7 @@ from .rows import Rect, Used, find_rows, rectangles
 
 LANE = 9.0
 """The distance of two trunks."""
-TIP = 12.0
+_HEAD = 12.0
 """The distance of a name from its box: the head of the line is between them."""
 FARTHER = 30.0
 """Trunks are on the right, unless the left is so much nearer."""
@@ -158,7 +158,7 @@ class Lanes:
             if self.is_free(tap.box, tap.side):
                 row, origin = self.row_of[tap.box], self._origin(tap.side)
                 outermost = origin + LANE * (used[tap.side].lanes(2 * row, 2 * row).bit_length() - 1)
-                tap.at = max(self.boxes[tap.box].side(tap.side) + TIP, outermost)
+                tap.at = max(self.boxes[tap.box].side(tap.side) + _HEAD, outermost)
                 self._take(used[tap.side], tap.at + look.width(tap.label, POINTS_WORD), tap.side, row)
         for trunk in sorted(self.trunks, key=lambda trunk: ((trunk.last - trunk.first).bit_length(), trunk.first)):
             trunk.lane = self._take_lane(used[trunk.side], trunk)

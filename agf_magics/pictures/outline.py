@@ -13,13 +13,13 @@ from .dataflow import DataFlow
 from .edges import condition_of
 from .plain import cells, counted, html, line, padded
 
-UNFOLDED = 30
+_MOST_OPEN = 30
 """Lines of an outline that is not folded."""
-IN_A_FOLD = 50
+_GROUP = 50
 """Lines of a fold."""
-FEW = 5
+_SHORT = 5
 """Lines that are not folded in a folded outline."""
-MOST_SHOWN = 3_000
+_MOST_LINES = 3_000
 """Lines of an outline as HTML."""
 
 
@@ -29,12 +29,12 @@ def outline(flow: Flow, progress: Progress | None = None) -> str:
 
 
 def outline_html(flow: Flow, progress: Progress | None = None) -> str:
-    """The outline as HTML. In a long one the steps inside a step, and `IN_A_FOLD` steps in a row, are folded."""
+    """The outline as HTML. In a long one the steps inside a step, and `_GROUP` steps in a row, are folded."""
     (_, head), *lines = _lines(flow, progress)
-    shown = lines[:MOST_SHOWN]
+    shown = lines[:_MOST_LINES]
     more = len(lines) - len(shown)
     rest = f"<p><em>… {counted(more, 'more line')}: agf.draw({html(repr(line(flow.name, 80)))}).outline()</em></p>"
-    body = _pre(shown) if len(lines) <= UNFOLDED else "".join(_folded(shown))
+    body = _pre(shown) if len(lines) <= _MOST_OPEN else "".join(_folded(shown))
     return f"{_pre([(0, head)])}{body}{rest if more else ''}"
 
 
@@ -46,13 +46,13 @@ def _folded(lines: list[tuple[int, str]]) -> Iterator[str]:
     for first, after in zip(starts, [*starts[1:], len(lines)], strict=True):
         if after == first + 1:
             plain.append(lines[first])
-        if plain and (after > first + 1 or after == len(lines) or len(plain) == IN_A_FOLD):
+        if plain and (after > first + 1 or after == len(lines) or len(plain) == _GROUP):
             title = f"{line(plain[0][1], 80)} and {len(plain) - 1} more"
-            yield _pre(plain) if len(plain) < FEW else _details(title, _pre(plain))
+            yield _pre(plain) if len(plain) < _SHORT else _details(title, _pre(plain))
             plain = []
         if after > first + 1:
             inside = lines[first + 1 : after]
-            yield _details(lines[first][1].strip(), "".join(_folded(inside)) if len(inside) > FEW else _pre(inside))
+            yield _details(lines[first][1].strip(), "".join(_folded(inside)) if len(inside) > _SHORT else _pre(inside))
 
 
 def _details(title: str, inside: str) -> str:

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from . import theme as look
 from .boxes import POINTS_WORD, Scene
-from .dot import scene_dot
 from .lanes import Lanes, Tap, Trunk
-from .layout import Label, Layout, Point, Wiring, layout
-from .nets import nets, routed
+from .layout import Label, Layout, Point, Wiring
+from .nets import nets
 from .rows import Stretch
 
 TRACK = 7.0
@@ -32,11 +31,6 @@ BELOW = 6.0
 """The distance of a value that leaves a frame from the boxes in it."""
 BASE = 6.4
 """The length of an arrow head."""
-
-
-def place(drawn: Scene) -> Layout:
-    """The layout of ``drawn`` with its data edges, whatever the states of its steps. NoPicture as `layout`."""
-    return route(drawn, layout(scene_dot(drawn, {}, routed(drawn))))
 
 
 def route(drawn: Scene, placed: Layout) -> Layout:

@@ -23,7 +23,7 @@ BESIDE = 3.5
 """The distance of the two lines of an arrow that carries a value from its middle."""
 SCALE = 1.1
 """The size at which the SVG is shown: its smallest text has 11 pixels."""
-ROUND = 5.0
+_CORNER = 5.0
 """The radius of the corners of a data edge."""
 DASHED = ' stroke-dasharray="5 3.5"'
 
@@ -115,7 +115,7 @@ def _corners(points: tuple[Point, ...]) -> str:
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         for point, begin in ((before, True), (after, False)):
             length = _far(point, corner) ** 0.5 or 1.0
-            part = min(ROUND, length / 2) / length
+            part = min(_CORNER, length / 2) / length
             x, y = corner.x + part * (point.x - corner.x), corner.y + part * (point.y - corner.y)
             path += f"L{x:.1f} {y:.1f}Q{corner.x:.1f} {corner.y:.1f}" if begin else f" {x:.1f} {y:.1f}"
     return f"{path}L{points[-1].x:.1f} {points[-1].y:.1f}"

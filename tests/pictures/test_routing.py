@@ -9,11 +9,12 @@ import pytest
 
 from agf_magics.flow.steps import Flow
 from agf_magics.pictures.boxes import Scene
+from agf_magics.pictures.diagram import place
 from agf_magics.pictures.dot import scene_dot
 from agf_magics.pictures.graphviz_module import positions
 from agf_magics.pictures.layout import Layout, Point, Wiring, layout
 from agf_magics.pictures.nets import nets, routed
-from agf_magics.pictures.routing import place, route
+from agf_magics.pictures.routing import route
 from agf_magics.pictures.rows import Rect, Used, find_rows, rectangles
 from agf_magics.pictures.scene import scene
 from tests.counting import work
