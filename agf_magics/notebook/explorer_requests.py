@@ -67,9 +67,8 @@ def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
     if "folded" not in given and len(list(drawn.boxes)) > MOST_UNFOLDED:
         folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
     drawn = fold(drawn, folded)
-    placed, wiring = place(drawn)
     return {
-        "svg": paint(drawn, placed, wiring, {}),
+        "svg": paint(drawn, place(drawn), {}),
         "flow": inside,
         "boxes": [box.id for box in drawn.boxes],
         "frames": [frame.id for frame in drawn.frames],

@@ -10,6 +10,9 @@ from IPython.display import DisplayHandle, display
 Bundle = dict[str, Any]
 """A text for each MIME type."""
 
+EMPTY: Bundle = {"text/html": "", "text/plain": ""}
+"""An output that keeps a place."""
+
 
 def show(bundle: Bundle) -> None:
     display(bundle, raw=True)  # type: ignore[no-untyped-call]

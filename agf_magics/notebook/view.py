@@ -7,6 +7,7 @@ most `refresh_hz` times a second, on one thread of its own, and only if somethin
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,13 +18,14 @@ from ..flow.steps import Flow
 from ..lifecycle.launch import Run
 from ..lifecycle.past_run import PastRun
 from ..pictures.counters import words
-from ..pictures.diagram import SMALLEST, Diagram
+from ..pictures.diagram import Diagram
 from ..pictures.page import DIM, headline
 from ..pictures.plain import duration, html, line
 from ..pictures.run_page import body_html, body_text, how_to_continue, run_header_html
 from ..progress.progress import Row
 from .config import AgfMagics
-from .output import Bundle, OutputSlot, show
+from .drawing import Drawing
+from .output import EMPTY, Bundle, OutputSlot, show
 
 if TYPE_CHECKING:
     from .explorer import Channel
@@ -61,19 +63,22 @@ class Page:
     shows_page = True
 
     def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool = False) -> None:
-        """``flow``: shown as a picture above the steps, from the start. ``elsewhere``: whether the run asks its
+        """``flow``: shown as a picture above the steps, as soon as it is drawn. ``elsewhere``: whether the run asks its
         questions in the output of another cell; in its own output the page does not repeat them."""
         self.config, self._elsewhere = config, elsewhere
         self.slot = OutputSlot()
-        # Not in `reserve`, which the engine's thread calls: graphviz needs a second for the first picture.
-        self._first = _picture(flow) if flow else {"text/html": "", "text/plain": ""}
         self._flow = flow
-        self._diagram: Diagram | None = None
+        self._drawing = Drawing(flow) if flow else None
+        self._lock = threading.Lock()
+        self._has_page = False
+        """Whether the output has the page, of which the picture is a part."""
         self._started = self._drawn = time.monotonic()
         self._seen = -1
 
     def reserve(self) -> None:
-        self.slot.reserve(self._first)
+        self.slot.reserve(EMPTY)
+        if self._drawing is not None:
+            self._drawing.begin(self._show_picture)
 
     def tick(self, run: Run) -> None:
         now, changes = time.monotonic(), run.progress.changes
@@ -93,6 +98,8 @@ class Page:
 
     def bundle(self, run: Run, picture: str, body: str) -> Bundle:
         """The page of the run. A notebook that is saved during the run has it for good, so it says that."""
+        with self._lock:
+            self._has_page = True
         saved = "" if run.done else f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
         text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **self._parts(run))]
         note = f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>' if saved else ""
@@ -105,11 +112,18 @@ class Page:
         return body_html(run, **self._parts(run))
 
     def picture(self, run: Run) -> str:
-        """The picture in the colors of the run; empty if none is wanted."""
-        if self._flow is None:
+        """The picture in the colors of the run; empty if none is wanted or, during the run, ready."""
+        if self._drawing is None:
             return ""
-        self._diagram = self._diagram or Diagram(self._flow, run.progress)
-        return self._diagram.html(SMALLEST)
+        if run.done:
+            self._drawing.wait()
+        return self._drawing.html(run.progress)
+
+    def _show_picture(self, picture: Bundle) -> None:
+        with self._lock:
+            if not self._has_page:
+                self.slot.put(picture)
+        self._seen = -1  # the page is rendered again, now with the picture
 
     def _parts(self, run: Run) -> dict[str, bool]:
         """The cell itself raises the error of a run that it waits for."""
@@ -244,6 +258,26 @@ class EndLine(Nothing):
         print(headline(run.progress, run.run_id, now=clock()))
 
 
+class Pictured:
+    """A picture in an output of its own, above another view."""
+
+    def __init__(self, lines: View, flow: Flow) -> None:
+        self.shows_page = lines.shows_page
+        self._lines, self._drawing, self._slot = lines, Drawing(flow), OutputSlot()
+
+    def reserve(self) -> None:
+        self._slot.reserve(EMPTY)
+        self._drawing.begin(self._slot.put)
+        self._lines.reserve()
+
+    def tick(self, run: Run) -> None:
+        self._lines.tick(run)
+
+    def close(self, run: Run) -> None:
+        self._drawing.wait()
+        self._lines.close(run)
+
+
 def choose_view(
     config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None, background: bool = False, elsewhere: bool = False
 ) -> View:
@@ -254,11 +288,11 @@ def choose_view(
         # After the end of a cell every kernel receives requests.
         hears = background or _hears_clicks(shell)
         return Explorer(config, drawn, elsewhere, hears) if mode == "widget" else Page(config, drawn, elsewhere)
-    if drawn is not None:
-        show(_picture(drawn))
-    if mode != "text":
-        return Nothing()
-    return EndLine() if background else Text()
+    if drawn is not None and getattr(shell, "kernel", None) is None:
+        show({"text/plain": Diagram(drawn).outline()})
+        drawn = None
+    lines: View = Nothing() if mode != "text" else EndLine() if background else Text()
+    return lines if drawn is None else Pictured(lines, drawn)
 
 
 def _mode(wanted: str, shell: Any) -> str:
@@ -283,10 +317,6 @@ def _hears_clicks(shell: Any) -> bool:
     """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no button."""
     info = getattr(getattr(shell, "kernel", None), "kernel_info", {})
     return "kernel subshells" in info.get("supported_features", ())
-
-
-def _picture(flow: Flow) -> Bundle:
-    return dict(Diagram(flow)._repr_mimebundle_())
 
 
 def _line(row: Row) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from copy import copy
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -16,7 +17,7 @@ from .layout import Layout, NoPicture, export, layout
 from .nets import routed
 from .outline import outline, outline_html
 from .plain import html
-from .routing import Wiring, route
+from .routing import route
 from .scene import scene
 from .svg import EDGE, SCALE, described, paint, tooltip
 
@@ -45,7 +46,13 @@ class Diagram:
 
     def svg(self) -> str:
         """The picture as SVG. Raises `NoPicture` if there is no graphviz."""
-        return paint(self._scene, *self._routed, self._states())
+        return paint(self._scene, self._placed, self._states())
+
+    def of_run(self, progress: Progress) -> Diagram:
+        """The same picture in the colours of a run; it is not placed again."""
+        found = copy(self)
+        found._progress = progress
+        return found
 
     def outline(self) -> str:
         """The flow as indented text."""
@@ -86,14 +93,14 @@ class Diagram:
         return states(self._progress) if self._progress else {}
 
     @cached_property
-    def _routed(self) -> tuple[Layout, Wiring]:
-        """Without states: one layout serves the whole run."""
+    def _placed(self) -> Layout:
+        """One layout serves the whole run."""
         return place(self._scene)
 
     def _shown(self, smallest: float) -> dict[str, str]:
         outlined = self.outline()
         try:
-            placed, wiring = self._routed
+            placed = self._placed
         except NoPicture as error:
             reason = error.diagnostic.message
             inside = outline_html(self._flow, self._progress)
@@ -101,13 +108,13 @@ class Diagram:
             page = f'<div style="{style}">{inside}</div><p><em>{html(reason)}</em></p>'
             return {"text/html": page, "text/plain": f"{outlined}\n({reason})"}
         found = self._states()
-        picture = paint(self._scene, placed, wiring, found)
+        picture = paint(self._scene, placed, found)
         figure = _figure(self._scene, picture, placed, found, smallest)
         return {"text/html": figure, "image/svg+xml": picture, "text/plain": outlined}
 
 
-def place(drawn: Scene) -> tuple[Layout, Wiring]:
-    """The places of the boxes and arrows, and the routes of the data edges. Raises `NoPicture`."""
+def place(drawn: Scene) -> Layout:
+    """The layout of ``drawn`` with its data edges, for all states of its steps. Raises `NoPicture`."""
     count = len(tuple(drawn.boxes))
     if count > MOST_BOXES:
         raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")

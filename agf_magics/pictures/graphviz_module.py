@@ -26,6 +26,8 @@ from ..serialization.codec import is_signed, sign, user_key
 MOST_WORK = 10_000_000_000
 """WebAssembly instructions that one layout may take: 0.6 to 0.9 seconds. A box of a pipeline, policy or plan
 takes one to five million; only graphs with many long edges reach the limit."""
+LARGE, MOST_WORK_LARGE = 64_000, 3_000_000_000
+"""The same for a text of so many characters, whose instructions take up to three times as long."""
 
 MOST_MEMORY = 256 * 2**20
 """Bytes of memory that one layout may take."""
@@ -42,16 +44,16 @@ class LayoutTooLarge(LayoutFailed):
     """The layout takes more work or memory than a picture may."""
 
 
-def positions(text: str, work: int = MOST_WORK) -> bytes:
+def positions(text: str, work: int | None = None) -> bytes:
     """Return graphviz's JSON with the positions of the graph ``text``. Raises LayoutFailed.
 
-    ``work``: the WebAssembly instructions that it may take.
+    ``work``: the WebAssembly instructions that it may take. Default None: `MOST_WORK`, for a large text less.
     """
     import wasmtime
 
     engine, module = _compiled()
     store = wasmtime.Store(engine)
-    store.set_fuel(work)
+    store.set_fuel(work or (MOST_WORK if len(text) < LARGE else MOST_WORK_LARGE))
     store.set_limits(memory_size=MOST_MEMORY)
     store.set_wasi(wasmtime.WasiConfig())
     linker = wasmtime.Linker(engine)

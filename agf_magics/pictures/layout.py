@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..text.diagnostics import AgfError, Diagnostic
 
-MOST_SECONDS = 5.0
+MOST_SECONDS = 10.0
 """Seconds that the system's dot may take for a layout; a picture needs less than one."""
 MOST_SECONDS_EXPORT = 120.0
 """Seconds that it may take for a png or pdf."""
@@ -45,6 +45,23 @@ class Route(NamedTuple):
     label: Point | None
 
 
+class Label(NamedTuple):
+    place: Point
+    anchor: str
+    """The SVG text-anchor."""
+    text: str
+
+
+class Wiring(NamedTuple):
+    """The drawing of the data edges that graphviz did not route."""
+
+    lines: tuple[tuple[Point, ...], ...] = ()
+    heads: tuple[tuple[Point, Point], ...] = ()
+    """The base and the tip of each arrow head."""
+    dots: tuple[Point, ...] = ()
+    labels: tuple[Label, ...] = ()
+
+
 class Layout(NamedTuple):
     """Places by the names in the text, in points; y grows downwards."""
 
@@ -55,6 +72,7 @@ class Layout(NamedTuple):
     frames: dict[str, tuple[Point, Point]]
     """Their upper left and lower right corners."""
     routes: dict[str, Route]
+    wiring: Wiring = Wiring()
 
 
 def layout(text: str) -> Layout:

@@ -15,7 +15,7 @@ from .plain import cells, counted, html, line, padded
 
 _MOST_OPEN = 30
 """Lines of an outline that is not folded."""
-GROUP = 50
+_GROUP = 50
 """Lines of a fold."""
 _SHORT = 5
 """Lines that are not folded in a folded outline."""
@@ -29,7 +29,7 @@ def outline(flow: Flow, progress: Progress | None = None) -> str:
 
 
 def outline_html(flow: Flow, progress: Progress | None = None) -> str:
-    """The outline as HTML. In a long one the steps inside a step, and `GROUP` steps in a row, are folded."""
+    """The outline as HTML. In a long one the steps inside a step, and `_GROUP` steps in a row, are folded."""
     (_, head), *lines = _lines(flow, progress)
     shown = lines[:_MOST_LINES]
     more = len(lines) - len(shown)
@@ -46,7 +46,7 @@ def _folded(lines: list[tuple[int, str]]) -> Iterator[str]:
     for first, after in zip(starts, [*starts[1:], len(lines)], strict=True):
         if after == first + 1:
             plain.append(lines[first])
-        if plain and (after > first + 1 or after == len(lines) or len(plain) == GROUP):
+        if plain and (after > first + 1 or after == len(lines) or len(plain) == _GROUP):
             title = f"{line(plain[0][1], 80)} and {len(plain) - 1} more"
             yield _pre(plain) if len(plain) < _SHORT else _details(title, _pre(plain))
             plain = []

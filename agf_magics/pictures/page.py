@@ -8,20 +8,26 @@ enough contrast in a light and in a dark theme; all other text has the color of 
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from json import dumps
 from typing import NamedTuple
 
 from ..progress.events import format_path
-from ..progress.progress import Progress, Usage
+from ..progress.progress import Progress, Row, Usage
 from ..text.diagnostics import AgfError, Diagnostic
 from . import theme as look
 from .counters import spent, tails, tallies, times, words
+from .folds import folds_html
 from .plain import cells, counted, duration, html, line, money, padded, plain
 from .values import WRAP, bounded
 
 MOST_FAILURES = 8
+MOST_ROWS = 500
+"""Rows of a tree of which each may have its own line."""
+MOST_LOUD = 50
+"""Lines of a larger tree."""
 _MOST_OPEN = 24
 """Rows of a tree above which rows that have nothing new are folded."""
 DIM = "opacity:0.75"
@@ -29,6 +35,10 @@ DIM = "opacity:0.75"
 WIDE = 78
 """Columns of a message: JupyterLab shows about 90 when the file browser is open."""
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
+
+QUIET = frozenset({"ok", "pending", "skipped"})
+"""States of rows that need no attention."""
+URGENT = {"failed": 0, "error": 0, "waiting": 1, "running": 2}
 
 _MARKS = {"error": "✗", "warning": "⚠", "note": "·"}
 _EDGES = {"error": "#d64545", "warning": "#a56c00", "note": "#7d7d7d"}
@@ -70,14 +80,16 @@ def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
 
 def steps_html(progress: Progress, *, now: float) -> str:
     """The tree as a table, as wide as the output and of a bounded height. The first columns have a fixed width, so that
-    nothing moves while numbers grow."""
+    nothing moves while numbers grow. A large run has a short table, and at its end all steps in folds."""
     widths = {"state": "width:9em", "time": "width:6em", "step": "padding-left:0"}
     style = f"{CELL};{DIM};font-weight:normal"
     head = "".join(f'<th scope="col" style="{style};{width}">{name}</th>' for name, width in widths.items())
     rows = "".join(map(_line_html, _lines(progress, now)))
+    # Not during the run: every new page closes what a reader opened.
+    folds = folds_html(list(progress.rows.values())) if _is_large(progress) and progress.ended is not None else ""
     return bounded(
         '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;width:100%">'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{folds}"
     )
 
 
@@ -231,12 +243,30 @@ class _Line(NamedTuple):
     """The end of each part of a reply that arrives, or that ended in the middle."""
 
 
+def _is_large(progress: Progress) -> bool:
+    return len(progress.rows) > MOST_ROWS
+
+
 def _lines(progress: Progress, now: float) -> list[_Line]:
     """The rows of the tree. In a long tree several steps in a row that are pending, or that went well in a run that did
-    not, are one line."""
-    rows, counts = list(progress.rows.values()), tallies(progress)
-    asking = {tuple(part for part in at if isinstance(part, str)) for at in progress.asked}
+    not, are one line. A large tree has the rows that need attention, failed ones first, and the numbers of the others.
+    """
+    rows = list(progress.rows.values())
     quiet = {"pending"} if progress.status == "ok" else {"pending", "ok", "skipped"}
+    if not _is_large(progress):
+        return _listed(progress, rows, quiet, now)
+    loud = sorted((row for row in rows if row.state not in QUIET), key=lambda row: URGENT.get(row.state, len(URGENT)))
+    lines = _listed(progress, loud[:MOST_LOUD], set(), now)
+    rest = Counter(row.state for row in [*loud[MOST_LOUD:], *(row for row in rows if row.state in QUIET)])
+    for state, count in rest.items():
+        shown, more = look.state(state), "more " if any(row.state == state for row in loud[:MOST_LOUD]) else ""
+        lines.append(_Line(shown, f"{shown.mark} {shown.word}", 0, counted(count, f"{more}step")))
+    return lines
+
+
+def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) -> list[_Line]:
+    counts = tallies(progress)
+    asking = {tuple(part for part in at if isinstance(part, str)) for at in progress.asked}
     lines: list[_Line] = []
     for state, group in groupby(rows, lambda row: row.state):
         found = list(group)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from . import theme as look
 from .boxes import POINTS_WORD, Scene
 from .lanes import Lanes, Tap, Trunk
-from .layout import Layout, Point
+from .layout import Label, Layout, Point, Wiring
 from .nets import nets
 from .rows import Stretch
 
@@ -33,27 +33,10 @@ BASE = 6.4
 """The length of an arrow head."""
 
 
-class Label(NamedTuple):
-    place: Point
-    anchor: str
-    """The SVG text-anchor."""
-    text: str
-
-
-class Wiring(NamedTuple):
-    """The drawing of the data edges."""
-
-    lines: tuple[tuple[Point, ...], ...] = ()
-    heads: tuple[tuple[Point, Point], ...] = ()
-    """The base and the tip of each arrow head."""
-    dots: tuple[Point, ...] = ()
-    labels: tuple[Label, ...] = ()
-
-
-def route(drawn: Scene, placed: Layout) -> tuple[Layout, Wiring]:
-    """The layout with the space that the data edges of ``drawn`` need, and their routes in it."""
+def route(drawn: Scene, placed: Layout) -> Layout:
+    """``placed`` with the data edges of ``drawn`` and the space that they need."""
     found = nets(drawn)
-    return _Routing(placed, Lanes(drawn, placed, found)).routed() if found else (placed, Wiring())
+    return _Routing(placed, Lanes(drawn, placed, found)).routed() if found else placed
 
 
 class _Feed(NamedTuple):
@@ -93,7 +76,7 @@ class _Routing:
         self.dots: list[Point] = []
         self.labels: list[Label] = []
 
-    def routed(self) -> tuple[Layout, Wiring]:
+    def routed(self) -> Layout:
         feeds: dict[Trunk, list[_Feed]] = {trunk: [] for trunk in self.lanes.trunks}
         for feed in (*self.direct(), *self.from_above()):
             for trunk in feed.trunks:
@@ -101,7 +84,7 @@ class _Routing:
         for trunk, fed in feeds.items():
             self.draw(trunk, sorted(fed, key=lambda feed: feed.y))
         wiring = Wiring(tuple(self.lines), tuple(self.heads), tuple(self.dots), tuple(self.labels))
-        return self.stretch.layout(self.placed)._replace(width=self.width), wiring
+        return self.stretch.layout(self.placed)._replace(width=self.width, wiring=wiring)
 
     def direct(self) -> Iterator[_Feed]:
         """The lines into the sides of boxes."""

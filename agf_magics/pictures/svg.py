@@ -12,11 +12,10 @@ from . import theme as look
 from .boxes import HIDDEN, LEADING, POINTS_NAME, POINTS_WORD, Arrow, Box, Frame, Scene
 from .counters import Corner
 from .dot import States
-from .layout import Layout, Point, Route
+from .layout import Layout, Point, Route, Wiring
 from .numbers import around
 from .numbers import placed as area
 from .plain import html, line
-from .routing import Wiring
 
 EDGE = 6.0
 """The margin of the picture."""
@@ -29,7 +28,7 @@ _CORNER = 5.0
 DASHED = ' stroke-dasharray="5 3.5"'
 
 
-def paint(drawn: Scene, placed: Layout, wiring: Wiring, states: States) -> str:
+def paint(drawn: Scene, placed: Layout, states: States) -> str:
     """``drawn`` as SVG. The places do not depend on the states."""
     width, height = placed.width + 2 * EDGE, placed.height + 2 * EDGE
     view = f"{-EDGE:g} {-EDGE:g} {width:.0f} {height:.0f}"
@@ -43,7 +42,7 @@ def paint(drawn: Scene, placed: Layout, wiring: Wiring, states: States) -> str:
         out.append(_frame(frame, *placed.frames[f"cluster_{place}"]))
     seen = list(_routed(drawn, placed))
     # Data below control, both below the boxes: a line that crosses a box is hidden by it.
-    out += _wiring(wiring)
+    out += _wiring(placed.wiring)
     for arrow, route in sorted(seen, key=lambda pair: pair[0].line not in ("data", "wire")):
         out += _arrow(arrow, route, states.get(arrow.way))
     for place, box in enumerate(drawn.boxes):
@@ -52,7 +51,7 @@ def paint(drawn: Scene, placed: Layout, wiring: Wiring, states: States) -> str:
         out += _label(arrow, route)
     out += [
         _text(place.x, place.y, text, f'text-anchor="{anchor}" fill="{look.DATA}"')
-        for place, anchor, text in wiring.labels
+        for place, anchor, text in placed.wiring.labels
     ]
     out += _path(drawn, placed, seen, states)
     return "\n".join([*out, "</svg>", ""])

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable
 
 import pytest
 
+import agf_magics
+from agf_magics.pictures.dot import scene_dot
+from agf_magics.pictures.graphviz_module import positions
+from agf_magics.pictures.nets import routed
+from agf_magics.pictures.scene import scene
 from tests.notebook.conftest import Cell, Kernel, steps
 
 pytestmark = pytest.mark.kernel
@@ -77,18 +84,57 @@ def test_it_is_seen_while_it_runs(kernel: Kernel) -> None:
     assert "had not ended" not in str(cell.outputs)
 
 
-def test_the_picture_is_there_before_the_run_and_takes_its_colours(kernel: Kernel) -> None:
+def pictures(contents: Iterable[object]) -> list[str]:
+    return [found for content in contents for found in re.findall('base64,([^"]*)', str(content))]
+
+
+def test_the_picture_is_above_the_steps_and_takes_the_colours_of_the_run(kernel: Kernel) -> None:
     kernel.good("%config AgfMagics.progress_after = 0")
     cell = kernel.begin(GATED.replace("--run", "--draw --run"))
     cell.until("stream", "at the gate")
-    first = next(content["data"] for content in cell.of("display_data"))
-    assert "<img" in first["text/html"]
-    live = cell.until("update_display_data", "running")["data"]["text/html"]
+    shown = ("update_display_data", "comm_open", "comm_msg")
+    while not (live := pictures(cell.of(*shown))):
+        cell.messages.append(kernel.next())
     open_gate(kernel)
     cell.end()
-    last = cell.outputs[0]["text/html"]
-    pictures = {re.findall('base64,([^"]*)', html)[0] for html in (first["text/html"], live, last)}
-    assert len(pictures) == 3
+    page = cell.outputs[0]["text/html"]
+    (last,) = pictures([page])
+    assert last not in live
+    assert page.index("<img") < page.index("<table")
+
+
+BEGUN = """\
+@tool
+def begin(name: str) -> str:
+    with open(name, "w"):  # waits until graphviz is running
+        return "begun"
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a script as a program, and a named pipe")
+@pytest.mark.parametrize("progress", ["html", "widget", "text", "off"])
+def test_the_first_step_starts_before_the_picture_is_drawn(kernel: Kernel, progress: str) -> None:
+    fifo, program = kernel.folder / f"begun-{progress}", kernel.folder / "bin" / "dot"
+    flow = f"pipeline: begins_{progress}\nsteps: [{{tool: {{name: begin, args: {{name: {fifo.name}}}}}}}]"
+    drawn = scene(agf_magics.load(flow))
+    os.mkfifo(fifo)
+    program.parent.mkdir(exist_ok=True)
+    (kernel.folder / "layout.json").write_bytes(positions(scene_dot(drawn, {}, routed(drawn))))
+    # It waits until the first step opens the other end.
+    program.write_text(f'#!/bin/sh\ncd "{kernel.folder}"\ncat {fifo.name}\ncat layout.json\n')
+    program.chmod(0o755)
+    path = f"import os\nos.environ['PATH'] = {str(program.parent)!r} + os.pathsep + os.environ['PATH']"
+    kernel.good(f"{path}\n%config AgfMagics.progress = {progress!r}\n{BEGUN}")
+    cell = kernel.good(f"%%pipeline --run --draw\n{flow}")
+    assert any("<img" in output.get("text/html", "") for output in cell.outputs)
+    assert "Traceback" not in cell.printed
+    kernel.good("os.environ['PATH'] = os.environ['PATH'].partition(os.pathsep)[2]\n%config AgfMagics.progress = 'auto'")
+
+
+def test_a_picture_that_cannot_be_drawn_is_one_line_in_the_page(kernel: Kernel) -> None:
+    steps = "\n".join(f"- transform: {{value: '{number}'}}" for number in range(501))
+    cell = kernel.good(f"%%pipeline --run --draw\npipeline: large\nsteps:\n{steps}")
+    assert "<em>no picture: 501 boxes; at most 500 can be drawn</em>" in cell.outputs[-1]["text/html"]
 
 
 def test_widgets_of_the_last_runs_stay_open_and_older_ones_are_closed(seen: Kernel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -25,8 +26,10 @@ from agf_magics.pictures.page import (
 )
 from agf_magics.pictures.run_page import run_html, run_text
 from agf_magics.progress import events as ev
+from agf_magics.progress.progress import Progress
 from agf_magics.secrets.masking import Secrets
 from agf_magics.text.diagnostics import Diagnostic, StepError
+from tests.pictures import shapes
 from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, told
 
 # What JupyterLab 4 leaves of an untrusted output, as far as we use it; each style was tried on its own rules.
@@ -361,3 +364,56 @@ def test_tools_are_listed_with_arguments_and_what_is_secret() -> None:
 )
 def test_an_empty_listing_says_how_to_fill_it(listed: str) -> None:
     assert "%%pipeline" in listed or "@tool" in listed
+
+
+def large(calls: int, label: str = "load → †state.v{}") -> Progress:
+    """A plan that has just ended its last call; every thousandth failed, and the run goes on."""
+    ids = [f"calls[{number}]" for number in range(calls)]
+    steps = [replace(shapes.call(id, "tool", "tool"), label=label.format(at)) for at, id in enumerate(ids)]
+    progress = Progress(shapes.plan(*steps, feeds=()))
+    progress.apply(ev.RunStarted("report", 0.0))
+    for at, id in enumerate(ids):
+        progress.apply(ev.StepStarted((id,), at / 1000))
+        failed = at % 1000 == 7
+        progress.apply(ev.StepFailed((id,), at / 1000, MISSING) if failed else ev.StepFinished((id,), at / 1000, 1))
+    return progress
+
+
+def ended(progress: Progress) -> Progress:
+    progress.apply(ev.RunEnded(10.0, "error", MISSING))
+    return progress
+
+
+def test_the_page_of_10_000_calls_has_less_than_a_megabyte_and_all_of_them_in_folds() -> None:
+    progress = ended(large(10_000))
+    page, text = progress_html(progress, now=10.0), progress_text(progress, now=10.0)
+    assert len(page.encode()) + len(text.encode()) < 1_000_000
+    assert page.count("<details><summary>calls[") == 100
+    said = Sanitized(page).text
+    assert "calls[0] … calls[99] · 99 ok, 1 failed" in said
+    assert "✓ ok ⚙ tool load → †state.v9999 < 1 ms calls[9999]" in said
+
+
+def test_failed_steps_of_a_large_run_come_first_and_are_not_folded() -> None:
+    progress = ended(large(10_000))
+    lines = [squeezed(line) for line in progress_text(progress, now=10.0).split("\n")]
+    assert lines[1].startswith(" ✗ failed ⚙ tool load → †state.v7 ")
+    assert lines[11] == " ✓ ok 9,990 steps"
+    head = progress_html(progress, now=10.0).partition("<details>")[0]
+    assert "calls[9007]" in head
+    assert "9,990 steps" in head
+
+
+def test_long_labels_do_not_make_a_large_page_larger() -> None:
+    page = progress_html(ended(large(10_000, "ü" * 50 + "{}")), now=10.0)
+    assert len(page.encode()) < 1_000_000
+    assert re.search(r"… [\d,]+ more steps \([\d,]+ ok, \d+ failed\): run.progress.rows", page)
+
+
+def test_a_large_run_that_still_runs_has_no_folds_that_a_new_page_would_close() -> None:
+    progress = large(600)
+    progress.apply(ev.StepStarted(("calls[3]",), 1.0))
+    page = progress_html(progress, now=1.0)
+    assert "<details>" not in page
+    assert len(page) < 6_000
+    assert [squeezed(line) for line in progress_text(progress, now=1.0).split("\n")][1].startswith(" ✗ failed")

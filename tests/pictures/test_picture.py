@@ -6,7 +6,6 @@ import base64
 import os
 import re
 import shutil
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -403,33 +402,25 @@ def test_a_layout_that_takes_too_long_is_an_outline_and_is_not_tried_again(monke
     assert Diagram(load(long(18))).svg()
 
 
-SYSTEM = """#!{python}
-import sys
-if sys.argv[1:] == ["-Tjson0"]:
-    from agf_magics.pictures.graphviz_module import positions
-    sys.stdout.buffer.write(positions(sys.stdin.read()))
-else:
-    import threading
-    threading.Event().wait()
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="a script as a program")
+@pytest.mark.skipif(os.name != "posix", reason="a script as a program, and a named pipe")
 def test_the_dot_of_the_system_is_used_and_has_a_limit_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "dot"
-    program.write_text(SYSTEM.format(python=sys.executable))
+    text, program = "digraph { n0 -> n1 [id=e0] }", tmp_path / "dot"
+    (tmp_path / "layout.json").write_bytes(graphviz_module.positions(text))
+    os.mkfifo(tmp_path / "nothing")  # to read it takes forever
+    program.write_text(
+        f'#!/bin/sh\ncd "{tmp_path}"\ncase $1 in -Tjson0) cat layout.json;; *) exec cat nothing;; esac\n'
+    )
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(Path(layouts.__file__).parents[2]))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(layouts, "find_spec", lambda name: None)
-    assert len(layout("digraph { n0 -> n1 [id=e0] }").boxes) == 2
+    assert len(layout(text).boxes) == 2
     monkeypatch.setattr(layouts, "MOST_SECONDS_EXPORT", 0.01)
     with pytest.raises(NoPicture, match=r"took more than 0 s; save an \.svg"):
-        layouts.export("digraph { n0 -> n1 [id=e0] }", "png")
+        layouts.export(text, "png")
     monkeypatch.setattr(layouts, "MOST_SECONDS_EXPORT", 60.0)
-    program.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no room')")
+    program.write_text("#!/bin/sh\necho no room >&2\nexit 1\n")
     with pytest.raises(NoPicture, match=r"no picture: dot failed \(no room\)"):
-        layouts.export("digraph { n0 -> n2 [id=e0] }", "png")
+        layouts.export(text, "png")
 
 
 def test_the_outline_of_a_large_flow_has_its_steps_in_folds_and_a_bound() -> None:

@@ -9,11 +9,12 @@ import pytest
 
 from agf_magics.flow.steps import Flow
 from agf_magics.pictures.boxes import Scene
+from agf_magics.pictures.diagram import place
 from agf_magics.pictures.dot import scene_dot
 from agf_magics.pictures.graphviz_module import positions
-from agf_magics.pictures.layout import Layout, Point, layout
+from agf_magics.pictures.layout import Layout, Point, Wiring, layout
 from agf_magics.pictures.nets import nets, routed
-from agf_magics.pictures.routing import Wiring, route
+from agf_magics.pictures.routing import route
 from agf_magics.pictures.rows import Rect, Used, find_rows, rectangles
 from agf_magics.pictures.scene import scene
 from tests.counting import work
@@ -42,7 +43,8 @@ def one_reads_all(steps: int) -> str:
 
 def drawing(flow: Flow) -> tuple[Scene, Layout, Wiring]:
     drawn = scene(flow)
-    return drawn, *route(drawn, layout(scene_dot(drawn, {}, routed(drawn))))
+    placed = place(drawn)
+    return drawn, placed, placed.wiring
 
 
 def segments(wiring: Wiring) -> Iterator[Line]:
@@ -101,7 +103,7 @@ def test_no_line_crosses_a_box_or_lies_on_another_line(flow: Flow) -> None:
 def test_the_rows_keep_their_order_and_nothing_else_moves(flow: Flow) -> None:
     drawn = scene(flow)
     before = layout(scene_dot(drawn, {}, routed(drawn)))
-    after, _ = route(drawn, before)
+    after = route(drawn, before)
     rows = [find_rows(rectangles(drawn, placed)) for placed in (before, after)]
     assert [row.boxes for row in rows[0]] == [row.boxes for row in rows[1]]
     moved = {round(after.boxes[name].x - before.boxes[name].x, 3) for name in before.boxes}

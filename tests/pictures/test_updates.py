@@ -136,7 +136,7 @@ def test_a_folded_picture_keeps_every_box_outside_of_its_frames(seed: int) -> No
 
 def test_a_folded_picture_is_drawn() -> None:
     drawn = fold(scene(defined(DIGEST, registry=Registry())), ["steps[1]"])
-    picture = paint(drawn, *place(drawn), {})
+    picture = paint(drawn, place(drawn), {})
     assert "steps[1]:" in picture
     assert "steps[1].do" not in picture
 
