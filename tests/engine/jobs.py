@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from agf_magics.host.host import Host
 from agf_magics.host.job import Job, prepare
+from agf_magics.host.threads import Workers
 
 T = TypeVar("T")
 
@@ -16,3 +18,11 @@ def start(main: Callable[[Host], Awaitable[T]], **options: Any) -> Job[T]:
     job = prepare(main, **options)
     job.start()
     return job
+
+
+def no_call_is_away() -> bool:
+    """Whether all calls are counted as back; a thread does that right after it has reported the end."""
+    until = time.monotonic() + 60
+    while Workers.shared().away and time.monotonic() < until:
+        time.sleep(0.001)
+    return not Workers.shared().away

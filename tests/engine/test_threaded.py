@@ -33,6 +33,7 @@ from agf_magics.lifecycle.launch import start_run
 from agf_magics.lifecycle.options import RunOptions
 from agf_magics.progress import events as ev
 from tests.engine import kept
+from tests.engine.jobs import no_call_is_away
 
 FAN = """
 pipeline: main
@@ -489,4 +490,4 @@ def test_the_threads_keep_nothing_alive_and_serve_the_next_fan_out(monkeypatch: 
     gc.collect()
     assert all(thing() is None for thing in things)
     assert names == {"agf-worker"}
-    assert not threads.Workers.shared().away
+    assert no_call_is_away()
