@@ -30,6 +30,7 @@ LAYER_OF = {
     "languages/pipeline/schema_documents.py": "schema",
     "languages/plan/calling.py": "plan",
     "languages/plan/document.py": "plan",
+    "languages/plan/header.py": "plan",
     "languages/plan/load.py": "plan",
     "languages/plan/templates.py": "plan",
     "notebook/background.py": "magic",
@@ -41,6 +42,7 @@ LAYER_OF = {
     "notebook/given.py": "magic",
     "notebook/languages.py": "magic",
     "notebook/options.py": "magic",
+    "notebook/planners.py": "magic",
 }
 """Modules whose functions in `REPORT` take a code without its layer."""
 

@@ -201,7 +201,7 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
-    made._asker, made._budget = options.ask, options.budget
+    made._asker, made._budget, made._continuing = options.ask, options.budget, options.continuing
     for value in options.secrets:
         made.secrets.learn(value)
     start_journal(made)

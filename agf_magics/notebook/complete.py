@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult
 
-from ..catalog import Registry
+from ..catalog import Model, Registry
+from ..catalog.models import PROVIDERS
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
@@ -118,6 +119,11 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             return _those(word, "flow", known.registry.flows)
         case "tool":
             return _those(word, "tool", [*known.registry.tools, *known.registry.agents])
+        case "tools":
+            *_, last = word.split(",")
+            return _those(last, "tool", [*known.registry.tools, *known.registry.flows])
+        case "model":
+            return _those(word, "model", [*_models(known), *(f"{provider}:" for provider in PROVIDERS)])
         case "context":
             return _those(word, "context", known.registry.contexts)
         case "code":
@@ -172,6 +178,17 @@ def _data(path: str, frame: Mapping[str, Any]) -> Iterable[Choice]:
         yield from (Choice(str(name), "name") for name in value)
     if not path:
         yield from (Choice(f"{name}(", "function") for name in WORDS.functions)
+
+
+def _models(known: Known) -> list[str]:
+    """The chosen model, and the variables that are model objects, as an option names them."""
+    chosen = known.registry.model
+    names = [
+        f"${name}"
+        for name in _variables(known)
+        if isinstance(known.names[name], Model) or hasattr(known.names[name], "model_name")
+    ]
+    return [*([chosen.name] if chosen is not None and chosen.address is not None else []), *names]
 
 
 def _variables(known: Known) -> list[str]:

@@ -17,7 +17,7 @@ from ..text.source import Source, Span
 
 Kind = Literal[
     "switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "days", "value", "expression", "context",
-    "reference", "count", "status", "tool", "code",
+    "reference", "count", "status", "tool", "tools", "model", "code",
 ]  # fmt: skip
 """What a word is, for reading and completion. ``new``: a name that the magic will bind."""
 

@@ -69,7 +69,7 @@ class PlannerResult:
         return f"<PlannerResult {ticks}{asked}: {how}>"
 
 
-def drive_run(begin: Begin, options: RunOptions) -> Run:
+def drive_run(begin: Begin, options: RunOptions, plan: Flow | None) -> Run:
     """Run to the end, on this thread."""
     return drive(lambda: begin(options))
 
@@ -87,8 +87,10 @@ class TickOptions:
     """The secret fields of the input: each plan gets them as its input, and no message has them."""
     on_event: Callable[[Event], None] | None = None
     ask: Asker | None = None
-    execute: Callable[[Begin, RunOptions], Run] = drive_run
-    """Starts a run and waits for its end. The notebook shows it."""
+    resume_with: str = "run_planner(…, resume=True)"
+    """What a person writes to continue the planner."""
+    execute: Callable[[Begin, RunOptions, Flow | None], Run] = drive_run
+    """Starts a run and waits for its end: of a plan, or with None of a request. The notebook shows it."""
 
 
 class Ticks:
@@ -143,7 +145,7 @@ class Ticks:
         """Run the plan of a tick; whether it was the last one."""
         name, extension = plan_name(self.options.context, number), tick.flow.extension
         flow = replace(tick.flow, name=name, extension=extension and extension.with_context(self.options.context))
-        run = self.execute(partial(start_run, flow, dict(self.options.secret) or None), self.options.registry)
+        run = self.execute(partial(start_run, flow, dict(self.options.secret) or None), self.options.registry, flow)
         self.runs.append(run)
         return self.ends(run, tick)
 
@@ -173,8 +175,8 @@ class Ticks:
         if problems:
             self.append(*({"type": "data", "kind": "error", "data": {"error": {"message": one}}} for one in problems))
 
-    def execute(self, begin: Begin, registry: Registry) -> Run:
-        """Run something to its end, within the budget."""
+    def execute(self, begin: Begin, registry: Registry, plan: Flow | None = None) -> Run:
+        """Run something to its end, within the budget. ``plan``: its flow, if it is a plan that starts."""
         options, limits = self.options, self._limits_left()
         made = RunOptions(
             registry=registry,
@@ -183,8 +185,9 @@ class Ticks:
             ask=options.ask,
             budget=self._budget,
             secrets=tuple(options.secret.values()),
+            continuing=lambda status: "" if status in (["ok", "error"] if plan else ["ok"]) else options.resume_with,
         )
-        run = options.execute(begin, made)
+        run = options.execute(begin, made, plan)
         return run if run.error is not None else run.result()  # which raises an error that is not of a step
 
     def _limits_left(self) -> Limits:
@@ -219,7 +222,6 @@ def _missing_output(run: Run) -> str | None:
 
 def _cancelled(run: Run, context: str) -> RunCancelled:
     """The error of a planner that was cancelled when a run had just completed."""
-    hint = "with resume=True it continues"
-    error = RunCancelled(Diagnostic("run.cancelled", f"planner {context!r} was cancelled", hint=hint))
+    error = RunCancelled(Diagnostic("run.cancelled", f"planner {context!r} was cancelled"))
     error.run = run
     return error
