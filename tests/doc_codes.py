@@ -56,6 +56,11 @@ COMPOSED: dict[str, tuple[str, ...]] = {
         "step.policy-failed",
         "step.question-failed",
     ),
+    "{self.layer}.unknown-key": ("graph.unknown-key",),
+    "{self.layer}.missing-key": ("graph.missing-key",),
+    "{self.layer}.wrong-type": ("graph.wrong-type",),
+    "{self.layer}.blank-name": ("graph.blank-name",),
+    "{reader.layer}.count": ("graph.count",),
     "pipeline.{what}": (),
     "plan.{what}": (),
     "schema.{code}": (),
@@ -81,7 +86,9 @@ def codes() -> dict[str, str]:
 
 def composed() -> set[str]:
     """Every f-string that looks like a code."""
-    shape = re.compile(rf"^(?:(?:{'|'.join(LAYERS)})\.|\{{\w+\}}\.[a-z0-9]+-)[a-z0-9-]*\{{\w+\}}[a-z0-9-]*$")
+    shape = re.compile(
+        rf"^(?:(?:(?:{'|'.join(LAYERS)})\.|\{{\w+\}}\.[a-z0-9]+-)[a-z0-9-]*\{{\w+\}}|\{{\w+\.layer\}}\.)[a-z0-9-]*$"
+    )
     return {
         text
         for _, tree in _modules()

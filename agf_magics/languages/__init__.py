@@ -1,4 +1,8 @@
-"""The languages of definitions: text in, flow out. Each imports ``text`` and ``flow`` and nothing else."""
+"""The languages of definitions: text in, flow out.
+
+Each imports ``text``, ``flow`` and the two modules that languages share: `documents`, the tables of keys and their
+reader, and `scan`, for small grammars.
+"""
 
 from __future__ import annotations
 

@@ -151,9 +151,12 @@ class Diagnostics:
 
     def __init__(self) -> None:
         self._found: list[Diagnostic] = []
+        self.error_count = 0
+        """How many of the findings are errors, for a reader that asks whether its part was read without one."""
 
     def add(self, diagnostic: Diagnostic) -> None:
         self._found.append(diagnostic)
+        self.error_count += diagnostic.severity == "error"
 
     def error(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
         self.add(Diagnostic(code, message, span, hint))
@@ -162,7 +165,8 @@ class Diagnostics:
         self.add(Diagnostic(code, message, span, hint, "warning"))
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self._found.extend(diagnostics)
+        for diagnostic in diagnostics:
+            self.add(diagnostic)
 
     def without(self, code: str) -> Diagnostics:
         """The findings with any other code."""

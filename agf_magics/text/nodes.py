@@ -6,6 +6,7 @@ or folded text points at the exact character.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -89,6 +90,19 @@ def _first_line(span: Span) -> Span:
 
 
 Node = Scalar | Items | Fields
+
+
+def every_node(node: Node) -> Iterator[Node]:
+    """A node and all nodes in it, without recursion."""
+    waiting = [node]
+    for one in waiting:  # grows
+        yield one
+        waiting += one.fields.values() if isinstance(one, Fields) else one.items if isinstance(one, Items) else ()
+
+
+def expr_tags(root: Node) -> Iterator[Scalar]:
+    """The scalars in ``root`` with the tag !expr, for a language that does not have it."""
+    return (node for node in every_node(root) if isinstance(node, Scalar) and node.is_expr)
 
 
 def plain(node: Node) -> Any:

@@ -10,10 +10,11 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.languages import LANGUAGES
+from agf_magics.languages.documents import Kind
 from agf_magics.languages.graph import SCHEMA, takes
 from agf_magics.languages.graph.kinds import BUILD
 from agf_magics.languages.graph.reading import Reader
-from agf_magics.languages.graph.words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, STATE_KEY, TOOL, Kind
+from agf_magics.languages.graph.words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, STATE_KEY, TOOL
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import documents, plain
@@ -61,7 +62,7 @@ def test_every_kind_of_value_is_taken_by_a_key_and_every_kind_of_node_is_built()
 def test_the_example_of_a_value_is_read_without_an_error(name: str) -> None:
     row, problems = VALUES[name], Diagnostics()
     node = documents(Source("test", row.example), problems)[0]
-    assert row.read(Reader(problems), node, takes.Key(name, row, "")) is not None
+    assert row.read(Reader(problems), node, takes.Key(name, row)) is not None
     assert not problems.errors
 
 

@@ -11,8 +11,7 @@ import pytest
 from agf_magics.flow.frame import DROPPED, Expr, FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
 from agf_magics.languages import LANGUAGES
-from agf_magics.languages.pipeline.json_schema import SHAPES as SHAPES_OF_VALUES
-from agf_magics.languages.pipeline.json_schema import document_schema
+from agf_magics.languages.pipeline.json_schema import KEY_SHAPES, document_schema
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
@@ -177,7 +176,7 @@ def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None
     words = LANGUAGES["pipeline"].words
     kinds = [*words.steps.values(), *words.documents.values(), words.target]
     taken = {key.takes for kind in kinds for key in kind.keys.values()}
-    assert taken == set(TAKES) == set(SHAPES_OF_VALUES)
+    assert taken == set(TAKES) == set(KEY_SHAPES)
     assert set(words.field_types) == set(FIELD_KEYS)
     assert set(words.functions) == set(COMBINATORS)
 

@@ -12,11 +12,12 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import Node, Scalar
 from ...text.source import Span
+from ..documents import Key
 from ..scan import MISSING, Refusal
 from .lookup import describe, find, format_value
 from .prompt import Prompt, Slot, no_value, read_text
 from .reading import ROOT, Reader
-from .takes import MESSAGE, Key
+from .takes import MESSAGE
 from .value import CANNOT, Computed, Expression, resolve_node_variables, value_failed
 from .value_grammar import Sentence, parse_template
 
@@ -63,7 +64,7 @@ def _complete(expr: Expr) -> Expr:
 def read_message(reader: Reader, node: Node) -> Computed | None:
     """The question for a person: one value expression, or a text with slots."""
     if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.text.strip():
-        reader.wrong_type(node, Key("message", MESSAGE, ""))
+        reader.wrong_type(node, Key("message", MESSAGE))
         return None
     try:
         sentence = isinstance(parse_template(node.text), Sentence)

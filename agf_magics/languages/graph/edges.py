@@ -13,7 +13,6 @@ from ..scan import parse_at
 from .condition import condition
 from .condition_grammar import Condition, format_condition, parse_condition
 from .reading import ROOT, Reader
-from .takes import CONDITION, SOURCE, TARGETS, Key
 from .tokens import Bare
 from .value import Computed
 from .words import EDGE
@@ -53,9 +52,9 @@ class Edges:
         return f"write {{from: {source}, to: {target}}}"
 
     def edge(self, node: Fields) -> None:
-        before = self.reader.faults
+        before = self.reader.error_count
         given = self.reader.fields(EDGE, node, node.span)
-        if self.reader.faults > before:
+        if self.reader.error_count > before:
             return
         source = self.name(given["from"], self.sources, "from")
         targets = self.targets(given["to"])
@@ -75,7 +74,7 @@ class Edges:
 
     def name(self, node: Node, known: Collection[str], key: str) -> Name | None:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
-            self.reader.wrong_type(node, Key(key, SOURCE if key == "from" else TARGETS, ""))
+            self.reader.wrong_type(node, EDGE.keys[key])
             return None
         if node.text in (START, END) and node.text not in known:
             message = f"an edge cannot lead {f'to {START}' if key == 'to' else f'from {END}'}"
@@ -90,7 +89,7 @@ class Edges:
     def targets(self, node: Node) -> list[Name]:
         nodes = node.items if isinstance(node, Items) else (node,)
         if not nodes:
-            self.reader.wrong_type(node, Key("to", TARGETS, ""))
+            self.reader.wrong_type(node, EDGE.keys["to"])
         found = [self.name(each, self.goals, "to") for each in nodes]
         return [place for place in found if place is not None]
 
@@ -106,7 +105,7 @@ class Edges:
 
     def conditional(self, source: Name, targets: list[Name], node: Node) -> None:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
-            self.reader.wrong_type(node, Key("condition", CONDITION, ""))
+            self.reader.wrong_type(node, EDGE.keys["condition"])
             return
         if node.text.strip() == ELSE:
             self.found += [
@@ -130,15 +129,15 @@ def read_condition(reader: Reader, text: Scalar) -> Expr | None:
     try:
         parsed = parse_at(text, parse_condition)
     except DefinitionError as error:
-        reader.refused(error)
+        reader.problems.extend(error.diagnostics)
         return None
-    before = reader.faults
+    before = reader.error_count
     for one in parsed.comparisons():
         if one.left.prefixed:
             _refuse_prefix(reader, text, one.left.start, parsed)
         if isinstance(one.right, Bare):
             _check_bare(reader, text, one.right, parsed)
-    return condition(text, parsed, ROOT) if reader.faults == before else None
+    return condition(text, parsed, ROOT) if reader.error_count == before else None
 
 
 def _refuse_prefix(reader: Reader, text: Scalar, start: int, parsed: Condition) -> None:

@@ -6,22 +6,20 @@ A JSON Schema cannot check expressions, or that an edge leads to an existing nod
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
+from ..documents import Json, Kind, kind_schema
 from .takes import TYPES
-from .words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, NOT_IN_A_MAP, REDUCERS, STATE_KEY, TOOL, Kind
-
-Json = dict[str, Any]
+from .words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, NOT_IN_A_MAP, REDUCERS, STATE_KEY, TOOL
 
 
 def document_schema() -> Json:
     """The schema of a graph."""
     kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS)
-    defs = {kind.name.replace(" ", "_"): _mapping(kind) for kind in kinds}
+    defs = {kind.name.replace(" ", "_"): kind_schema(kind) for kind in kinds}
     defs["state_key"]["properties"]["reducer"]["enum"] = list(REDUCERS)
     defs["state_key"]["properties"]["type"]["examples"] = list(TYPES)  # another type only gives a warning
     nodes = {name: _node(kind) for name, kind in NODES.items()}
-    whole = _mapping(GRAPH)
+    whole = kind_schema(GRAPH)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A graph",
@@ -35,19 +33,8 @@ def _one_of(names: Collection[str]) -> Json:
 
 
 def _node(kind: Kind) -> Json:
-    made = _mapping(kind)
+    made = kind_schema(kind)
     made["properties"]["type"] = {"const": kind.name, "description": kind.keys["type"].doc}
     if kind.name != "llm":
         made["required"] = ["type", *made.get("required", ())]
     return made
-
-
-def _mapping(kind: Kind) -> Json:
-    required = [key.name for key in kind.keys.values() if key.required]
-    return {
-        "description": kind.doc,
-        "type": "object",
-        "properties": {key.name: {**key.takes.schema, "description": key.doc} for key in kind.keys.values()},
-        "additionalProperties": False,
-        **({"required": required} if required else {}),
-    }

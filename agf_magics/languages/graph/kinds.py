@@ -40,7 +40,7 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
         near = ALIASES.get(name) or suggest(name, allowed, "node types")
         reader.error("graph.node-type", message, place, near)
         return None
-    before = reader.faults
+    before = reader.error_count
     if kind is None and "prompt" not in node.fields:
         for key in node.keys.keys() - NODES[name].keys.keys():
             others = [each for each in allowed if key in NODES[each].keys]
@@ -49,8 +49,8 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
                 reader.error("graph.missing-key", message, node.keys[key].span, f"add type: {' or '.join(others)}")
                 return None
     given = reader.fields(NODES[name], node, here.span)
-    built = BUILD[name](reader, given, here._replace(kind=name)) if reader.faults == before else None
-    return built if reader.faults == before else None
+    built = BUILD[name](reader, given, here._replace(kind=name)) if reader.error_count == before else None
+    return built if reader.error_count == before else None
 
 
 ALIASES: Mapping[str, str] = {

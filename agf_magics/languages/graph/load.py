@@ -13,8 +13,10 @@ from ...flow.declared import Caps
 from ...flow.frame import Expr
 from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.nodes import EXPR, expr_tags
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, Fields, Items, Scalar, documents, shown
+from ..documents import Kind
 from .dataflow import feeds
 from .edges import Edges
 from .kinds import build
@@ -24,7 +26,7 @@ from .reading import ROOT, Reader
 from .state import Declared, Joining, Keys, ends, starts
 from .takes import TYPES
 from .tools import Tools, read_tools
-from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY, Kind
+from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY
 
 ROUNDS, CONCURRENT = 50, 8
 
@@ -58,6 +60,8 @@ class _Loader:
     def flow(self, document: Fields) -> Flow | None:
         first = next(iter(document.keys.values()), None)
         begins = first.span if first else document.span
+        for node in expr_tags(document) if EXPR in self.source.text else ():
+            self.reader.refuse_tag(node)
         self.state_names(document)
         given = self.reader.fields(GRAPH, document, begins)
         self.limits: dict[str, tuple[Span | None, int]] = given.get("loop_limits") or {}
@@ -70,7 +74,7 @@ class _Loader:
         edges = read.read(given["edges"]) if isinstance(given.get("edges"), Items) else ()
         self.check_start(given, edges)
         self.check_targets(built)
-        if self.reader.faults:
+        if self.reader.error_count:
             return None
         keys = Keys(_with_written(declared, built))
         walk = self.walk(given, built, edges, keys, config)
@@ -198,7 +202,8 @@ class _Loader:
 
     def check_start(self, given: dict[str, Any], edges: tuple[Edge, ...]) -> None:
         node = given.get("edges")
-        if isinstance(node, Items) and not any(edge.source == "START" for edge in edges) and not self.reader.faults:
+        starts_nowhere = not any(edge.source == "START" for edge in edges)
+        if isinstance(node, Items) and starts_nowhere and not self.reader.error_count:
             hint = f"add {{from: START, to: {next(iter(self.named), 'first')}}}"
             self.reader.error("graph.no-start", "no edge begins at START", node.span, hint)
 

@@ -15,12 +15,13 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Items, Node, Scalar, plain
+from ..documents import Key
 from ..scan import MISSING
 from .lookup import describe, find
 from .nodes import Built, Given, Here, Written, at
 from .reading import ROOT, Reader
 from .state import Failed
-from .takes import OVER, Key
+from .takes import OVER
 from .tokens import KEY_NAME
 from .value import CANNOT, Computed, value_failed
 
@@ -193,7 +194,7 @@ def _over(reader: Reader, node: Node, name: str) -> Computed | None:
         items = plain(node)
         return elements(node.span, name, lambda frame: items, ())
     if not isinstance(node, Scalar) or not isinstance(node.value, str) or not _braced(node.text):
-        reader.wrong_type(node, Key("over", OVER, ""))
+        reader.wrong_type(node, Key("over", OVER))
         return None
     text = node.text[1:-1].strip()
     start = node.text.index(text) if text else 1

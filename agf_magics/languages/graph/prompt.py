@@ -15,10 +15,11 @@ from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import shorten
 from ...text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
 from ...text.yamlnodes import Fields, Node, Scalar, documents
+from ..documents import Key
 from ..scan import MISSING
 from .lookup import describe, find, format_value
 from .reading import Reader
-from .takes import PROMPT, Key
+from .takes import PROMPT
 from .value import CANNOT, value_failed
 
 _SLOT = re.compile(r"(?<!\{)\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}(?!\})")
@@ -78,7 +79,7 @@ def read_prompt(reader: Reader, node: Node) -> Prompt | None:
     if isinstance(node, Fields):
         return _from_fields(reader, node)
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        reader.wrong_type(node, Key("prompt", PROMPT, ""))
+        reader.wrong_type(node, Key("prompt", PROMPT))
         return None
     if not node.text.strip():
         reader.error("graph.empty-prompt", "the prompt is empty", node.span, 'prompt: "Summarize {text}"')
@@ -159,7 +160,6 @@ def _from_file(reader: Reader, node: Scalar) -> Prompt | None:
     found = Diagnostics()
     read = documents(source, found)
     if found.errors:
-        reader.faults += 1
         reader.problems.extend(found)
         return None
     if len(read) == 1 and isinstance(read[0], Fields):

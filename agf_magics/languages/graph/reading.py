@@ -1,29 +1,23 @@
-"""Reads the mappings of a graph by their tables: each key with its own reader, all errors in one pass.
-
-A reader returns its value, or None after it reported an error. `Reader.faults` counts the errors.
-"""
+"""Reads the values of a graph: texts with their placeholders, and warnings for text that looks like an expression."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import ClassVar
 
 from ...flow.frame import Expr
-from ...flow.steps import Name
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostics, misspelled_names, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics
 from ...text.nodes import shorten
 from ...text.source import Span, Text
-from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
+from ...text.yamlnodes import Fields, Items, Node, Scalar, plain
+from .. import documents
+from ..documents import Key
 from ..scan import Refusal, parse_at
 from .tokens import Bare
 from .value import Computed, Expression
 from .value_grammar import Arithmetic, Sentence, Unfilled, atoms, parse_template
-
-if TYPE_CHECKING:
-    from .takes import Key
-    from .words import Kind
 
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -47,71 +41,46 @@ class Constant(Computed):
         self.value = value
 
 
-class Reader:
+class Reader(documents.Reader):
     """One loading: reads values, reports errors and warnings."""
 
+    layer = "graph"
+    slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "args": ("variables",), "arguments": ("variables", "args"), "input": ("variables", "args"),
+        "inputs": ("variables", "args"), "output": ("state_key",), "output_key": ("state_key",),
+        "result": ("state_key",), "items": ("over",), "question": ("message",), "when": ("condition",),
+        "if": ("condition",), "source": ("from",), "target": ("to",), "agent": ("identity",),
+        "output_schema": ("schema",),
+    }  # fmt: skip
+
     def __init__(self, problems: Diagnostics) -> None:
-        self.problems, self.faults = problems, 0
+        super().__init__(problems)
         self.known: set[str] = set()
         """The keys that expressions may name."""
         self.declared: frozenset[str] | None = None
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
 
-    def error(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
-        self.faults += 1
-        self.problems.error(code, message, span, hint)
-
-    def refused(self, error: DefinitionError) -> None:
-        self.faults += 1
-        self.problems.extend(error.diagnostics)
-
-    def warn(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
-        self.problems.warn(code, message, span, hint)
-
-    def fields(self, kind: Kind, node: Fields, span: Span) -> dict[str, Any]:
-        """Each key of ``node``, read as the table says; unknown and missing keys are errors."""
-        given: dict[str, Any] = {}
-        unknown = node.keys.keys() - kind.keys.keys()
-        slips = misspelled_names(unknown, kind.keys) | {own for name in unknown for own in SLIPS.get(name, ())}
-        for name in unknown:
-            slip = next((own for own in SLIPS.get(name, ()) if own in kind.keys), None)
-            hint = f"write {slip}:" if slip else suggest(name, kind.keys, f"keys of {kind.name}")
-            self.error("graph.unknown-key", f"unknown key {name!r} in {kind.name}", node.keys[name].span, hint)
-        for name, key in kind.keys.items():
-            value = node.fields.get(name)
-            if value is None:
-                if key.required and name not in slips:
-                    self.error("graph.missing-key", f"{kind.name} needs {name!r}", span, example(key))
-            elif isinstance(value, Scalar) and value.value is None and key.takes.says != "any value":
-                place = value.span if value.text else node.keys[name].span
-                self.error("graph.wrong-type", f"{name!r} is empty: it must be {key.takes.says}", place, example(key))
-            else:
-                given[name] = key.takes.read(self, value, key)
-        return given
-
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
-        message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
+        if isinstance(node, Scalar) and node.is_expr:
+            self.refuse_tag(node)
+            return
         if braces := _unquoted_braces(node):
             hint = f'put quotes around the braces: {key.name}: "{braces}"'
-        self.error("graph.wrong-type", message, node.span, hint or example(key))
+        super().wrong_type(node, key, hint)
 
-    def mapping(self, node: Node, key: Key) -> Fields | None:
-        if isinstance(node, Fields):
-            return node
-        self.wrong_type(node, key)
-        return None
-
-    def entries(self, node: Fields | None) -> Iterator[tuple[Name, Node]]:
-        """The keys and values of a mapping."""
-        if node is not None:
-            yield from ((Name(name, key.span), node.fields[name]) for name, key in node.keys.items())
+    def refuse_tag(self, node: Scalar) -> None:
+        hint = 'write an expression in braces, in quotes: "{state.n + 1}"'
+        self.error("graph.expr-tag", "a graph has no !expr", node.span, hint)
 
     def template(self, node: Scalar) -> Expression | Constant:
         """A text with its placeholders; after an error a Constant."""
+        if node.is_expr:
+            self.refuse_tag(node)
+            return Constant(node.span, node.text)
         try:
             parsed = parse_at(node, parse_template)
         except DefinitionError as error:
-            self.refused(error)
+            self.problems.extend(error.diagnostics)
             return Constant(node.span, node.text)
         if isinstance(parsed, Sentence):
             for unfilled in parsed.unfilled:
@@ -183,7 +152,7 @@ class Reader:
 
     def value(self, node: Node) -> Expr:
         """Any value; a text with its placeholders."""
-        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        if not isinstance(node, Scalar) or type(node.value) is not str:
             for place, text in _nested_braces(node):
                 if text is None:
                     message, hint = "braces without quotes are a YAML mapping", "put quotes around them"
@@ -193,26 +162,14 @@ class Reader:
                 self.warn("graph.literal-braces", message, place, hint)
             return Constant(node.span, plain(node))
         name = node.text.split(".")[0]
-        if not node.style and name in (self.declared or ()) and _NAMES.fullmatch(node.text):
+        if not node.style and not node.tag and name in (self.declared or ()) and _NAMES.fullmatch(node.text):
             hint = f'write "{{state.{node.text}}}" for the value of the key; quote it if it is text'
             self.warn("graph.literal-path", f"{node.text!r} is text here, not the key", node.span, hint)
         return self.template(node)
 
 
-SLIPS: Mapping[str, tuple[str, ...]] = {
-    "args": ("variables",), "arguments": ("variables", "args"), "input": ("variables", "args"),
-    "inputs": ("variables", "args"), "output": ("state_key",), "output_key": ("state_key",), "result": ("state_key",),
-    "items": ("over",), "question": ("message",), "when": ("condition",), "if": ("condition",), "source": ("from",),
-    "target": ("to",), "agent": ("identity",), "output_schema": ("schema",),
-}  # fmt: skip
-"""Keys that other tools use, each with the keys that it may mean here."""
-
 AT_FIRST = "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
 """What an expression looks like, for braces that hold something similar."""
-
-
-def example(key: Key) -> str:
-    return f"{key.name}: {key.takes.example}"
 
 
 def _in_braces(text: str) -> str | None:

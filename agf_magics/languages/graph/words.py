@@ -6,23 +6,9 @@ A key that is not in it does not exist (decision Y12). takes.py has the kinds of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from ..documents import Key, Kind, kind
 from . import takes
-from .takes import Key
-
-
-class Kind(NamedTuple):
-    """A mapping of the language: a node of one kind, an edge, a document."""
-
-    name: str
-    doc: str
-    keys: Mapping[str, Key]
-
-
-def _kind(name: str, doc: str, *keys: Key) -> Kind:
-    return Kind(name, doc, {key.name: key for key in keys})
-
 
 _TYPE = Key("type", takes.NAME, "The kind of the node; defaults to llm.")
 _STATE_KEY = Key("state_key", takes.NAME, "The key that its result is written to; defaults to the name of the node.")
@@ -47,15 +33,15 @@ _SESSION = (_TYPE, _PROMPT, _VARIABLES, _STATE_KEY, _IDENTITY, _SCHEMA, _REQUIRE
 _TOOL = Key("tool", takes.NAME, "The tool: a registered tool, or a tool of the graph.", True)
 
 NODES: Mapping[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        _kind(
+    node.name: node
+    for node in (
+        kind(
             "passthrough",
             "Computes new values for keys of the state.",
             _TYPE,
             Key("output", takes.VALUES, "The keys and their new values; expressions read the state before the node."),
         ),
-        _kind(
+        kind(
             "map",
             "Runs a node once for each item of a list, in parallel.",
             _TYPE,
@@ -81,7 +67,7 @@ NODES: Mapping[str, Kind] = {
                 "Whether an object in an object with one key is unwrapped.",
             ),
         ),
-        _kind(
+        kind(
             "tool",
             "Calls a tool with the arguments in variables.",
             _TYPE,
@@ -91,7 +77,7 @@ NODES: Mapping[str, Kind] = {
             _ON_ERROR,
             _TIMEOUT,
         ),
-        _kind(
+        kind(
             "tool_call",
             "Calls a tool whose name and arguments may come from the state; a failure is part of its result.",
             _TYPE,
@@ -102,7 +88,7 @@ NODES: Mapping[str, Kind] = {
             Key("on_error", takes.ON_ERROR, "skip (the default) writes a failure into the result; fail ends the run."),
             _TIMEOUT,
         ),
-        _kind(
+        kind(
             "python",
             "Calls a function with the state; an object that it returns is written key by key.",
             _TYPE,
@@ -114,14 +100,14 @@ NODES: Mapping[str, Kind] = {
             _RETRIES,
             _TIMEOUT,
         ),
-        _kind("llm", "Asks an agent.", *_SESSION),
-        _kind(
+        kind("llm", "Asks an agent.", *_SESSION),
+        kind(
             "agent",
             "Asks an agent that may use tools.",
             *_SESSION,
             Key("tools", takes.NAMES, "The only tools that it may use: registered tools and tools of the graph."),
         ),
-        _kind(
+        kind(
             "router",
             "Asks an agent for the next node: edges of type conditional follow its answer.",
             *_SESSION,
@@ -129,7 +115,7 @@ NODES: Mapping[str, Kind] = {
             Key("route_field", takes.NAME, "The field with the label, if the answer is an object."),
             Key("default_route", takes.NAME, "The node for every other answer; defaults to the first node in routes."),
         ),
-        _kind(
+        kind(
             "subgraph",
             "Runs another graph, or any registered flow.",
             _TYPE,
@@ -147,7 +133,7 @@ NODES: Mapping[str, Kind] = {
             ),
             _ON_ERROR,
         ),
-        _kind(
+        kind(
             "interrupt",
             "Asks a person; without a person the run waits.",
             _TYPE,
@@ -162,7 +148,7 @@ NODES: Mapping[str, Kind] = {
 NOT_IN_A_MAP = ("map", "interrupt")
 """The kinds of node that a map cannot run."""
 
-EDGE = _kind(
+EDGE = kind(
     "edge",
     "Leads from one node to the next.",
     Key("from", takes.SOURCE, "The node that it leaves.", True),
@@ -175,7 +161,7 @@ EDGE = _kind(
     Key("type", takes.EDGE_TYPE, "conditional: it leads to the target that _route names."),
 )
 
-TOOL = _kind(
+TOOL = kind(
     "tool of the graph",
     "A function or a command that nodes call by name; a registered tool with that name is used instead.",
     Key("type", takes.TOOL_TYPE, "python or shell; defaults to the kind that the other keys belong to."),
@@ -188,7 +174,7 @@ TOOL = _kind(
     Key("description", takes.TEXT, "A description, for agents that may use it."),
 )
 
-STATE_KEY = _kind(
+STATE_KEY = kind(
     "state key",
     "A key of the state.",
     Key("type", takes.NAME, "Its type; types are not enforced."),
@@ -196,7 +182,7 @@ STATE_KEY = _kind(
     Key("description", takes.TEXT, "A description, for readers."),
 )
 
-CONFIG = _kind(
+CONFIG = kind(
     "config",
     "Limits of a run.",
     Key("recursion_limit", takes.COUNT, "The largest number of rounds; defaults to 50."),
@@ -206,7 +192,7 @@ CONFIG = _kind(
     Key("max_tokens", takes.COUNT, "The largest number of tokens for a run."),
 )
 
-DEFAULTS = _kind(
+DEFAULTS = kind(
     "defaults",
     "Defaults for nodes that ask an agent.",
     Key("on_error", takes.ON_ERROR_RETRY, "Their on_error."),
@@ -215,7 +201,7 @@ DEFAULTS = _kind(
     *_MODEL,
 )
 
-GRAPH = _kind(
+GRAPH = kind(
     "graph",
     "A graph.",
     Key("name", takes.NAME, "The name that it is registered and called by."),

@@ -17,7 +17,7 @@ from ...flow.json_schema import Violation, judge, schema_violations
 from ...flow.patterns import SYNTAX, fault_span, pattern_faults
 from ...flow.violations import describe, extra, kinds, leaves, missing, place
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
+from ...text.nodes import Fields, Items, Node, Scalar, every_node, expr_tags, plain, shown
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
 from .hints import EQUALS, KEYWORDS, OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for, missing_hint, schema_hint
@@ -102,10 +102,8 @@ def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Itera
 
 
 def _tagged(root: Fields) -> Iterator[Diagnostic]:
-    for node in _every(root):
-        if isinstance(node, Scalar) and node.is_expr:
-            hint = "use a path in an input_mapping or in a condition"
-            yield Diagnostic("policy.schema", "a policy has no !expr", node.span, hint)
+    hint = "use a path in an input_mapping or in a condition"
+    return (Diagnostic("policy.schema", "a policy has no !expr", node.span, hint) for node in expr_tags(root))
 
 
 def _described(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
@@ -249,7 +247,7 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
             message = f"invalid JSON Schema: {place(violation.path)} {describe(violation)}"
             span = at.span if at.span.text or not key else key
             problems.extend(_once([Diagnostic("policy.interface", message, span, schema_hint(violation))], problems))
-        for one in _every(node):
+        for one in every_node(node):
             problems.extend(_unusable(one))
         for fault in pattern_faults(plain(node)):
             message = f"the pattern cannot be used: {fault.error}"
@@ -273,14 +271,6 @@ def _unusable(node: Node) -> Iterator[Diagnostic]:
         message = f"cannot load {refers.text!r}: a schema may only refer to its own document"
         hint = "write the schema here, or under $defs: $ref: '#/$defs/NAME'"
         yield Diagnostic("policy.interface", message, refers.span, hint)
-
-
-def _every(node: Node) -> Iterator[Node]:
-    """A node and all nodes in it, without recursion."""
-    waiting = [node]
-    for one in waiting:  # grows
-        yield one
-        waiting += one.fields.values() if isinstance(one, Fields) else one.items if isinstance(one, Items) else ()
 
 
 def _at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:

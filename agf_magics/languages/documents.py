@@ -1,0 +1,255 @@
+"""The keys of a document as data, and the reader of mappings by this table, for every language.
+
+A row of the table is a `Key`: its kind of value (`Takes`) has the phrase of messages, an example, a JSON Schema and a
+reader. The loader, hints, completion, the JSON Schema for editors and the reference use the same row. A reader returns
+its value, or None after it reported an error; all errors are reported in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, NamedTuple
+
+from ..flow.steps import Name
+from ..text.diagnostics import Diagnostic, Diagnostics, misspelled_names, suggest
+from ..text.nodes import Fields, Items, Node, Scalar, plain, shown
+from ..text.source import Span
+
+Json = dict[str, Any]
+Read = Callable[[Any, Node, "Key"], Any]
+"""The reader of one kind of value: of a language's `Reader`, the node, and the key that has it."""
+
+
+class Takes(NamedTuple):
+    """A kind of value."""
+
+    says: str
+    """What a message calls it: ``'name' must be …``."""
+    example: str
+    """A value, as a hint shows it."""
+    schema: Mapping[str, Any]
+    """Its JSON Schema."""
+    read: Read
+    null: bool = False
+    """Whether null is one of the values."""
+    word: str = ""
+    """Its name for completion."""
+
+
+class Key(NamedTuple):
+    """A key of a mapping."""
+
+    name: str
+    takes: Takes
+    doc: str = ""
+    required: bool = False
+    null: bool = False
+    """Whether null means the same as no key."""
+    binds: tuple[str, ...] = ()
+    """For a nested step of a pipeline: the names that it sees in addition to ``ctx`` and ``pipe``."""
+
+    @property
+    def says(self) -> str:
+        return self.takes.says
+
+    @property
+    def example(self) -> str:
+        return f"{self.name}: {self.takes.example}"
+
+
+class Kind(NamedTuple):
+    """A mapping of a language: a node of one kind, an edge, a document."""
+
+    name: str
+    """What a message calls it."""
+    doc: str
+    keys: Mapping[str, Key]
+
+
+def kind(name: str, doc: str, *keys: Key) -> Kind:
+    return Kind(name, doc, {key.name: key for key in keys})
+
+
+class Reader:
+    """Reads the mappings of one document by their tables; ``problems`` gets what is wrong with them."""
+
+    layer: ClassVar[str]
+    """The part of an error's code before the dot."""
+    slips: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    """Keys of other languages, each with the keys that it may mean here."""
+
+    def __init__(self, problems: Diagnostics) -> None:
+        self.problems, self._before = problems, problems.error_count
+
+    @property
+    def error_count(self) -> int:
+        """The number of errors since the reading began."""
+        return self.problems.error_count - self._before
+
+    def error(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
+        self.problems.add(Diagnostic(code, message, span, hint))
+
+    def warn(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
+        self.problems.add(Diagnostic(code, message, span, hint, "warning"))
+
+    def fields(self, kind: Kind, node: Fields, span: Span | None, given: dict[str, Any] | None = None) -> Json:
+        """The value of each key of ``node``; unknown, empty and missing keys are errors, a missing one at ``span``.
+
+        The values are added to ``given`` one by one, for readers that use the value of an earlier key.
+        """
+        found, written = {} if given is None else given, node.fields
+        slips = frozenset[str]() if written.keys() <= kind.keys.keys() else self.unknown(kind, node)
+        for name, key in kind.keys.items():
+            value = written.get(name)
+            if value is None:
+                if key.required and name not in slips:
+                    self.missing(kind, key, span)
+            elif type(value) is Scalar and value.value is None and not key.takes.null:
+                if key.required or not key.null:
+                    self.empty(key, value, node.keys[name])
+            else:
+                found[name] = key.takes.read(self, value, key)
+        return found
+
+    def unknown(self, kind: Kind, node: Fields) -> frozenset[str]:
+        """Report each key that ``kind`` does not have. The keys that were probably meant are not missing too."""
+        unknown = node.keys.keys() - kind.keys.keys()
+        for name in unknown:
+            self.error(f"{self.layer}.unknown-key", f"unknown key {name!r} in {kind.name}", node.keys[name].span,
+                       self.unknown_hint(kind, name))  # fmt: skip
+        meant = (own for name in unknown for own in self.slips.get(name, ()))
+        return frozenset((*misspelled_names(unknown, kind.keys), *meant))
+
+    def unknown_hint(self, kind: Kind, name: str) -> str | None:
+        """What to write instead of the unknown key ``name``."""
+        slip = next((own for own in self.slips.get(name, ()) if own in kind.keys), None)
+        return f"write {slip}:" if slip else suggest(name, kind.keys, f"keys of {kind.name}")
+
+    def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
+        self.error(f"{self.layer}.missing-key", f"{kind.name} needs {key.name!r}", span, key.example)
+
+    def empty(self, key: Key, value: Scalar, written: Scalar) -> None:
+        """Report that the key ``written`` has no value, or null."""
+        place = value.span if value.text else written.span
+        message = f"{key.name!r} is empty: it must be {key.takes.says}"
+        self.error(f"{self.layer}.wrong-type", message, place, key.example)
+
+    def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
+        """Report that ``node`` is not of the type that its key takes."""
+        message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
+        self.error(f"{self.layer}.wrong-type", message, node.span, hint or key.example)
+
+    def text(self, node: Node, key: Key) -> Scalar | None:
+        """``node`` if it is a text."""
+        if type(node) is Scalar and type(node.value) is str and not node.is_expr:
+            return node
+        self.wrong_type(node, key, f'quote it: "{node.text}"' if isinstance(node, Scalar) and node.text else None)
+        return None
+
+    def name(self, node: Node, key: Key) -> Name | None:
+        """A text that names something."""
+        text = self.text(node, key)
+        if text is None:
+            return None
+        if not text.text.strip():
+            self.error(f"{self.layer}.blank-name", f"{key.name!r} is blank", text.span, key.example)
+            return None
+        return Name(text.text, text.span)
+
+    def mapping(self, node: Node, key: Key) -> Fields | None:
+        """``node`` if it is a mapping."""
+        if isinstance(node, Fields):
+            return node
+        self.wrong_type(node, key)
+        return None
+
+    def items(self, node: Node, key: Key) -> Items | None:
+        """``node`` if it is a list."""
+        if isinstance(node, Items):
+            return node
+        self.wrong_type(node, key)
+        return None
+
+    def entries(self, node: Fields | None) -> Iterator[tuple[Name, Node]]:
+        """The keys and values of a mapping."""
+        if node is not None:
+            yield from ((Name(name, key.span), node.fields[name]) for name, key in node.keys.items())
+
+
+def read_text(reader: Reader, node: Node, key: Key) -> Name | None:
+    text = reader.text(node, key)
+    return None if text is None else Name(text.text, text.span)
+
+
+def read_node(reader: Reader, node: Node, key: Key) -> Node:
+    """The node itself, for a key whose value is read later."""
+    return node
+
+
+def number_of(*types: type, least: float | None = None) -> Read:
+    """The reader of a number of one of ``types``, not below ``least``."""
+
+    def read(reader: Reader, node: Node, key: Key) -> Any:
+        if not isinstance(node, Scalar) or type(node.value) not in types:
+            reader.wrong_type(node, key)
+            return None
+        if least is not None and not node.value >= least:
+            message = f"{key.name!r} must be {key.takes.says}, got {node.text}"
+            reader.error(f"{reader.layer}.count", message, node.span, key.example)
+            return None
+        return node.value
+
+    return read
+
+
+def choice(says: str, *words: str) -> Takes:
+    """One of some words; the last one is the example."""
+
+    def read(reader: Reader, node: Node, key: Key) -> str | None:
+        if isinstance(node, Scalar) and node.text in words:
+            return node.text
+        reader.wrong_type(node, key, suggest(node.text, words) if isinstance(node, Scalar) else None)
+        return None
+
+    return Takes(says, words[-1], {"enum": list(words)} if words[1:] else {"const": words[0]}, read)
+
+
+S_TEXT: Final[Json] = {"type": "string"}
+S_NAME: Final[Json] = {"type": "string", "pattern": r"\S"}
+S_NAMES: Final[Json] = {"type": "array", "items": S_NAME}
+
+NAME: Final = Takes("a name", "review", S_NAME, Reader.name, word="name")
+TEXT: Final = Takes("a text", "what it is for", S_TEXT, read_text, word="text")
+ANYTHING: Final = Takes("any value", "1", {}, lambda reader, node, key: plain(node), null=True)
+FLAG: Final = Takes("true or false", "true", {"type": "boolean"}, number_of(bool))
+COUNT: Final = Takes("an integer, at least 1", "4", {"type": "integer", "minimum": 1}, number_of(int, least=1),
+                     word="count")  # fmt: skip
+
+
+def mapping_of(values: Mapping[str, Any]) -> Json:
+    """The JSON Schema of a mapping with any keys."""
+    return {"type": "object", "additionalProperties": values}
+
+
+def reference(name: str) -> Json:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def kind_schema(kind: Kind) -> Json:
+    """The JSON Schema of a mapping."""
+    required = [key.name for key in kind.keys.values() if key.required]
+    return {
+        "description": kind.doc,
+        "type": "object",
+        "properties": {key.name: _key_schema(key) for key in kind.keys.values()},
+        **({"required": required} if required else {}),
+        "additionalProperties": False,
+    }
+
+
+def _key_schema(key: Key) -> Json:
+    shape = key.takes.schema
+    if key.null and not key.required:
+        shape = {"anyOf": [shape, {"type": "null"}]}
+    return {**shape, "description": key.doc}
