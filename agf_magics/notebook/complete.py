@@ -73,7 +73,10 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     above = "\n".join([*lines[first + 1 : line], before])
     inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
     language = LANGUAGES.get(found[2]) or LANGUAGES["pipeline"]  # %%run_pipeline_inline
-    offer = _in_body(language, above, body[len(above) :], inputs, known)
+    below = body[len(above) :]
+    is_planner = command.name == "%%plan" and "--planner" in found[3].split()
+    body_offer = _in_header if is_planner else _in_body
+    offer = body_offer(language, above, below, inputs, known)
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
 
 
@@ -83,6 +86,13 @@ def _in_body(language: Language, above: str, below: str, inputs: list[str], know
     if language.schema is None:
         return Offer("")
     return complete_by_schema(above, below, inputs, language.schema, NAMES[language.name], known.registry)
+
+
+def _in_header(language: Language, above: str, below: str, inputs: list[str], known: Known) -> Offer:
+    """The completions in the text of a planner."""
+    from ..languages.plan.header import header_schema
+
+    return complete_by_schema(above, below, inputs, header_schema(), NAMES[language.name], known.registry)
 
 
 def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:

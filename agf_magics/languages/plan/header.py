@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostics, misspelled_names, suggest
@@ -12,11 +12,18 @@ from ...text.source import Source
 from ...text.yamlnodes import Bounds, Fields, Items, Scalar, documents, plain, shown
 from .document import DocumentReader
 from .reference import sign_of
-from .words import PLAN
+from .words import PLAN, SCHEMA
 
 OF_THE_MODEL: Final = ("calls", "output")
 """The keys of a plan that the model writes."""
 KEYS: Final = ("task", *(name for name in PLAN if name not in (*OF_THE_MODEL, "mode", "ordered")))
+
+
+def header_schema() -> Mapping[str, Any]:
+    """JSON Schema of a header, for completion."""
+    of_plan = {name: rule for name, rule in SCHEMA["$defs"]["plan"]["properties"].items() if name in KEYS}
+    task = {"type": "string", "description": "The task in words."}
+    return {"type": "object", "properties": {"task": task, **of_plan}, "$defs": SCHEMA["$defs"]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
