@@ -178,6 +178,7 @@ class Ticks:
     def execute(self, begin: Begin, registry: Registry, plan: Flow | None = None) -> Run:
         """Run something to its end, within the budget. ``plan``: its flow, if it is a plan that starts."""
         options, limits = self.options, self._limits_left()
+        unfinished = ("cancelled", "waiting", *(() if plan is not None else ("error",)))  # a failed plan is followed
         made = RunOptions(
             registry=registry,
             limits=limits,
@@ -185,7 +186,7 @@ class Ticks:
             ask=options.ask,
             budget=self._budget,
             secrets=tuple(options.secret.values()),
-            continuing=lambda status: "" if status in (["ok", "error"] if plan else ["ok"]) else options.resume_with,
+            continuing=lambda status: options.resume_with if status in unfinished else "",
         )
         run = options.execute(begin, made, plan)
         return run if run.error is not None else run.result()  # which raises an error that is not of a step
