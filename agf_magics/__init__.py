@@ -16,6 +16,7 @@ from .definitions.define import define, evaluate, load
 from .flow.steps import Flow
 from .host.limits import Limits
 from .host.threads import running
+from .lifecycle.export import export
 from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
 from .lifecycle.past_run import PastRun
 from .lifecycle.past_runs import runs
@@ -126,6 +127,7 @@ __all__ = [
     "define",
     "draw",
     "evaluate",
+    "export",
     "load",
     "model_agent",
     "planning",

@@ -22,6 +22,10 @@ class RunOptions:
     limits: Limits | None = None
     """None: those of the settings; for a resumed run, the original ones."""
     on_event: Callable[[Event], None] | None = None
+    stream: bool = False
+    """Whether the text of models is reported while it arrives."""
+    queue: bool = False
+    """Whether the events wait for `Run.events`."""
     ask: Asker | None = None
     """Puts a question to a person; None: the notebook or the terminal asks."""
     dry: bool = False

@@ -126,6 +126,7 @@ def prepare_resumed(
         found = find_run(store, run_id) if run_id is not None else last_unfinished(store)
         made = _resumed(store, found, run_id or found.listed.run_id, input, options)
         made._asker = options.ask
+        made._stream = options.stream
         if options.answer is not None:
             otherwise = options.ask or (current.ask_in_background if options.background else current.ask)
             made._asker = _answering(options.answer, otherwise)

@@ -7,7 +7,8 @@ import contextlib
 import itertools
 import re
 import secrets
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from ..progress.progress import Progress, Row, Usage
 from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import AgfError, Diagnostic, StepError
+from .event_queue import EventQueue
 from .trace import Trace, trace_rows
 
 
@@ -60,6 +62,8 @@ class Run:
         self.journal: Journal | None = None
         """None: the run is not journaled."""
         self.work = ""
+        self._stream = False
+        """Whether the text of models is reported while it arrives."""
         self.secrets = Secrets()
         self.grant = ANYTHING
         """The tools that it may use; a resumed run may use no more than the original one."""
@@ -82,6 +86,7 @@ class Run:
         self._bug: BaseException | None = None
         self._place: host.Host | None = None
         self._emit: Callable[[Event], None] = self.progress.apply
+        self._queue: EventQueue | None = None
 
     @property
     def flow(self) -> Flow:
@@ -111,8 +116,14 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """The use of models so far, including earlier sessions: ``requests``, ``input``, ``output``, ``tokens``."""
+        """The use of models so far, including earlier sessions: ``requests``, ``input``, ``output``, ``tokens``,
+        ``cost``, and ``by_model``."""
         return self.progress.usage
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The cost of its models so far in US dollars, estimated; None: a price is not known, or it asked none."""
+        return self.usage.cost
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -179,6 +190,14 @@ class Run:
             except (asyncio.CancelledError, AgfError):
                 return self  # the run has the error
         return self
+
+    def events(self) -> AsyncIterator[Event]:
+        """The events of the run, for ``async for``: from the first to the last, with the text of models (`ModelText`).
+
+        Each event is given once. Raises RuntimeError unless ``agf.start(…, stream=True)`` started the run."""
+        if self._queue is None:
+            raise RuntimeError("this run keeps no events: start it with agf.start(…, stream=True)")
+        return self._queue.read()
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls that it started, even

@@ -90,9 +90,9 @@ def _in_body(language: Language, above: str, below: str, inputs: list[str], know
 
 def _in_header(language: Language, above: str, below: str, inputs: list[str], known: Known) -> Offer:
     """The completions in the text of a planner."""
-    from ..languages.plan.header import header_schema
+    from ..languages.plan.header import HEADER_SCHEMA
 
-    return complete_by_schema(above, below, inputs, header_schema(), NAMES[language.name], known.registry)
+    return complete_by_schema(above, below, inputs, HEADER_SCHEMA, NAMES[language.name], known.registry)
 
 
 def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:

@@ -86,7 +86,7 @@ class _Shown:
         display = view.choose_view(notebook.settings, notebook.ipython, quiet=quiet, drawn=drawn, background=False)
 
         def start(enter: Any) -> Run:
-            run = begin(replace(options, enter=enter))
+            run = begin(replace(options, enter=enter, stream=display.shows_page))
             notebook.adopt(run, display, None)
             return run
 

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from decimal import Decimal
+from functools import partial, reduce
 from typing import Protocol
 
 from ..catalog import Registry
@@ -44,8 +45,8 @@ class PlannedTick(Protocol):
 @dataclass(frozen=True, slots=True)
 class PlannerResult:
     """The result of a planner: ``output`` is the output of its last plan, ``runs`` has the run of each plan, ``asked``
-    the run of each request to the model, ``usage`` the requests and tokens of all of them, and ``error`` the error that
-    ended it, or None."""
+    the run of each request to the model, ``usage`` the requests and tokens of all of them, ``cost`` their price in
+    US dollars, and ``error`` the error that ended it, or None."""
 
     runs: tuple[Run, ...]
     """The run of each plan, in order."""
@@ -59,8 +60,12 @@ class PlannerResult:
     @property
     def usage(self) -> Usage:
         """The use of models by all requests and plans."""
-        used = [run.usage for run in (*self.asked, *self.runs)]
-        return Usage(sum(one.requests for one in used), sum(one.input for one in used), sum(one.output for one in used))
+        return reduce(Usage.plus, (run.usage for run in (*self.asked, *self.runs)), Usage())
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The cost of the models in US dollars, estimated; None: a price is not known."""
+        return self.usage.cost
 
     def __repr__(self) -> str:
         ticks = f"{len(self.runs)} plan{'s' * (len(self.runs) != 1)}"

@@ -7,23 +7,40 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...flow.values import Value
-from ...text.diagnostics import Diagnostics, misspelled_names, suggest
+from ...text.diagnostics import Diagnostics
+from ...text.nodes import Fields, Node
 from ...text.source import Source
-from ...text.yamlnodes import Bounds, Fields, Items, Scalar, documents, plain, shown
+from ...text.yamlnodes import Bounds, documents
+from ..documents import NAME, Key, Takes, kind, kind_schema, mapping_of
 from .document import DocumentReader
 from .reference import sign_of
+from .takes import INSTANCE
+from .templates import Reader
 from .words import PLAN, SCHEMA
 
 OF_THE_MODEL: Final = ("calls", "output")
 """The keys of a plan that the model writes."""
-KEYS: Final = ("task", *(name for name in PLAN if name not in (*OF_THE_MODEL, "mode", "ordered")))
 
 
-def header_schema() -> Mapping[str, Any]:
-    """JSON Schema of a header, for completion."""
-    of_plan = {name: rule for name, rule in SCHEMA["$defs"]["plan"]["properties"].items() if name in KEYS}
-    task = {"type": "string", "description": "The task in words."}
-    return {"type": "object", "properties": {"task": task, **of_plan}, "$defs": SCHEMA["$defs"]}
+def _input(reader: Reader, node: Node, key: Key) -> Mapping[str, Value]:
+    return {name.text: INSTANCE.keys["input"].takes.read(reader, value, key) for name, value in
+            reader.entries(reader.mapping(node, key))}  # fmt: skip
+
+
+INPUT: Final = Takes("a mapping of names to values", "{fruit: fig}", mapping_of({}), _input)
+TASK: Final = NAME._replace(says="a text", example="What do two kilos of figs cost?")
+HEADER: Final = kind(
+    "a planner",
+    "A planner: a task and the first values of its context.",
+    Key("task", TASK, "The task in words.", True, code="plan.wrong-type"),
+    *(
+        key._replace(takes=INPUT) if name == "input" else key
+        for name, key in PLAN.keys.items()
+        if name not in (*OF_THE_MODEL, "mode", "ordered")
+    ),
+)
+HEADER_SCHEMA: Final[Mapping[str, Any]] = {**kind_schema(HEADER), "$defs": SCHEMA["$defs"]}
+"""JSON Schema of a header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,66 +58,44 @@ class Header:
     confirm: bool | tuple[str, ...]
 
 
+class HeaderReader(DocumentReader):
+    """Reads a header."""
+
+    def unknown_hint(self, kind: Any, name: str) -> str | None:
+        if name in OF_THE_MODEL:
+            return "the model writes it: remove it, or define the plan without --planner"
+        return super().unknown_hint(kind, name)
+
+    def header(self, node: Fields) -> Header:
+        """As much of a header as can be read."""
+        given = self.fields(HEADER, node, next((key.span for key in node.keys.values()), node.span))
+        read = {name: value for name, value in given.items() if name != "input"}  # which may have secrets
+        task, name, context = (given.get(key) for key in ("task", "name", "context"))
+        confirm = given.get("confirm")
+        return Header(
+            task=task.text if task else "",
+            name=name.text if name else "",
+            context=context.text if context else "",
+            messages=self.messages(read, node),
+            input=given.get("input") or {},
+            tools=given.get("tools") or {},
+            confirm=tuple(confirm) if isinstance(confirm, Mapping) else confirm is True,
+        )
+
+
 def load_header(source: Source, problems: Diagnostics, bounds: Bounds) -> Header | None:
     """The header in a text. Errors are added to ``problems``; None if there is one."""
-    before = len(problems.errors)
+    before = problems.error_count
     nodes = documents(source, problems, bounds)
-    if len(problems.errors) > before:
+    if problems.error_count > before:
         return None
-    sign = sign_of(source.text)
-    reader = DocumentReader(problems, sign)
+    reader = HeaderReader(problems, sign_of(source.text))
     first = nodes[0] if nodes else None
-    hint = "write task: What do two kilos of figs cost?"
     if not isinstance(first, Fields):
-        message = "the cell of a planner must be a mapping with 'task'"
-        reader.error("document-shape", message, first.span if first is not None else source.span(0, 0), hint)
+        message, hint = "the cell of a planner must be a mapping with 'task'", HEADER.keys["task"].example
+        reader.error("plan.document-shape", message, first.span if first is not None else source.span(0, 0), hint)
         return None
     for other in nodes[1:]:
-        reader.error("two-plans", "one planner per cell", other.span, "define the other one in its own cell")
-    _check_keys(reader, first)
-    task = reader.name(first.fields.get("task"), "wrong-type", "'task' must be a text")
-    if "task" not in first.fields and "task" not in misspelled_names(first.fields.keys() - set(KEYS), KEYS):
-        reader.error("missing-key", "a planner needs the key 'task'", first.span, hint)
-    own = {name: first.fields[name] for name in first.fields if name in KEYS and name not in ("task", "confirm")}
-    given = own.pop("input", None)
-    if given is not None and not isinstance(given, Fields):
-        reader.mistyped("input", given)
-    empty = Items((), first.whole)
-    document = reader.document(Fields({**own, "calls": empty}, {**first.keys, "calls": _key(first)}, first.whole))
-    confirm = _confirm(reader, first)
-    if len(problems.errors) > before or task is None:
-        return None
-    return Header(
-        task=task.text,
-        name=document.name.text if document.name else "",
-        context=document.context or "",
-        messages=document.messages,
-        input=plain(given) if given is not None else {},
-        tools=reader.tools,
-        confirm=confirm,
-    )
-
-
-def _check_keys(reader: DocumentReader, node: Fields) -> None:
-    for name, key in node.keys.items():
-        if name in OF_THE_MODEL:
-            hint = "remove it, or define the plan without --planner"
-            reader.error("unknown-key", f"the model writes {name!r} of a planner's plans", key.span, hint)
-        elif name not in KEYS:
-            hint = suggest(name, KEYS, "the keys of a planner") or ""
-            reader.error("unknown-key", f"unknown key {name!r} of a planner", key.span, hint)
-
-
-def _key(node: Fields) -> Scalar:
-    return next(iter(node.keys.values()), Scalar("calls", "calls", node.span))
-
-
-def _confirm(reader: DocumentReader, node: Fields) -> bool | tuple[str, ...]:
-    given = node.fields.get("confirm")
-    if isinstance(given, Items) and all(isinstance(one, Scalar) and type(one.value) is str for one in given.items):
-        return tuple(str(one) for one in plain(given))
-    if isinstance(given, Scalar) and type(given.value) is bool:
-        return given.value
-    if given is not None:
-        reader.error("wrong-type", f"'confirm' must be {PLAN['confirm'].takes}, not {shown(given)}", given.span)
-    return False
+        reader.error("plan.two-plans", "one planner per cell", other.span, "define the other one in its own cell")
+    header = reader.header(first)
+    return header if problems.error_count == before else None
