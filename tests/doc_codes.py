@@ -32,6 +32,7 @@ LAYER_OF = {
     "notebook/given.py": "magic",
     "notebook/languages.py": "magic",
     "notebook/options.py": "magic",
+    "notebook/planners.py": "magic",
 }
 """Modules whose functions in `REPORT` take a code without its layer."""
 

@@ -215,7 +215,7 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
     made._asker, made._budget, made._stream = options.ask, options.budget, options.stream
-    made._queue = EventQueue() if options.queue else None
+    made._continuing, made._queue = options.continuing, EventQueue() if options.queue else None
     for value in options.secrets:
         made.secrets.learn(value)
     start_journal(made)

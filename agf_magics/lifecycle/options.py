@@ -45,6 +45,8 @@ class RunOptions:
     """What earlier runs have used of the limits, which this run continues; None: its own."""
     secrets: tuple[Value, ...] = ()
     """Values that are secret from the start, whichever tool receives them."""
+    continuing: Callable[[str], str] | None = None
+    """What a person writes to continue a run with this status; None: the run is resumed by its id."""
     trust: bool = False
     """Of a resumed run: whether to unpickle values that are not signed by the user."""
 

@@ -146,7 +146,7 @@ def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value
     given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
     made = Run(linked, given, options.limits or order.limits, sort_findings(tuple(problems)), dry=False)
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
-    made._budget = options.budget
+    made._budget, made._continuing = options.budget, options.continuing
     for value in options.secrets:
         made.secrets.learn(value)
     made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)

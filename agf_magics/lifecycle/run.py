@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from ..engine import run as engine
@@ -72,6 +73,7 @@ class Run:
         """The cell that started it and shows its result: ``In[6]``."""
         self._linked = linked
         self._asker: host.Asker | None = None
+        self._continuing: Callable[[str], str] | None = None
         self._budget: Budget | None = None
         """What earlier runs have used of the limits; None: nothing."""
         self._warnings = warnings
@@ -150,7 +152,9 @@ class Run:
     @property
     def how_to_continue(self) -> str:
         """What to write to resume the run, ``%resume big-2``; empty if there is nothing to resume."""
-        return current.words.resume(self.run_id, self.status) if self.journal is not None else ""
+        if self.journal is None:
+            return ""
+        return (self._continuing or partial(current.words.resume, self.run_id))(self.status)
 
     @property
     def steps(self) -> Mapping[str, Row]:

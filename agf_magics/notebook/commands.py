@@ -179,6 +179,13 @@ RERUN = Command(
 %rerun longest-1-4f2a --from 'steps[1]' --set limit=5""",
 )
 
+FOR_PLANNERS = (
+    Option("--tools", "the tools and flows that the model may call; by default all tools", "tools", "TOOL,TOOL"),
+    Option("--ticks", "the largest number of plans that the model writes; by default 10", "count", "N"),
+    Option("--resume", "continue the last planner of the context; completed plans are not repeated"),
+)
+"""The options of a planner."""
+
 PLAN = _defines(
     "%%plan",
     "Define a plan: a list of calls in YAML or JSON, connected by the references that they read and write.",
@@ -197,6 +204,13 @@ output: †state""",
     Option("--latent", "a tool that is never executed: each of its calls gives _output", "new", "TOOL", many=True),
     Option("--ordered", "write overlapping results in the order of the calls instead of the order in which they end"),
     Option("--keep-going", "a failed call is only a warning and does not fail the run"),
+    Option(
+        "--planner",
+        "let a model write the plans: the cell has its task:. A name, or $name for a model object",
+        "model",
+        "MODEL",
+    ),
+    *FOR_PLANNERS,
 )
 
 GRAPH = _defines(

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult
 
-from ..catalog import Registry
+from ..catalog import Model, Registry
+from ..catalog.models import PROVIDERS
 from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
@@ -73,7 +74,10 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     above = "\n".join([*lines[first + 1 : line], before])
     inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
     language = LANGUAGES.get(found[2]) or LANGUAGES["pipeline"]  # %%run_pipeline_inline
-    offer = _in_body(language, above, body[len(above) :], inputs, known)
+    below = body[len(above) :]
+    is_planner = command.name == "%%plan" and "--planner" in found[3].split()
+    body_offer = _in_header if is_planner else _in_body
+    offer = body_offer(language, above, below, inputs, known)
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
 
 
@@ -83,6 +87,13 @@ def _in_body(language: Language, above: str, below: str, inputs: list[str], know
     if language.schema is None:
         return Offer("")
     return complete_by_schema(above, below, inputs, language.schema, NAMES[language.name], known.registry)
+
+
+def _in_header(language: Language, above: str, below: str, inputs: list[str], known: Known) -> Offer:
+    """The completions in the text of a planner."""
+    from ..languages.plan.header import HEADER_SCHEMA
+
+    return complete_by_schema(above, below, inputs, HEADER_SCHEMA, NAMES[language.name], known.registry)
 
 
 def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
@@ -119,6 +130,11 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             return _those(word, "flow", known.registry.flows)
         case "tool":
             return _those(word, "tool", [*known.registry.tools, *known.registry.agents])
+        case "tools":
+            *_, last = word.split(",")
+            return _those(last, "tool", [*known.registry.tools, *known.registry.flows])
+        case "model":
+            return _those(word, "model", [*_models(known), *(f"{provider}:" for provider in PROVIDERS)])
         case "context":
             return _those(word, "context", known.registry.contexts)
         case "code":
@@ -182,6 +198,17 @@ def _data(path: str, frame: Mapping[str, Any]) -> Iterable[Choice]:
         yield from (Choice(str(name), "name") for name in value)
     if not path:
         yield from (Choice(f"{name}(", "function") for name in WORDS.functions)
+
+
+def _models(known: Known) -> list[str]:
+    """The chosen model, and the variables that are model objects, as an option names them."""
+    chosen = known.registry.model
+    names = [
+        f"${name}"
+        for name in _variables(known)
+        if isinstance(known.names[name], Model) or hasattr(known.names[name], "model_name")
+    ]
+    return [*([chosen.name] if chosen is not None and chosen.address is not None else []), *names]
 
 
 def _variables(known: Known) -> list[str]:

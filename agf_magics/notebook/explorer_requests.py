@@ -67,8 +67,9 @@ def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
     if "folded" not in given and len(list(drawn.boxes)) > MOST_UNFOLDED:
         folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
     drawn = fold(drawn, folded)
+    placed = place(drawn)
     return {
-        "svg": paint(drawn, place(drawn), {}),
+        "svg": paint(drawn, placed, {}),
         "flow": inside,
         "boxes": [box.id for box in drawn.boxes],
         "frames": [frame.id for frame in drawn.frames],

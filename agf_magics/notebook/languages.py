@@ -34,6 +34,13 @@ class LanguageMagics(NotebookMagics):
         if context is not None and not context.text.strip():
             hint = "remove it: the default is the name of the plan"
             raise line_error("name", "the name of a context cannot be blank", context, hint)
+        if "--planner" in parsed:
+            from .planners import run_planner_cell  # imports planners, which most notebooks do not use
+
+            return run_planner_cell(self.notebook, parsed, body)
+        if option := next((option for option in commands.FOR_PLANNERS if option.flag in parsed), None):
+            place = parsed.words(option.flag)[0]
+            raise line_error("needs-planner", f"{option.flag} needs --planner", place, "add --planner MODEL")
 
         def change(flow: Flow) -> Flow:
             if context is not None and flow.extension is not None:

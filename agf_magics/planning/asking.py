@@ -30,7 +30,7 @@ from .reply import Reply, ReplyReader
 from .ticks import Ticks
 
 STEPS: Final = ASKED_AGAIN + 2
-"""Requests of a session: one more than are made, because in its last request a session tells the model to stop."""
+"""Requests of a session: one more than are made, because a session asks the model to stop in its last one."""
 AGENT: Final = "planner"
 
 
@@ -113,7 +113,7 @@ def request_flow(context: str, number: int, registry: Registry) -> Flow:
     text = (
         f"pipeline: {json.dumps(name)}\n"
         "steps:\n"
-        f'- agent: {{prompt: "{{ctx.prompt}}", identity: {AGENT}, capabilities: {{tools: []}}, output: plan}}\n'
+        f'- agent: {{prompt: "{{ctx.prompt}}", identity: {AGENT}, capabilities: {{tools: []}}}}\n'
     )
     flow = load(Source(name, text), "pipeline", registry=registry)
     return replace(flow, extension=RequestExtension(context=context))

@@ -35,6 +35,8 @@ PATH: Final[dict[str, Any]] = {
     "pattern": "^†",
     "description": "The place of the result: †state.NAME. Without it the result is lost.",
 }
+ANY_JSON: Final = [{"type": name} for name in ("string", "number", "boolean", "object", "array")]
+"""One schema for each type: not every provider accepts a list of types."""
 INSTRUCTIONS: Final = """\
 You plan calls of tools. You get a task and the messages of a context. Reply with `calls`, the calls to make next, and \
 `output`: null until the task is done, then the answer or a reference to it.
@@ -74,14 +76,15 @@ class Offer:
     @property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of a reply."""
-        output = {**(self.gives or {"type": ["string", "number", "boolean", "object", "array"]})}
+        output = {**(self.gives or {})}
         defs = {**self.defs, **output.pop("$defs", {})}
+        ways = [output, REFERENCE] if output else ANY_JSON
         return {
             "type": "object",
             "properties": {
                 "calls": {"type": "array", "items": {"anyOf": list(self.calls.values())}},
                 "output": {
-                    "anyOf": [output, REFERENCE, {"type": "null"}],
+                    "anyOf": [*ways, {"type": "null"}],
                     "description": "The answer or a reference to it; null until the task is done",
                 },
             },

@@ -164,8 +164,11 @@ class FunctionTick(NamedTuple):
 
 
 def named_model(planner: Any, registry: Registry) -> Model:
-    """The model of a name or a model object. Raises TypeError."""
-    return registry.named(planner) if isinstance(planner, str) else model_of(planner)
+    """The model of a name or a model object. Raises TypeError, or DefinitionError if it cannot be asked."""
+    model = registry.named(planner) if isinstance(planner, str) else model_of(planner)
+    if problem := model.problem():
+        raise DefinitionError(problem)
+    return model
 
 
 def checked_ticks(max_ticks: int) -> int:

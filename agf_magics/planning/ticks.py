@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from decimal import Decimal
+from functools import partial, reduce
 from typing import Protocol
 
 from ..catalog import Registry
@@ -44,8 +45,8 @@ class PlannedTick(Protocol):
 @dataclass(frozen=True, slots=True)
 class PlannerResult:
     """The result of a planner: ``output`` is the output of its last plan, ``runs`` has the run of each plan, ``asked``
-    the run of each request to the model, ``usage`` the requests and tokens of all of them, and ``error`` the error that
-    ended it, or None."""
+    the run of each request to the model, ``usage`` the requests and tokens of all of them, ``cost`` their price in
+    US dollars, and ``error`` the error that ended it, or None."""
 
     runs: tuple[Run, ...]
     """The run of each plan, in order."""
@@ -59,8 +60,12 @@ class PlannerResult:
     @property
     def usage(self) -> Usage:
         """The use of models by all requests and plans."""
-        used = [run.usage for run in (*self.asked, *self.runs)]
-        return Usage(sum(one.requests for one in used), sum(one.input for one in used), sum(one.output for one in used))
+        return reduce(Usage.plus, (run.usage for run in (*self.asked, *self.runs)), Usage())
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The cost of the models in US dollars, estimated; None: a price is not known."""
+        return self.usage.cost
 
     def __repr__(self) -> str:
         ticks = f"{len(self.runs)} plan{'s' * (len(self.runs) != 1)}"
@@ -69,7 +74,7 @@ class PlannerResult:
         return f"<PlannerResult {ticks}{asked}: {how}>"
 
 
-def drive_run(begin: Begin, options: RunOptions) -> Run:
+def drive_run(begin: Begin, options: RunOptions, plan: Flow | None) -> Run:
     """Run to the end, on this thread."""
     return drive(lambda: begin(options))
 
@@ -87,8 +92,10 @@ class TickOptions:
     """The secret fields of the input: each plan gets them as its input, and no message has them."""
     on_event: Callable[[Event], None] | None = None
     ask: Asker | None = None
-    execute: Callable[[Begin, RunOptions], Run] = drive_run
-    """Starts a run and waits for its end. The notebook shows it."""
+    resume_with: str = "run_planner(…, resume=True)"
+    """What a person writes to continue the planner."""
+    execute: Callable[[Begin, RunOptions, Flow | None], Run] = drive_run
+    """Starts a run and waits for its end: of a plan, or with None of a request. The notebook shows it."""
 
 
 class Ticks:
@@ -143,7 +150,7 @@ class Ticks:
         """Run the plan of a tick; whether it was the last one."""
         name, extension = plan_name(self.options.context, number), tick.flow.extension
         flow = replace(tick.flow, name=name, extension=extension and extension.with_context(self.options.context))
-        run = self.execute(partial(start_run, flow, dict(self.options.secret) or None), self.options.registry)
+        run = self.execute(partial(start_run, flow, dict(self.options.secret) or None), self.options.registry, flow)
         self.runs.append(run)
         return self.ends(run, tick)
 
@@ -173,9 +180,10 @@ class Ticks:
         if problems:
             self.append(*({"type": "data", "kind": "error", "data": {"error": {"message": one}}} for one in problems))
 
-    def execute(self, begin: Begin, registry: Registry) -> Run:
-        """Run something to its end, within the budget."""
+    def execute(self, begin: Begin, registry: Registry, plan: Flow | None = None) -> Run:
+        """Run something to its end, within the budget. ``plan``: its flow, if it is a plan that starts."""
         options, limits = self.options, self._limits_left()
+        unfinished = ("cancelled", "waiting", *(() if plan is not None else ("error",)))  # a failed plan is followed
         made = RunOptions(
             registry=registry,
             limits=limits,
@@ -183,8 +191,9 @@ class Ticks:
             ask=options.ask,
             budget=self._budget,
             secrets=tuple(options.secret.values()),
+            continuing=lambda status: options.resume_with if status in unfinished else "",
         )
-        run = options.execute(begin, made)
+        run = options.execute(begin, made, plan)
         return run if run.error is not None else run.result()  # which raises an error that is not of a step
 
     def _limits_left(self) -> Limits:
@@ -219,7 +228,6 @@ def _missing_output(run: Run) -> str | None:
 
 def _cancelled(run: Run, context: str) -> RunCancelled:
     """The error of a planner that was cancelled when a run had just completed."""
-    hint = "with resume=True it continues"
-    error = RunCancelled(Diagnostic("run.cancelled", f"planner {context!r} was cancelled", hint=hint))
+    error = RunCancelled(Diagnostic("run.cancelled", f"planner {context!r} was cancelled"))
     error.run = run
     return error

@@ -23,7 +23,8 @@ assert SPEC.loader
 runner = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(runner)
 
-CODE = r"(?:agent|flow|graph|journal|limit|magic|model|pipeline|plan|policy|r1|run|schema|step|tool|yaml)\.[a-z][a-z-]*"
+LAYERS = "agent|flow|graph|journal|limit|magic|model|pipeline|plan|planner|policy|r1|run|schema|step|tool|yaml"
+CODE = rf"(?:{LAYERS})\.[a-z][a-z-]*"
 FENCED = re.compile(r"^```\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 WANTED = re.compile(r"must give `(.+)`\.$|must show:\n\n```text\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 

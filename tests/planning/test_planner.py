@@ -302,6 +302,13 @@ def test_sessions_count_over_all_ticks(registry: agf.Registry) -> None:
     assert len(planner.asked) == 2
 
 
+def test_tokens_count_over_all_ticks(registry: agf.Registry) -> None:
+    first = run(Planner(plan(PRICE, output="†state.price")), registry).usage.tokens
+    planner = Planner(plan(PRICE))
+    error = refusal(planner, registry, context="other", limits=agf.Limits(max_tokens=first + 1))
+    assert (error.code, len(planner.asked)) == ("limit.tokens", 2)
+
+
 def test_the_timeout_is_of_all_ticks(registry: agf.Registry) -> None:
     @agf.tool(registry=registry)
     async def hang() -> None:
@@ -485,7 +492,8 @@ def test_a_server_with_the_openai_protocol_plans(registry: agf.Registry) -> None
     with ScriptedServer(replies) as server:
         registry.choose("openai:scripted", server.url)
         done = agf.planning.run_planner("openai:scripted", "What do two kilos of figs cost?", registry=registry)
-    assert (done.output, done.usage.tokens) == (14.0, 30)
+    assert (done.output, done.usage.tokens, done.cost) == (14.0, 30, None)  # a server of one's own has no price
+    assert set(done.usage.by_model) == {"openai:scripted"}
     asked = server.requests[0]["response_format"]["json_schema"]["schema"]
     assert asked["properties"]["calls"]["items"]["anyOf"][0]["properties"]["_tool"] == {"const": "think"}
     assert not [word for word in ("_call", "_date", "_outputMethod") if word in json.dumps(server.requests)]

@@ -1,0 +1,101 @@
+"""The text of a planner's cell: a plan without its calls, which a model writes, and the task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...flow.values import Value
+from ...text.diagnostics import Diagnostics
+from ...text.nodes import Fields, Node
+from ...text.source import Source
+from ...text.yamlnodes import Bounds, documents
+from ..documents import NAME, Key, Kind, Takes, kind, kind_schema, mapping_of
+from .document import DocumentReader
+from .reference import sign_of
+from .takes import INSTANCE
+from .templates import Reader
+from .words import PLAN, SCHEMA
+
+OF_THE_MODEL: Final = ("calls", "output")
+"""The keys of a plan that the model writes."""
+
+
+def _input(reader: Reader, node: Node, key: Key) -> Mapping[str, Value]:
+    return {name.text: INSTANCE.keys["input"].takes.read(reader, value, key) for name, value in
+            reader.entries(reader.mapping(node, key))}  # fmt: skip
+
+
+INPUT: Final = Takes("a mapping of names to values", "{fruit: fig}", mapping_of({}), _input)
+TASK: Final = NAME._replace(says="a text", example="What do two kilos of figs cost?")
+HEADER: Final = kind(
+    "a planner",
+    "A planner: a task and the first values of its context.",
+    Key("task", TASK, "The task in words.", True, code="plan.wrong-type"),
+    *(
+        key._replace(takes=INPUT) if name == "input" else key
+        for name, key in PLAN.keys.items()
+        if name not in (*OF_THE_MODEL, "mode", "ordered")
+    ),
+)
+HEADER_SCHEMA: Final[Mapping[str, Any]] = {**kind_schema(HEADER), "$defs": SCHEMA["$defs"]}
+"""JSON Schema of a header."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a person writes for a planner."""
+
+    task: str
+    name: str
+    context: str
+    messages: tuple[Mapping[str, Value], ...]
+    """The first messages of the context, without the input."""
+    input: Mapping[str, Value]
+    tools: Mapping[str, Mapping[str, Value]]
+    """The declared tools: latent ones, and prescribed output paths."""
+    confirm: bool | tuple[str, ...]
+
+
+class HeaderReader(DocumentReader):
+    """Reads a header."""
+
+    def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
+        if name in OF_THE_MODEL:
+            return "the model writes it: remove it, or define the plan without --planner"
+        return super().unknown_hint(kind, name, value)
+
+    def header(self, node: Fields) -> Header:
+        """As much of a header as can be read."""
+        given = self.fields(HEADER, node, next((key.span for key in node.keys.values()), node.span))
+        read = {name: value for name, value in given.items() if name != "input"}  # which may have secrets
+        task, name, context = (given.get(key) for key in ("task", "name", "context"))
+        confirm = given.get("confirm")
+        return Header(
+            task=task.text if task else "",
+            name=name.text if name else "",
+            context=context.text if context else "",
+            messages=self.messages(read, node),
+            input=given.get("input") or {},
+            tools=given.get("tools") or {},
+            confirm=tuple(confirm) if isinstance(confirm, Mapping) else confirm is True,
+        )
+
+
+def load_header(source: Source, problems: Diagnostics, bounds: Bounds) -> Header | None:
+    """The header in a text. Errors are added to ``problems``; None if there is one."""
+    before = problems.error_count
+    nodes = documents(source, problems, bounds)
+    if problems.error_count > before:
+        return None
+    reader = HeaderReader(problems, sign_of(source.text))
+    first = nodes[0] if nodes else None
+    if not isinstance(first, Fields):
+        message, hint = "the cell of a planner must be a mapping with 'task'", HEADER.keys["task"].example
+        reader.error("plan.document-shape", message, first.span if first is not None else source.span(0, 0), hint)
+        return None
+    for other in nodes[1:]:
+        reader.error("plan.two-plans", "one planner per cell", other.span, "define the other one in its own cell")
+    header = reader.header(first)
+    return header if problems.error_count == before else None
