@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
+from agf_magics.__main__ import main
 from agf_magics.catalog import default as default_registry
 from agf_magics.languages.graph.prompt_schema import read_type
 from agf_magics.languages.graph.sessions import parse_answer
@@ -430,6 +431,14 @@ def test_an_export_follows_no_link_and_replaces_no_protected_file(tmp_path: Path
         with pytest.raises(agf.StepError, match=r"tool\.file-path"):
             agf.export(run, tmp_path / "out")
     assert not (tmp_path / "r.json").exists()
+
+
+def test_the_command_line_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = EXPORTED.replace("{n: 1}", "{r: fine}").replace("HOW", "text").replace("FILE", "r.txt")
+    (tmp_path / "g.yaml").write_text(text, encoding="utf-8")
+    assert main(["run", str(tmp_path / "g.yaml"), "--export", str(tmp_path / "out"), "--quiet"]) == 0
+    assert (tmp_path / "out" / "r.txt").read_text(encoding="utf-8") == "fine\n"
+    assert "wrote" in capsys.readouterr().err
 
 
 def test_an_object_without_a_text_is_not_exported(tmp_path: Path) -> None:
