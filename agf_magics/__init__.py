@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from . import planning
     from .lifecycle import agent_tools
     from .pictures.diagram import Diagram
-    from .planning.context import NamedContext, context
+    from .planning.contexts import NamedContext, context
 else:
     _LATE = {
-        "NamedContext": (".planning.context", "NamedContext"),
+        "NamedContext": (".planning.contexts", "NamedContext"),
         "agent_tools": (".lifecycle.agent_tools", None),
-        "context": (".planning.context", "context"),
+        "context": (".planning.contexts", "context"),
         "planning": (".planning", None),
     }
     _LAUNCHES = ("launch_tools", "run_pipeline", "run_pipeline_async", "run_pipeline_inline",

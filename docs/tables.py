@@ -188,7 +188,14 @@ API: Mapping[str, tuple[str, ...]] = {
         "agent_tools.run_result",
     ),
     "history": ("resume", "runs", "PastRun"),
-    "plans": ("context", "NamedContext", "planning.run_planner", "planning.branch", "planning.Message"),
+    "plans": (
+        "context",
+        "NamedContext",
+        "planning.run_planner",
+        "planning.PlannerResult",
+        "planning.branch",
+        "planning.Message",
+    ),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
     "things": ("Flow", "Run", "Event", "Question", "Limits", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
@@ -365,9 +372,9 @@ def _argument(action: argparse.Action) -> tuple[str, str]:
 
 
 def plan_keys(which: str) -> str:
-    keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which]
+    keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which].keys
     required = {"document": ("calls",), "call": ("_tool",)}[which]
-    rows = ((f"`{name}`", "yes" if name in required else "no", key.takes, key.doc) for name, key in keys.items())
+    rows = ((f"`{name}`", "yes" if name in required else "no", key.says, key.doc) for name, key in keys.items())
     return _table(("key", "required", "type", "meaning"), rows)
 
 

@@ -18,7 +18,7 @@ from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from .field_checks import unknown_gifts, unknown_reads
-from .linked import Built, Callee, Choice, Linked, Person
+from .linked import Built, Callee, Choice, Linked, Person, is_direct
 from .sessions import ModelBinding, model_binding, registered_name, session_flow
 
 MOST_STEPS = 100_000
@@ -60,7 +60,7 @@ class _Linker:
 
     def _flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
-        callees, own = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
+        callees, own, direct = dict[str, Callee](), dict[str, Mapping[str, Tool]](), dict[str, Tool]()
         self.found.extend(flow.refuses)
         self.linking.append(flow)
         steps, open_inside = 0, 0
@@ -71,6 +71,8 @@ class _Linker:
                 own |= {step.id: self.own[id(step)]} if id(step) in self.own else {}
                 if callee is not None:
                     callees[step.id] = callee
+                if type(callee) is Tool and is_direct(step, callee):
+                    direct[step.id] = callee
                 if isinstance(callee, Linked):
                     more, deeper = self.size[key_of(callee.flow)]
                     steps, open_inside = steps + more, max(open_inside, deeper)
@@ -84,7 +86,7 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
-        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
+        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow), direct=direct)
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
         """The tools that ``flow`` may use. An alias means the registered tool of that alias, else of its name (B5)."""
@@ -198,7 +200,8 @@ class _Linker:
             return None
         if tool.arguments.problems:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
-        self.patterns(step, tool.arguments)
+        if tool.arguments.refused:
+            self.patterns(step, tool.arguments)
         self.arguments(step, tool)
         return tool
 
@@ -211,6 +214,8 @@ class _Linker:
         if step.pick is not None or names is None:  # the chooser also gives the arguments
             return
         given = dict(names)
+        if given.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
+            return
         for name, span in given.items():
             if name not in takes.parameters and not takes.more:
                 near = suggest(name, takes.parameters)

@@ -69,7 +69,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         settings={**(agent.settings or {}), **asking.settings},
         # A model is asked with all fields required (decision P7).
         schema=json_schema(wanted, schemas, all_required=True) if wanted is not None else asking.schema or agent.gives,
-        read=_reader(agent, step, wanted, schemas),
+        read=agent.read or _reader(agent, step, wanted, schemas),
         steps=asking.steps or agent.steps,
         with_calls=asking.calls,
         over=lambda steps: _over(steps, agent, span),

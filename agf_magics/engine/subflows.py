@@ -130,7 +130,7 @@ async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> 
     """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may end before them."""
     error: StepError | None = None
     silent = copy.copy(site.run)
-    silent.emit, silent.journal = lambda event: None, None
+    silent.emit, silent.journal, silent.stream = lambda event: None, None, False
     try:
         await _within_timeout(site.step, within_caps(scope.linked.flow, silent.run_flow(scope, given)))
     except StepError as failure:

@@ -18,6 +18,8 @@ class Caps:
     tool_calls: int | None = None
     model_calls: int | None = None
     tokens: int | None = None
+    cost: float | None = None
+    """US dollars."""
     depth: int | None = None
     """How deep flows and agents may call each other below it."""
     seconds: float | None = None

@@ -208,8 +208,8 @@ def observation(error: StepError) -> Failed:
 
 
 def reason(error: StepError) -> str:
-    found = error.diagnostic
-    return f"{found.message} ({found.hint})" if found.hint else found.message
+    """The messages of an error with their hints, for the model."""
+    return "; ".join(f"{one.message} ({one.hint})" if one.hint else one.message for one in error.diagnostics)
 
 
 def _result(call: Value, text: str, failed: bool) -> Value:

@@ -365,9 +365,12 @@ def outermost(flow: Flow) -> tuple[Step, ...]:
 
 def every(step: Step) -> Iterator[Step]:
     """``step`` and all steps under it, in the order of the text."""
-    yield step
-    for child in children(step):
-        yield from every(child)
+    left = [step]
+    while left:
+        one = left.pop()
+        yield one
+        if type(one) is not Invoke and type(one) is not Compute:  # they have no children
+            left += reversed(children(one))
 
 
 def part(name: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
@@ -111,12 +110,15 @@ class Reuse:
                     results = found.setdefault(record.digest, [])
                     if number > len(results):
                         results.append((record, run_id))
-        self._left = {digest: deque(results) for digest, results in found.items()}
+        for results in found.values():
+            if len(results) > 1:
+                results.reverse()
+        self._left = found
 
     def take(self, digest: bytes | None) -> Record | None:
         """The next result of an identical call."""
         left = self._left.get(digest or b"")
         while left:
             with suppress(DecodeError):
-                return self._read(*left.popleft())
+                return self._read(*left.pop())
         return None

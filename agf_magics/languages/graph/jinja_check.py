@@ -1,7 +1,7 @@
 """Checks a Jinja2 template against the subset, and compiles it.
 
 jinja2 parses. Then the tree is walked, and a node that is not in the tables is refused with its line. Operations that
-could make a large value are replaced by our own (jinja_environment.py), and jinja2 generates code for the rest.
+could make a large value are replaced by calls of our own (jinja_environment.py), and jinja2 generates the rest.
 """
 
 from __future__ import annotations

@@ -274,8 +274,9 @@ def _endless(rounds: int, span: Span | None) -> Diagnostic:
 
 
 def _caps(config: Mapping[str, Any]) -> Caps | None:
-    seconds, tokens = config.get("timeout"), config.get("max_tokens")
-    return Caps(seconds=seconds, tokens=tokens) if seconds is not None or tokens is not None else None
+    keys = {"timeout": "seconds", "max_tokens": "tokens", "max_cost": "cost"}
+    found = {name: config[key] for key, name in keys.items() if config.get(key) is not None}
+    return Caps(**found) if found else None
 
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {

@@ -136,7 +136,7 @@ def places(name: str, own: Path, working: Path, folders: Folders) -> Iterator[Pa
 
     ``own``: the folder of the graph; ``working``: the current folder.
     """
-    if name.endswith(ENDINGS):
+    if name.endswith(_ENDINGS):
         yield own / name
         yield from (folder / name for folder in _folders(own, working, folders) if _NAME.fullmatch(name))
         return
@@ -147,7 +147,7 @@ def places(name: str, own: Path, working: Path, folders: Folders) -> Iterator[Pa
         yield from (working / head / "prompts" / f"{tail}.yaml", working / head / "prompts" / f"{tail}.yml")
 
 
-ENDINGS = (".yaml", ".yml", ".txt", ".md")
+_ENDINGS = (".yaml", ".yml", ".txt", ".md")
 
 
 def _folders(own: Path, working: Path, folders: Folders) -> Iterator[Path]:
@@ -184,7 +184,7 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
     if tried or not outside:
         message = f"cannot find the prompt file {shorten(node.text)!r}"
         hint = f"searched: {', '.join(one for one in tried if not one.endswith('.yml') or one.endswith(node.text))}"
-        hint += "" if node.text.endswith(ENDINGS) else ", and the same with .yml"
+        hint += "" if node.text.endswith(_ENDINGS) else ", and the same with .yml"
     else:
         message, hint = f"{shorten(node.text)!r} is outside the folder", "move the prompt file next to the graph"
     reader.error("graph.prompt-file", message, node.span, hint)

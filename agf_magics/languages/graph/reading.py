@@ -65,14 +65,11 @@ class Reader(documents.Reader):
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
-        if isinstance(node, Scalar) and node.is_expr:
-            self.refuse_tag(node)
-            return
         if braces := _unquoted_braces(node):
             hint = f'put quotes around the braces: {key.name}: "{braces}"'
         super().wrong_type(node, key, hint)
 
-    def refuse_tag(self, node: Scalar) -> None:
+    def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
         hint = 'write an expression in braces, in quotes: "{state.n + 1}"'
         self.error("graph.expr-tag", "a graph has no !expr", node.span, hint)
 

@@ -126,6 +126,8 @@ _S_TYPE: Json = {"anyOf": [{**S_TEXT, "examples": list(TYPES)}, reference("state
 
 SECONDS = Takes("a number of seconds above 0", "30", {"type": "number", "exclusiveMinimum": 0},
                 number_of(int, float, least=1e-9))  # fmt: skip
+DOLLARS = Takes("a number of US dollars above 0", "0.5", {"type": "number", "exclusiveMinimum": 0},
+                number_of(int, float, least=1e-9))  # fmt: skip
 NUMBER = Takes("a number", "0.5", {"type": "number"}, number_of(int, float))
 NAMES = Takes("a list of names", "[search, fetch]", S_NAMES, _names)
 VALUES = Takes(

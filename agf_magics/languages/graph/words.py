@@ -222,6 +222,7 @@ CONFIG = kind(
     Key("max_concurrency", takes.COUNT, "The number of nodes or items that run at the same time; defaults to 8."),
     Key("timeout", takes.SECONDS, "The longest time for a run."),
     Key("max_tokens", takes.COUNT, "The largest number of tokens for a run."),
+    Key("max_cost", takes.DOLLARS, "The largest cost of the models of a run, in US dollars."),
 )
 
 _FOLDERS = (
