@@ -42,6 +42,7 @@ GOOD = {
     "{% if 'a' in items and 'z' not in items %}y{% endif %}": "y",
     "{{ items | join(', ') }} {{ items | length }}": "a, b 2",
     "{{ d.keys() | list | join(' ') }} {{ d.items }} {{ d['get'] }}": "items get k 3 4",
+    "{% if d and d.keys %}{{ d.keys() | first }}{% endif %}{% if d.pop %}x{% endif %}": "items",
     "{{ 'a' ~ 1 ~ 'b' }}{% set y = 3 %}{{ y + 1 }}": "a1b4",
     "{{ 'x' if items else 'z' }} {{ items[0] }} {{ items[:1] }}": "x a ['a']",
     "{{ d | tojson }}": '{"items": 3, "get": 4, "k": 5}',
@@ -87,7 +88,7 @@ HOSTILE = [
     "{% set x = [[1]] %}" + "{% set x = [x, x] %}" * 60 + "{{ x }}",
     "{% for i in range(90000) %}{% set y = 'a' * 900000 %}{% for j in range(90000) %}{% set y = 'a' * 900000 %}"
     "{% endfor %}{% endfor %}",
-    "{{ gone }}", "{{ gone.x }}", "{% for i in gone %}{% endfor %}",
+    "{{ d.keys }}", "{{ name.upper ~ 'x' }}", "{{ gone }}", "{{ gone.x }}", "{% for i in gone %}{% endfor %}",
     "{% set x = [[1]] %}" + "{% set x = [x, x] %}" * 40 + "{{ x | tojson }}",
     "{% set n = '\\n' * 900000 %}{{ n | indent(900000, true, true) }}",
     # beyond the spike

@@ -113,7 +113,7 @@ def test_the_json_schema_and_the_loader_agree() -> None:
     accepts = jsonschema.Draft202012Validator(SCHEMA).is_valid
     shape = {f"graph.{what}" for what in ("unknown-key", "missing-key", "node-type", "count", "node-shape")}
     beyond = {"python-without-tool", "tool-call-without-tool", "no-nodes", "shell-without-command"}
-    beyond |= {"neither-message-nor-prompt", "fallback-missing", "fallback-without-model"}
+    beyond |= {"neither-message-nor-prompt", "fallback-missing"}
     for row in [*ROWS, *RUNS]:
         problems = Diagnostics()
         nodes = documents(Source("test", row["text"]), problems)

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
+from agf_magics.__main__ import main
 from agf_magics.catalog import default as default_registry
 from agf_magics.languages.graph.prompt_schema import read_type
 from agf_magics.languages.graph.sessions import parse_answer
@@ -432,6 +433,14 @@ def test_an_export_follows_no_link_and_replaces_no_protected_file(tmp_path: Path
     assert not (tmp_path / "r.json").exists()
 
 
+def test_the_command_line_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = EXPORTED.replace("{n: 1}", "{r: fine}").replace("HOW", "text").replace("FILE", "r.txt")
+    (tmp_path / "g.yaml").write_text(text, encoding="utf-8")
+    assert main(["run", str(tmp_path / "g.yaml"), "--export", str(tmp_path / "out"), "--quiet"]) == 0
+    assert (tmp_path / "out" / "r.txt").read_text(encoding="utf-8") == "fine\n"
+    assert "wrote" in capsys.readouterr().err
+
+
 def test_an_object_without_a_text_is_not_exported(tmp_path: Path) -> None:
     text = EXPORTED.replace("HOW", "text").replace("FILE", "r.txt")
     run = agf.run(agf.load(text, "graph", registry=agf.Registry()), {"r": object()}, registry=agf.Registry())
@@ -442,3 +451,28 @@ def test_an_object_without_a_text_is_not_exported(tmp_path: Path) -> None:
     )
     with pytest.raises(agf.StepError, match=r"run\.export"):
         agf.export(without, tmp_path)
+
+
+# --- routers ---
+
+
+@pytest.mark.parametrize(
+    ("answer", "key"),
+    [
+        ({"tone": "good"}, ""),
+        ({"intent": "good", "why": "bad"}, ""),
+        ({"x": "good", "tone": "bad"}, ", route_field: x"),
+    ],
+)
+def test_the_field_with_the_label_of_a_router(answer: dict[str, str], key: str) -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: answer, name="f", registry=registry, default=True)
+    text = f"""
+state: {{way: str, r: any}}
+nodes:
+  a: {{type: router, prompt: Judge it now, routes: {{good: b, bad: c}}, default_route: c, state_key: r{key}}}
+  b: {{type: passthrough, output: {{way: published}}}}
+  c: {{type: passthrough, output: {{way: rejected}}}}
+edges: [{{from: START, to: a}}, {{from: a, to: [b, c], type: conditional}}]
+"""
+    assert agf.run(agf.load(text, "graph", registry=registry), {}, registry=registry).output["way"] == "published"

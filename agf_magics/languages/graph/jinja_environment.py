@@ -49,6 +49,13 @@ class Missing(StrictUndefined):
         return hash(Missing)
 
 
+class Method:
+    """A method that is named but not called: only a test such as ``{% if d.keys %}`` can use it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
 class Environment(SandboxedEnvironment):
     """Data only: keys of mappings, elements of lists, attributes of objects that are not methods (decision Y5)."""
 
@@ -71,7 +78,11 @@ class Environment(SandboxedEnvironment):
         return charge(super().call_binop(context, operator, left, right))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        return self.getitem(obj, attribute)
+        found = self.getitem(obj, attribute)
+        # ``{% if glossary.keys %}`` is true for a mapping, as in Jinja2.
+        if isinstance(found, Undefined) and attribute in methods_of(obj):
+            return Method(attribute)
+        return found
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Data first: a key named like a method of dict is the key."""
@@ -135,7 +146,7 @@ SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 def call_method(value: Any, name: str, *args: Any, **named: Any) -> Any:
     """``value.name(…)``, for the methods of the tables."""
-    table = TEXT_METHODS if isinstance(_known(value), str) else MAPPING_METHODS if isinstance(value, dict) else {}
+    table = methods_of(_known(value))
     if isinstance(value, LoopContext) and name == "cycle":
         cycle: Callable[..., Any] = value.cycle
         return cycle(*args)
@@ -144,6 +155,10 @@ def call_method(value: Any, name: str, *args: Any, **named: Any) -> Any:
     for one in (*args, *named.values()):
         weigh(_known(one))
     return charge(table[name](value, *args, **named))
+
+
+def methods_of(value: Any) -> Mapping[str, Callable[..., Any]]:
+    return TEXT_METHODS if isinstance(value, str) else MAPPING_METHODS if isinstance(value, dict) else {}
 
 
 def join(value: Any, d: Any = "", attribute: Any = None) -> str:
@@ -189,6 +204,8 @@ def add_up(value: Any, attribute: Any = None, start: Any = 0) -> Any:
 
 def text(value: Any) -> str:
     """A value as it is written."""
+    if isinstance(value, Method):
+        raise TypeError(f"{value.name!r} is a method: write {value.name}()")
     return value if type(value) is str else str(weigh(_known(value)))
 
 

@@ -136,13 +136,18 @@ def places(name: str, own: Path, working: Path, folders: Folders) -> Iterator[Pa
 
     ``own``: the folder of the graph; ``working``: the current folder.
     """
-    if name.endswith((".yaml", ".yml", ".txt", ".md")):
+    if name.endswith(_ENDINGS):
         yield own / name
+        yield from (folder / name for folder in _folders(own, working, folders) if _NAME.fullmatch(name))
+        return
     for folder in _folders(own, working, folders):
         yield from (folder / f"{name}.yaml", folder / f"{name}.yml")
     head, _, tail = name.rpartition("/")
     if head:
         yield from (working / head / "prompts" / f"{tail}.yaml", working / head / "prompts" / f"{tail}.yml")
+
+
+_ENDINGS = (".yaml", ".yml", ".txt", ".md")
 
 
 def _folders(own: Path, working: Path, folders: Folders) -> Iterator[Path]:
@@ -178,7 +183,8 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
         return True
     if tried or not outside:
         message = f"cannot find the prompt file {shorten(node.text)!r}"
-        hint = f"searched: {', '.join(tried)}; a prompt of several words is text"
+        hint = f"searched: {', '.join(one for one in tried if not one.endswith('.yml') or one.endswith(node.text))}"
+        hint += "" if node.text.endswith(_ENDINGS) else ", and the same with .yml"
     else:
         message, hint = f"{shorten(node.text)!r} is outside the folder", "move the prompt file next to the graph"
     reader.error("graph.prompt-file", message, node.span, hint)

@@ -37,6 +37,9 @@ keep = Stored(lambda frame, value: {**frame, "called": value}, (CALLED,))
 MOST_STARTS = 100
 """Places of an answer in which JSON is searched."""
 
+ROUTE_FIELDS = ("route", "tone", "intent")
+"""The field of a router's answer that has the label, unless the node names one."""
+
 _DEFAULTS = ("on_error", "identity", "provider", "model", "temperature", "max_tokens", "max_iterations")
 
 
@@ -151,9 +154,6 @@ def _around(reader: Reader, given: Given, here: Here, built: Built) -> Built | N
         reader.error("graph.missing-key", "on_error: fallback needs 'fallback'", here.span, hint)
         return None
     other = read_asking(reader, reader.fields(FALLBACK, fallback, fallback.span))
-    if not other.model:
-        reader.error("graph.missing-key", "'fallback' needs 'model'", fallback.span, "fallback: {model: openai:gpt-4o}")
-        return None
     step = _with_fallback(here, built.step, other)
     return built._replace(step=_parsed(here, step) if given.get("parse_json") else step)
 
@@ -163,14 +163,14 @@ def _with_fallback(here: Here, step: Step, other: Asking) -> Step:
     assert isinstance(step, Invoke)
     first = replace(step, id=f"{step.id}.call", rescue=Failed, target=keep)
     asking = step.asking._replace(
-        model=other.model, settings={**step.asking.settings, **other.settings}, span=other.span
+        model=other.model or step.asking.model, settings={**step.asking.settings, **other.settings}, span=other.span
     )
-    again = replace(step, id=f"{step.id}.fallback.call", label=shorten(other.model), asking=asking)
+    again = replace(step, id=f"{step.id}.fallback.call", label=shorten(other.model or "once more"), asking=asking)
     called = Computed(here.span, lambda frame: frame["called"], (CALLED,))
     chosen = Choose(
         id=f"{step.id}.fallback",
         word="fallback",
-        label=shorten(other.model),
+        label=shorten(other.model or "once more"),
         span=here.span,
         pick=Computed(here.span, lambda frame: isinstance(frame["called"], Failed), (CALLED,)),
         labels=lambda failed: ("failed",) if failed else ("answered",),
@@ -278,11 +278,14 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
     if built is None:
         return None
     field: Name | None = given.get("route_field")
+    fields = ROUTE_FIELDS if field is None else (field.text,)
     default: Name = given.get("default_route") or next(iter(routes.values()))
     inner = built.write
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
-        label = value.get(field.text if field else "route") if isinstance(value, dict) else value
+        label = value
+        if isinstance(value, dict):
+            label = next((value[name] for name in fields if name in value), None)
         found = format_value(label).strip() if label is not None else ""
         chosen = routes.get(found) or next((n for w, n in routes.items() if w.lower() == found.lower()), default)
         if here.inside:

@@ -40,7 +40,7 @@ _SESSION = (
     Key("skip_if_exists", takes.FLAG, "Whether the node is skipped if its state_key has a value; defaults to false."),
     Key("on_error", takes.ON_ERROR_ASKED, "fail (the default), skip, retry, or fallback: the model in fallback."),
     _RETRIES,
-    Key("fallback", takes.OTHER_MODEL, "The model that is asked after a failure, with on_error: fallback."),
+    Key("fallback", takes.OTHER_MODEL, "The model that is asked once after a failure, with on_error: fallback."),
     _TIMEOUT,
     *_MODEL,
 )
@@ -131,7 +131,11 @@ NODES: Mapping[str, Kind] = {
             "Asks an agent for the next node: edges of type conditional follow its answer.",
             *_SESSION,
             Key("routes", takes.ROUTES, "The node for each answer.", True),
-            Key("route_field", takes.NAME, "The field with the label, if the answer is an object."),
+            Key(
+                "route_field",
+                takes.NAME,
+                "The field with the label, if the answer is an object; defaults to route, tone or intent.",
+            ),
             Key("default_route", takes.NAME, "The node for every other answer; defaults to the first node in routes."),
         ),
         kind(
