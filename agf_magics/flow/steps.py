@@ -109,6 +109,8 @@ class Invoke(Step):
     """Whether a tool's name must not be a flow's (decision P22)."""
     tools: tuple[Name, ...] | None = None
     """Capabilities: the tools that it may use; None: its invoker's. For a model: the tools that it is offered."""
+    model: Name | None = None
+    """The model that answers instead of the agent's own; None: the agent's own."""
 
 
 @data

@@ -252,7 +252,7 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
                     line(row.label, 60),
                     look.kind(row.word).glyph,
                     line(row.word, 24),
-                    " · ".join(filter(None, (times(row) if tally is None else str(tally), *spent(row)))),
+                    " · ".join(filter(None, (line(row.asked, 120), str(tally or times(row)), *spent(row)))),
                     duration(seconds),
                     line(row.id, 100),
                     bar,

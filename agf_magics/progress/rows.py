@@ -155,6 +155,8 @@ class Row:
         requests has one of them."""
         self.usage: Usage | None = None
         """The use of models by it, and by the flow that it calls; None: it asked none."""
+        self.asked = ""
+        """Of a step that asks an agent or a model: who answers, and with which tools."""
         self.printed = ""
         """The end of what its user code printed, if the run was watched."""
         self.value: Value = None
@@ -249,6 +251,7 @@ class Tree:
         key = (*before, step.id)
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
+        row.asked = _asked(step, callee)
         if type(step) in LEAVES and (callee is None or not _flows(callee)):
             return self.rows.setdefault(key, row)
         hidden = isinstance(step, Sequence)
@@ -273,6 +276,20 @@ class Tree:
         return row
 
 
+def _asked(step: Step, callee: Any) -> str:
+    """``asks reviewer, tools: fetch, price``; without tools if it may use all."""
+    answers: tuple[str, tuple[str, ...] | None] | None = getattr(callee, "answers", None)
+    if answers is None or not isinstance(step, Invoke):
+        return ""
+    who, tools = answers
+    allowed = None if step.tools is None else [name.text for name in step.tools]
+    named = allowed if tools is None else tools if allowed is None else [name for name in tools if name in allowed]
+    if named is None:
+        return f"asks {who}"
+    more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""
+    return f"asks {who}, " + (f"tools: {', '.join(named[:MOST_TOOLS])}{more}" if named else "no tools")
+
+
 def _flows(callee: Any) -> tuple[Any, ...]:
     """The linked flows that a call may run: the one that it names, or all that it can choose from."""
     if callee is None:
@@ -282,6 +299,9 @@ def _flows(callee: Any) -> tuple[Any, ...]:
     others = getattr(callee, "callees", None)
     return tuple(found for other in others.values() for found in _flows(other)) if others else ()
 
+
+MOST_TOOLS = 6
+"""Tools that are named in a row."""
 
 LEAVES = frozenset({Invoke, Compute})
 """Steps without inner steps."""

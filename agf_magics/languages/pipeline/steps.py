@@ -189,6 +189,7 @@ def _agent(at: At, given: Given, body: Fields) -> Step:
         args=Arguments((("prompt", prompt.span, prompt),)),
         gives=given.get("schema"),
         tools=given.get("capabilities"),
+        model=given.get("model"),
     )
 
 

@@ -125,6 +125,7 @@ STEPS: Mapping[str, Kind] = {
             Key("prompt", "template", "What it is asked; {ctx.x}, {pipe} and {item} are replaced.", required=True),
             Key("identity", "name", "The registered agent that answers; without it the default agent.", null=True),
             Key("capabilities", "tools", "The tools it may use at most.", null=True),
+            Key("model", "name", "The model that answers, as openai:gpt-4o; an extension of the language.", null=True),
             _SCHEMA,
             _OUTPUT,
         ),
