@@ -277,17 +277,19 @@ class Tree:
 
 
 def _asked(step: Step, callee: Any) -> str:
-    """``asks reviewer, tools: fetch, price``; without tools if it may use all."""
+    """``asks reviewer, tools: fetch, price``; without the tools if it may use all, without the name if that is the
+    label."""
     answers: tuple[str, tuple[str, ...] | None] | None = getattr(callee, "answers", None)
     if answers is None or not isinstance(step, Invoke):
         return ""
     who, tools = answers
     allowed = None if step.tools is None else [name.text for name in step.tools]
     named = allowed if tools is None else tools if allowed is None else [name for name in tools if name in allowed]
-    if named is None:
-        return f"asks {who}"
-    more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""
-    return f"asks {who}, " + (f"tools: {', '.join(named[:MOST_TOOLS])}{more}" if named else "no tools")
+    parts = [] if who == step.label else [f"asks {who}"]
+    if named is not None:
+        more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""
+        parts.append(f"tools: {', '.join(named[:MOST_TOOLS])}{more}" if named else "no tools")
+    return ", ".join(parts)
 
 
 def _flows(callee: Any) -> tuple[Any, ...]:

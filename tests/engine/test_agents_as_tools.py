@@ -141,4 +141,4 @@ def test_a_row_names_who_is_asked_and_the_tools(registry: agf.Registry) -> None:
     shown = progress_text(done.progress, now=0)
     assert "asks lead, tools: reviewer, twice" in shown
     assert done.steps["steps[0]"].asked == "asks lead, tools: reviewer, twice"
-    assert done.steps["steps[0]/session.ask"].asked.startswith("asks function:answer"), "the model"
+    assert done.steps["steps[0]/session.ask"].asked == "tools: reviewer, twice", "its label is the model"
