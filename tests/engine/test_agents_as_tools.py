@@ -141,4 +141,12 @@ def test_a_row_names_who_is_asked_and_the_tools(registry: agf.Registry) -> None:
     shown = progress_text(done.progress, now=0)
     assert "asks lead, tools: reviewer, twice" in shown
     assert done.steps["steps[0]"].asked == "asks lead, tools: reviewer, twice"
-    assert done.steps["steps[0]/session.ask"].asked == "tools: reviewer, twice", "its label is the model"
+    assert done.steps["steps[0]/session.ask"].asked == "", "its label is the model, and the row above has the tools"
+
+
+def test_a_row_names_only_the_tools_that_the_step_allows(registry: agf.Registry) -> None:
+    registry.choose(Script(text("ok")).model())
+    done = agf.run("{pipeline: p, steps: [{agent: {prompt: x, capabilities: {tools: [twice]}}}]}", registry=registry)
+    asked = {id: row.asked for id, row in done.steps.items() if row.asked}
+    assert asked["steps[0]"].endswith("tools: twice")
+    assert "tools" not in asked.get("steps[0]/session.ask", "")
