@@ -94,6 +94,9 @@ def _run(options: argparse.Namespace) -> int:
     if run.error is not None and not options.quiet:
         return 1  # the progress shows the error
     run.result()
+    if options.export is not None and not options.dry:
+        for file in agf.export(run, options.export):
+            print(f"wrote {file}", file=sys.stderr)
     print(run.note if options.dry else _json(run.output))
     return 0
 
@@ -157,6 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     chosen["run"].add_argument("--max-tokens", type=_count, metavar="N", help=about)
     about = "the largest cost of all models; the run then fails with limit.cost"
     chosen["run"].add_argument("--max-cost", type=_dollars, metavar="DOLLARS", help=about)
+    about = "write the files that the graph exports into this folder"
+    chosen["run"].add_argument("--export", type=Path, metavar="FOLDER", help=about)
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
     chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
     chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")

@@ -27,6 +27,11 @@ class UserMessage(TypedDict):
     text: str
 
 
+class SystemMessage(TypedDict):
+    role: Literal["system"]
+    text: str
+
+
 class ModelMessage(TypedDict):
     role: Literal["model"]
     text: str
@@ -45,7 +50,7 @@ class ToolMessage(TypedDict):
     failed: bool
 
 
-Message = UserMessage | ModelMessage | ToolMessage
+Message = SystemMessage | UserMessage | ModelMessage | ToolMessage
 
 
 class Tokens(TypedDict):

@@ -197,6 +197,8 @@ def _history(request: Request, names: _Names) -> list[ai.ModelMessage]:
             name = names.answer if message["tool"] == "" else names.of(message["tool"])
             outcome: Literal["success", "failed"] = "failed" if message["failed"] else "success"
             waiting.append(ai.ToolReturnPart(name, message["text"], message["id"], outcome=outcome))
+        elif message["role"] == "system":
+            waiting.append(ai.SystemPromptPart(message["text"]))
         else:
             waiting.append(ai.UserPromptPart(message["text"]))
     return [*found, ai.ModelRequest(parts=waiting)]

@@ -18,7 +18,7 @@ from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from .field_checks import unknown_gifts, unknown_reads
-from .linked import Built, Callee, Choice, Linked, Person
+from .linked import Built, Callee, Choice, Linked, Person, is_direct
 from .sessions import ModelBinding, model_binding, registered_name, session_flow, session_name
 
 MOST_STEPS = 100_000
@@ -60,7 +60,7 @@ class _Linker:
 
     def _flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
-        callees, own = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
+        callees, own, direct = dict[str, Callee](), dict[str, Mapping[str, Tool]](), dict[str, Tool]()
         self.found.extend(flow.refuses)
         self.linking.append(flow)
         steps, open_inside = 0, 0
@@ -71,6 +71,8 @@ class _Linker:
                 own |= {step.id: self.own[id(step)]} if id(step) in self.own else {}
                 if callee is not None:
                     callees[step.id] = callee
+                if type(callee) is Tool and is_direct(step, callee):
+                    direct[step.id] = callee
                 if isinstance(callee, Linked):
                     more, deeper = self.size[key_of(callee.flow)]
                     steps, open_inside = steps + more, max(open_inside, deeper)
@@ -84,7 +86,7 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
-        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
+        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow), direct=direct)
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
         """The tools that ``flow`` may use. An alias means the registered tool of that alias, else of its name (B5)."""
@@ -200,7 +202,8 @@ class _Linker:
             return None
         if tool.arguments.problems:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
-        self.patterns(step, tool.arguments)
+        if tool.arguments.refused:
+            self.patterns(step, tool.arguments)
         self.arguments(step, tool)
         return tool
 
@@ -222,6 +225,8 @@ class _Linker:
         if step.pick is not None or names is None:  # the chooser also gives the arguments
             return
         given = dict(names)
+        if given.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
+            return
         for name, span in given.items():
             if name not in takes.parameters and not takes.more:
                 near = suggest(name, takes.parameters)
@@ -258,7 +263,7 @@ class _Linker:
             if name in self.registry.agents:
                 return self.answers(step, self.registry.agents[name], around)
             if name in self.registry.flows:
-                if step.model is not None:
+                if step.asking.wins:
                     self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
                 return self.called(step, around)
             if step.file is not None:
@@ -267,8 +272,8 @@ class _Linker:
             self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
             return None
         default = self.registry.default_agent
-        if default is None or (step.model is not None and not isinstance(default, ModelAgent)):
-            default = ANYBODY if step.model is not None or self.registry.model is not None else default
+        if default is None or (step.asking.wins and not isinstance(default, ModelAgent)):
+            default = ANYBODY if step.asking.model or self.registry.model is not None else None
         if default is None:
             hint = "@agent def answer(prompt: str) -> str: ... defines one; %config AgfMagics.model lets a model answer"
             self.found.error("flow.no-agent", "no agent is registered to answer this step", step.span, hint)
@@ -276,10 +281,9 @@ class _Linker:
         return self.answers(step, default, around)
 
     def no_model(self, step: Invoke, what: str) -> None:
-        assert step.model is not None, "the step names a model"
         message = f"{what} and has no model"
         hint = "remove model, or name an agent of agf.model_agent; without an identity the model answers itself"
-        self.found.error("flow.agent-model", message, step.model.span, hint)
+        self.found.error("flow.agent-model", message, step.asking.span, hint)
 
     def own_tools(self, step: Invoke) -> dict[str, Tool]:
         """The tools that the definition brings for an agent; a registered tool with that name is used instead."""
@@ -291,10 +295,14 @@ class _Linker:
         return {name: tool for name, tool in found.items() if name not in tools}
 
     def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
-        if step.model is not None and not isinstance(agent, ModelAgent):
-            self.no_model(step, f"agent {agent.name!r} is a function")
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
+        if step.asking.wins:
+            self.no_model(step, f"agent {agent.name!r} is a function")
+        elif step.asking.model:
+            message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"
+            hint = "register no default agent, or name a model with agf.model_agent and identity"
+            self.found.warn("flow.model-ignored", message, step.asking.span, hint)
         if agent.accepts is not None:
             self.patterns(step, agent.takes)
         return agent

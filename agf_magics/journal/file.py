@@ -24,7 +24,8 @@ from .errors import JournalError
 R = TypeVar("R")
 
 FORMAT = 4
-"""Grows with each incompatible change. 3: every stored value has a checksum. 4: a run has its cost."""
+"""Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a record includes the
+types of its cells; a run has its cost."""
 
 RESERVE = 1 << 19
 """Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before it makes room."""

@@ -34,6 +34,11 @@ def drive(begin: Callable[[], Run], wait: Callable[[Run], object] = Run.wait) ->
     return run
 
 
+def was_interrupted(run: Run) -> bool:
+    """Whether the run was asked to stop, even if it had completed by then."""
+    return run._cancel_reason is not None
+
+
 def start_on_engine(
     run: Run, emit: Callable[[Event], None], enter: Callable[[], None] | None = None, background: bool = False
 ) -> None:
@@ -99,6 +104,8 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             work=run.work,
             secrets=run.secrets,
             stream=run._stream,
+            budget=run._budget,
+            progress=run.progress if run._emit == run.progress.apply else None,
         )
 
 

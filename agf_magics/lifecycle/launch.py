@@ -214,9 +214,10 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
-    made._asker = options.ask
-    made._stream = options.stream
+    made._asker, made._budget, made._stream = options.ask, options.budget, options.stream
     made._queue = EventQueue() if options.queue else None
+    for value in options.secrets:
+        made.secrets.learn(value)
     start_journal(made)
     if options.reuse:
         reuse_results(made, options.reuse)
@@ -250,12 +251,22 @@ def settled(input: Value, flow: Flow) -> Value:
     """A copy of an input of ``flow``, checked. Raises DefinitionError."""
     if input is None:
         return {}
-    whole = not isinstance(input, Mapping) and flow.accepts is not None  # the definition's interface checks it
-    if not whole and (not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input)):
+    if isinstance(input, Mapping) or flow.accepts is None:
+        return settled_fields(input)
+    return _settled(lambda: settle(input))  # the definition's interface checks it
+
+
+def settled_fields(input: Value) -> dict[str, Value]:
+    """A copy of a mapping of names to values. Raises DefinitionError."""
+    if not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input):
         message = f"the input must be a mapping of names to values, not {type_name(input)}"
         raise DefinitionError(Diagnostic("run.input", message, hint="for example {'word': 'pear'}"))
+    return _settled(lambda: {str(key): settle(value) for key, value in input.items()})
+
+
+def _settled(copy: Callable[[], R]) -> R:
     try:
-        return settle(input) if whole else {str(key): settle(value) for key, value in input.items()}
+        return copy()
     except Exception as error:  # it contains itself, or a user's class that raises
         why = str(error) if isinstance(error, TooDeep) else describe_exception(error)
         raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None

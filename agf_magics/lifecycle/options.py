@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..catalog import Registry
 from ..flow.values import Value
 from ..host.host import Asker
-from ..host.limits import Limits
+from ..host.limits import Budget, Limits
 from ..progress.events import Event
 from ..text.diagnostics import Diagnostic
 
@@ -41,6 +41,10 @@ class RunOptions:
     """Warnings that the person has already seen; the run does not repeat them."""
     answer: Value = None
     """Of a resumed run: the answer to the question that it waits for; None: ask."""
+    budget: Budget | None = None
+    """What earlier runs have used of the limits, which this run continues; None: its own."""
+    secrets: tuple[Value, ...] = ()
+    """Values that are secret from the start, whichever tool receives them."""
     trust: bool = False
     """Of a resumed run: whether to unpickle values that are not signed by the user."""
 

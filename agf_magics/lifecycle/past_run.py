@@ -48,6 +48,11 @@ class PastRun:
         self.secrets = Secrets()  # the journal stores none
 
     @property
+    def place(self) -> tuple[Store, int]:
+        """Its journal, and its number there."""
+        return self._store, self._row.listed.num
+
+    @property
     def started(self) -> datetime:
         return datetime.fromtimestamp(self._row.listed.started)
 

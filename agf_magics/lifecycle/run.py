@@ -18,7 +18,7 @@ from ..flow.frame import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..host import host, job
-from ..host.limits import ANYTHING, Limits
+from ..host.limits import ANYTHING, Budget, Limits
 from ..host.loop import cancel_background_calls, count_background_calls
 from ..journal.errors import JournalError
 from ..journal.queries import once_each
@@ -72,6 +72,8 @@ class Run:
         """The cell that started it and shows its result: ``In[6]``."""
         self._linked = linked
         self._asker: host.Asker | None = None
+        self._budget: Budget | None = None
+        """What earlier runs have used of the limits; None: nothing."""
         self._warnings = warnings
         self._given = given
         self._job: job.Job[engine.Done] | None = None

@@ -22,7 +22,7 @@ from .plain import cells, counted, duration, html, line, money, padded, plain
 from .values import WRAP, bounded
 
 MOST_FAILURES = 8
-MOST_OPEN = 24
+_MOST_OPEN = 24
 """Rows of a tree above which rows that have nothing new are folded."""
 DIM = "opacity:0.75"
 """Of text that matters less; fainter text has too little contrast on white."""
@@ -192,6 +192,13 @@ def cost(used: Usage) -> list[str]:
     return [money(used.known_cost) + missing]
 
 
+def counts(progress: Progress) -> list[str]:
+    """How many of the outermost steps are done, then the tokens."""
+    top = [row for row in list(progress.rows.values()) if row.depth == 0]
+    done = sum(row.state in ("ok", "skipped") for row in top)
+    return [f"{done:,} of {counted(len(top), 'step')}", *tokens(progress)]
+
+
 def state_html(status: str) -> str:
     """A status of a run as a mark and a word."""
     shown = look.state(status)
@@ -233,7 +240,7 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
     lines: list[_Line] = []
     for state, group in groupby(rows, lambda row: row.state):
         found = list(group)
-        if len(rows) > MOST_OPEN and len(found) > 3 and state in quiet:
+        if len(rows) > _MOST_OPEN and len(found) > 3 and state in quiet:
             shown = look.state(state)
             depth = min(row.depth for row in found)
             lines.append(_Line(shown, f"{shown.mark} {shown.word}", depth, counted(len(found), "step")))
@@ -297,11 +304,10 @@ def _wrapped(lines: list[str]) -> list[str]:
 
 
 def _counts(progress: Progress, now: float) -> list[str]:
-    top = [row for row in progress.rows.values() if row.depth == 0]
-    done = sum(row.state in ("ok", "skipped") for row in top)
+    steps, *others = counts(progress)
     seconds = None if progress.when is None else (progress.ended or now) - progress.when
     took = [duration(seconds)] if seconds is not None else []
-    return [f"{done:,} of {counted(len(top), 'step')}", *took, *tokens(progress)]
+    return [steps, *took, *others]
 
 
 def _failures_title(progress: Progress) -> str:

@@ -1,13 +1,14 @@
-"""The events of a run. NamedTuples, because they cost a third of frozen dataclasses and each element has two.
+"""The events of a run. NamedTuples, because they cost a third of frozen dataclasses.
+
+A run without a listener folds the two events of each step into its `Progress` without making them.
 
 Every StepStarted is followed by exactly one of StepFinished, StepFailed, StepCancelled and StepAbandoned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from functools import partial
 from typing import Literal, NamedTuple
 
 from ..flow.values import Value
@@ -67,11 +68,6 @@ class StepFinished(NamedTuple):
     at: StepPath
     when: float
     value: Value = None
-
-
-started: Callable[[tuple[StepPath, float, int]], StepStarted] = partial(tuple.__new__, StepStarted)
-finished: Callable[[tuple[StepPath, float, Value]], StepFinished] = partial(tuple.__new__, StepFinished)
-"""Create the two events of every step from all their fields: 0.13 µs instead of 0.22 µs, 5 % of a step together."""
 
 
 class StepReplayed(NamedTuple):

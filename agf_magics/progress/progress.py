@@ -85,22 +85,35 @@ class Progress:
     def apply(self, event: ev.Event) -> None:
         if self.ended is not None and type(event) not in AFTER_END:  # a loop that was abandoned may continue later
             return
-        self.changes += 1
-        if type(event) is ev.StepStarted:  # the two events of every step and element are folded without a call
-            at, when, _ = event
-            row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
-            row.started += 1
-            if row.when is None:
-                row.when = when
+        if type(event) is ev.StepStarted:
+            self.start(*event)
         elif type(event) is ev.StepFinished:
-            at, when, value = event
-            row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
-            row.finished += 1
-            row.ended = when
-            if not row.many:
-                row.value = value
+            self.finish(None, *event)
         else:
+            self.changes += 1
             _fold_step(self, event)
+
+    def start(self, at: ev.StepPath, when: float, attempt: int = 1) -> Row | None:
+        """Fold a StepStarted without making the event; returns the row for `finish`, None after the end of the run."""
+        if self.ended is not None:
+            return None
+        self.changes += 1
+        row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
+        row.started += 1
+        if row.when is None:
+            row.when = when
+        return row
+
+    def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
+        """Fold a StepFinished without making the event. ``row``: from `start`; None: look it up."""
+        if self.ended is not None:
+            return
+        self.changes += 1
+        row = row or self.row(at)
+        row.finished += 1
+        row.ended = when
+        if not row.many:
+            row.value = value
 
     def row(self, at: ev.StepPath) -> Row:
         # One look-up is enough for a plain step and for an element of a single fan-out.

@@ -115,7 +115,40 @@ class Arriving:
 
 
 class Row:
-    """The counters and the state of one step."""
+    """The counters and the state of one step.
+
+    Rare values start as the class's: a run makes a row for each step, and setting them all would take a tenth of a
+    linear step.
+    """
+
+    by_need = False
+    """Whether it runs when its inputs are available, so that the reason why it was skipped matters."""
+    elements: tuple[Row, ...] = ()
+    """The rows that count the elements of a fan-out."""
+    failed = cancelled = left = skipped = dropped = retried = 0
+    earlier = 0
+    """How often an outcome of an earlier session replaced a call."""
+    excused = False
+    """Whether all its failures and cancellations so far are in elements that were dropped or retried, or in a step
+    whose failure did not end the run."""
+    within: frozenset[Row] | None = None
+    fatal = False
+    asks = False
+    """Whether it, or a step in it, needs the answer that the run waits for."""
+    width: int | None = None
+    """The number of elements of its fan-outs so far; None before the first one."""
+    error: BaseException | None = None
+    why = ""
+    """Why it was skipped, the last time it was."""
+    arriving: Arriving | None = None
+    """Of a request to a model: the reply that arrives, or that ended in the middle. A row of several concurrent
+    requests has one of them."""
+    usage: Usage | None = None
+    """The use of models by it, and by the flow that it calls; None: it asked none."""
+    asked = ""
+    """Of a step that asks an agent or a model: who answers, and with which tools."""
+    printed = ""
+    """The end of what its user code printed, if the run was watched."""
 
     def __init__(
         self, key: Key, depth: int, step: Step, many: bool, loops: bool = False, around: Row | None = None
@@ -133,36 +166,8 @@ class Row:
         """The fan-out that runs it once for each element, if one does."""
         self.rescues = step.rescue is not None
         """Whether the run continues after its failure."""
-        self.by_need = False
-        """Whether it runs when its inputs are available, so that the reason why it was skipped matters."""
-        self.elements: tuple[Row, ...] = ()
-        """The rows that count the elements of a fan-out."""
-        self.started = self.finished = self.failed = self.cancelled = 0
-        self.left = self.skipped = self.dropped = self.retried = 0
-        self.earlier = 0
-        """How often an outcome of an earlier session replaced a call."""
-        self.excused = False
-        """Whether all its failures and cancellations so far are in elements that were dropped or retried, or in a step
-        whose failure did not end the run."""
-        self.within: frozenset[Row] | None = None
-        self.fatal = False
-        self.asks = False
-        """Whether it, or a step in it, needs the answer that the run waits for."""
-        self.width: int | None = None
-        """The number of elements of its fan-outs so far; None before the first one."""
-        self.arriving: Arriving | None = None
-        """Of a request to a model: the reply that arrives, or that ended in the middle. A row of several concurrent
-        requests has one of them."""
-        self.usage: Usage | None = None
-        """The use of models by it, and by the flow that it calls; None: it asked none."""
-        self.asked = ""
-        """Of a step that asks an agent or a model: who answers, and with which tools."""
-        self.printed = ""
-        """The end of what its user code printed, if the run was watched."""
+        self.started = self.finished = 0
         self.value: Value = None
-        self.error: BaseException | None = None
-        self.why = ""
-        """Why it was skipped, the last time it was."""
         self.when: float | None = None
         """Its first start and (`ended`) its last end, in seconds of a monotonic clock."""
         self.ended: float | None = None
@@ -253,7 +258,8 @@ class Tree:
         key = (*before, step.id)
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
-        row.asked = _asked(step, callee, before in self._sessions)
+        if callee is not None and (asked := _asked(step, callee, before in self._sessions)):
+            row.asked = asked
         if type(step) in LEAVES and (callee is None or not _flows(callee)):
             return self.rows.setdefault(key, row)
         hidden = isinstance(step, Sequence)
