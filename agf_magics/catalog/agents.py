@@ -63,6 +63,11 @@ class Agent:
         object.__setattr__(self, "fields", tuple(name for name in parameters if name not in HANDED))
 
     @property
+    def answers(self) -> tuple[str, tuple[str, ...] | None]:
+        """Who answers, and the tools that it may use at most; None: all."""
+        return self.name, self.tools
+
+    @property
     def prompt_only(self) -> bool:
         """Whether the prompt is all that it receives of its input."""
         return "prompt" in self.handed and "input" not in self.handed and not self.fields and not self.takes.more

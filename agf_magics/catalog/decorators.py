@@ -230,8 +230,8 @@ def model_agent(
     - ``name``: the name of the agent. Required.
     - ``model``: the name of a model, or a model object of pydantic-ai. Default None: the configured model.
     - ``instructions``: the system prompt. Default: empty.
-    - ``tools``: the names of the tools that the agent may use and that the model is offered. Default None: all
-      registered tools.
+    - ``tools``: the names of the tools that the agent may use and that the model is offered; also of agents and flows,
+      which it may then call like tools. Default None: all registered tools.
     - ``default``: whether the agent answers steps that name no identity. Default False.
     - ``description``: one line for pictures and lists. Default: the first line of the instructions.
     - ``gives``: the JSON Schema of the answer if the step has none. Raises DefinitionError ``schema.pattern`` for a

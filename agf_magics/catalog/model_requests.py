@@ -29,6 +29,10 @@ _KEPT = ("kind", "parts", "provider_name", "provider_url", "canonical_system", "
         "provider_response_id", "model_name")  # fmt: skip
 """The parts of a reply that its provider may need in the next request."""
 
+_NATIVE_WITH_TOOLS = frozenset({"openai", "anthropic"})
+"""Providers that accept a schema of the answer beside tools. Gemini refuses both together, and servers that compile the
+schema into a grammar then cannot call tools: these get the answer as a call of its own."""
+
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _SETTINGS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_output_tokens": "max_tokens",
              "stop_sequences": "stop_sequences"}  # fmt: skip
@@ -134,9 +138,9 @@ def _parameters(model: Made, request: Request, names: _Names) -> ModelRequestPar
     if request.schema is None:
         return ModelRequestParameters(function_tools=tools)
     schema, can = _wrapped(request.schema), _profile(model)
-    if not request.tools and can.get("supports_json_schema_output"):
+    if can.get("supports_json_schema_output") and (not tools or model.system in _NATIVE_WITH_TOOLS):
         wanted = OutputObjectDefinition(json_schema=schema, name="final_answer")
-        return ModelRequestParameters(output_mode="native", output_object=wanted)
+        return ModelRequestParameters(function_tools=tools, output_mode="native", output_object=wanted)
     if not can.get("supports_tools", True):
         return ModelRequestParameters(output_mode="prompted", output_object=OutputObjectDefinition(json_schema=schema))
     answer = ToolDefinition(
@@ -213,7 +217,7 @@ def _response(message: ModelMessage, names: _Names) -> ai.ModelResponse:
 
 
 def _reply(response: ai.ModelResponse, request: Request, names: _Names) -> Reply:
-    text = "".join(part.content for part in response.parts if isinstance(part, ai.TextPart))
+    text = _unwrapped_text("".join(p.content for p in response.parts if isinstance(p, ai.TextPart)), request.schema)
     calls = [_call(part, names) for part in response.parts if isinstance(part, ai.ToolCallPart)]
     used = response.usage
     usage: Tokens = {"input": used.input_tokens, "output": used.output_tokens}
@@ -254,6 +258,19 @@ def _call(part: ai.ToolCallPart, names: _Names) -> ToolCall:
     if why:
         call["fault"] = why
     return call
+
+
+def _unwrapped_text(text: str, schema: Mapping[str, Any] | None) -> str:
+    """A structured answer that is text, without the object that wraps it."""
+    if schema is None or schema.get("type") == "object" or _WRAPPED not in text:
+        return text
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return (
+        json.dumps(found[_WRAPPED], ensure_ascii=False) if isinstance(found, dict) and {*found} == {_WRAPPED} else text
+    )
 
 
 def _unwrapped(answer: Value, schema: Mapping[str, Any] | None) -> Value:

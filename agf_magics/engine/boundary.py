@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..catalog import Policy, Tool, Transform
+from ..flow.frame import Args, Frame, Ref
 from ..flow.schemas import conform
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, isolate
 from ..secrets.placeholders import substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
 from .failures import with_place
 from .linked import Linked
 from .runner import CallSite
+
+
+@dataclass(frozen=True, slots=True)
+class AsInput:
+    """The arguments of a call as the input object of an agent."""
+
+    args: Args
+    names: tuple[tuple[str, Span | None], ...] | None = None
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        return {"input": self.args.build(frame, wanted)}
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self.args.reads()
 
 
 def build_arguments(

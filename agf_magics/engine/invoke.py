@@ -20,7 +20,7 @@ from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import dry_run as dry
 from .agents import call_agent, tools_for
-from .boundary import build_arguments, check_result, checked_arguments
+from .boundary import AsInput, build_arguments, check_result, checked_arguments
 from .external import call_external
 from .linked import Built, Callee, Choice, Linked, Person
 from .questions import answer, permitted
@@ -45,7 +45,10 @@ def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value | Pending[Valu
         hint = suggest(str(name), choice.callees, "the names to choose from") or "there is nothing to choose from"
         raise StepError(Diagnostic("step.not-among", f"there is no {step.kind} {name!r} here", step.name.span, hint))
     # Messages about the call name the chosen callee.
-    return CALL[type(callee)](site.with_step(replace(step, name=Name(name, step.name.span))), callee)
+    chosen = replace(step, name=Name(name, step.name.span))
+    if isinstance(callee, Agent):
+        chosen = replace(chosen, kind="agent", args=AsInput(step.args), spawns=False)
+    return CALL[type(callee)](site.with_step(chosen), callee)
 
 
 def _call_none(site: CallSite[Invoke], callee: None) -> Value:

@@ -19,7 +19,7 @@ from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from .field_checks import check_arguments, unknown_gifts, unknown_reads
 from .linked import Built, Callee, Choice, Linked, Person, is_direct
-from .sessions import ModelBinding, model_binding, registered_name, session_flow
+from .sessions import ModelBinding, model_binding, registered_name, session_flow, session_name
 
 MOST_STEPS = 100_000
 """Steps of a flow and of all its calls: ten small flows that call each other can have billions."""
@@ -178,7 +178,7 @@ class _Linker:
         found = self.file(step, around)
         return found if isinstance(found, Linked) else None
 
-    def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
+    def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
         name = step.name.text
         seen = self.seen.get(name) if self.registry is self.base else None
         if seen is not None:
@@ -190,6 +190,8 @@ class _Linker:
             hint = "nest with a call step" + (f": call: {{pipeline: {called}}}" if called != name else "")
             self.found.error("flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint)
             return None
+        if tool is None and name in self.registry.agents and step.pick is not None:
+            return self.agent_as_tool(step, self.registry.agents[name], around)
         if tool is None and name in self.registry.flows and not step.only_tools:
             return self.called(step, around)
         if tool is None and step.file is not None:
@@ -213,6 +215,15 @@ class _Linker:
         check_arguments(step, tool, self.found)
         return tool
 
+    def agent_as_tool(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked | None:
+        """An agent that a model may call. A model that offers itself, also through others, is a cycle."""
+        session = session_name(agent)
+        if session in around:
+            chain = " → ".join((*around[around.index(session) :], session))
+            self.found.error("flow.call-cycle", f"agent {agent.name!r} calls itself: {chain}", step.name.span)
+            return None
+        return self.answers(step, agent, around)
+
     def patterns(self, step: Invoke, takes: Arguments) -> None:
         """Refuse patterns of annotations that RE2 does not support (decision D5)."""
         self.found.extend(replace(fault, span=step.name.span) for fault in takes.refused)
@@ -234,19 +245,27 @@ class _Linker:
             if name in self.registry.agents:
                 return self.answers(step, self.registry.agents[name], around)
             if name in self.registry.flows:
+                if step.asking.wins:
+                    self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
                 return self.called(step, around)
             if step.file is not None:
                 return self.flow_in_file(step, around)
             hint = suggest(name, self.registry.agents, "registered agents")
             self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
             return None
-        asks_model = self.registry.model is not None or step.asking.model
-        default = self.registry.default_agent or (ANYBODY if asks_model else None)
+        default = self.registry.default_agent
+        if default is None or (step.asking.wins and not isinstance(default, ModelAgent)):
+            default = ANYBODY if step.asking.model or self.registry.model is not None else None
         if default is None:
             hint = "@agent def answer(prompt: str) -> str: ... defines one; %config AgfMagics.model lets a model answer"
             self.found.error("flow.no-agent", "no agent is registered to answer this step", step.span, hint)
             return None
         return self.answers(step, default, around)
+
+    def no_model(self, step: Invoke, what: str) -> None:
+        message = f"{what} and has no model"
+        hint = "remove model, or name an agent of agf.model_agent; without an identity the model answers itself"
+        self.found.error("flow.agent-model", message, step.asking.span, hint)
 
     def own_tools(self, step: Invoke) -> dict[str, Tool]:
         """The tools that the definition brings for an agent; a registered tool with that name is used instead."""
@@ -260,7 +279,9 @@ class _Linker:
     def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
-        if step.asking.model:
+        if step.asking.wins:
+            self.no_model(step, f"agent {agent.name!r} is a function")
+        elif step.asking.model:
             message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"
             hint = "register no default agent, or name a model with agf.model_agent and identity"
             self.found.warn("flow.model-ignored", message, step.asking.span, hint)

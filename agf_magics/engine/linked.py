@@ -55,6 +55,11 @@ class Linked:
     direct: Mapping[str, Tool] = field(default_factory=dict)
     """The tools that are called directly, by the id of the step: see `direct`."""
 
+    @property
+    def answers(self) -> tuple[str, tuple[str, ...] | None] | None:
+        """Who answers, and the tools that it may use at most; None: the flow is not an agent's session."""
+        return (self.agent.name, self.agent.tools) if self.agent is not None else None
+
     def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
         """The registered tools, and those that the definition brings for ``step``."""
         own = self.own.get(step.id)

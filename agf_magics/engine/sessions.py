@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..catalog import Model, ModelAgent, Registry, Tool, check_reply
+from ..catalog import Agent, Model, ModelAgent, Registry, Tool, check_reply
 from ..flow.frame import FlowResult, Frame, Outcome, Ref
 from ..flow.react import ComputedExpr, react
 from ..flow.schemas import Schema, json_schema
@@ -21,12 +21,17 @@ from .replies import judged
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelBinding:
     model: Model
-    tools: Mapping[str, Tool | Flow]
+    tools: Mapping[str, Tool | Flow | Agent | ModelAgent]
     """By the names that the model uses."""
 
     @property
     def name(self) -> str:
         return self.model.name
+
+    @property
+    def answers(self) -> tuple[str, tuple[str, ...] | None]:
+        """As `Linked.answers`."""
+        return self.name, tuple(self.tools)
 
 
 def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> ModelBinding:
@@ -44,13 +49,14 @@ def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> Model
         return ModelBinding(model, dict(registry.tools))
     # Unknown tools are reported at the step that calls them.
     names = ((name.text, registered_name(step, name, registry).text) for name in step.tools)
-    known = ((name, registry.tools.get(text) or registry.flows.get(text)) for name, text in names)
+    shelves = (registry.tools, registry.agents, registry.flows)
+    known = ((name, next((shelf[text] for shelf in shelves if text in shelf), None)) for name, text in names)
     return ModelBinding(model, {name: callee for name, callee in known if callee is not None})
 
 
 def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
     """The registered name of an alias (decision B5)."""
-    known = name.text in registry.tools or name.text in registry.flows
+    known = name.text in registry.tools or name.text in registry.flows or name.text in registry.agents
     return name if known else Name(step.registered.get(name.text, name.text), name.span)
 
 
@@ -59,9 +65,10 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
     span = step.name.span or step.span or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
     asking = step.asking
+    own = None if asking.wins else agent.model
     session = Session(
-        model=Name(agent.model.name if agent.model is not None else asking.model, asking.span or span),
-        made=agent.model,
+        model=Name(own.name if own is not None else asking.model, asking.span or span),
+        made=own,
         prompt=ComputedExpr(span, _prompt),
         system=ComputedExpr(span, lambda frame: frame["given"].get("system")),
         instructions=agent.instructions,
@@ -75,7 +82,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         over=lambda steps: _over(steps, agent, span),
     )
     return Flow(
-        name=f"{agent.name} (a model)",
+        name=session_name(agent),
         language=around.language,
         source=around.source,
         body=Sequence(
@@ -89,6 +96,11 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         kept=lambda frame: {},
         span=span,
     )
+
+
+def session_name(agent: Agent | ModelAgent) -> str:
+    """The name of the flow that answers for an agent."""
+    return f"{agent.name} (a model)"
 
 
 def _over(steps: int, agent: ModelAgent, span: Span) -> Diagnostic:
@@ -142,4 +154,20 @@ def describe_tool(
     callee = binding.tools[name]
     if isinstance(callee, Tool):
         return name, descriptions.get(name) or callee.description, callee.accepts
-    return name, descriptions.get(name) or callee.description, callee.accepts or {"type": "object"}
+    accepts = callee.accepts if isinstance(callee, Flow) else _agent_input(callee)
+    return name, descriptions.get(name) or callee.description, accepts or {"type": "object"}
+
+
+PROMPT: Mapping[str, Any] = {"type": "string", "description": "What the agent is asked, with all that it must know."}
+
+
+def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
+    """JSON Schema of the arguments with which a model calls an agent: its fields, and a prompt where it reads one."""
+    fields = agent.accepts if isinstance(agent, Agent) else None
+    if fields is None and isinstance(agent, Agent) and "input" in agent.handed:
+        return None
+    if isinstance(agent, Agent) and fields is not None and "prompt" not in agent.handed:
+        return fields
+    known = fields or {"type": "object", "additionalProperties": False}
+    properties, required = known.get("properties", {}), known.get("required", ())
+    return {**known, "properties": {"prompt": PROMPT, **properties}, "required": ["prompt", *required]}

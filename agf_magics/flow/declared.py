@@ -77,6 +77,8 @@ class Asking(NamedTuple):
     """Whether the value is ``{"answer", "calls"}``, with the tool calls of the session."""
     span: Span | None = None
     """The place of the model's name."""
+    wins: bool = False
+    """Whether the model replaces that of the agent; an agent that has none is then an error."""
 
 
 class Export(NamedTuple):

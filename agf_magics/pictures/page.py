@@ -289,7 +289,7 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
                     line(row.label, 60),
                     look.kind(row.word).glyph,
                     line(row.word, 24),
-                    " · ".join(filter(None, (times(row) if tally is None else str(tally), *spent(row)))),
+                    " · ".join(filter(None, (line(row.asked, 120), str(tally or times(row)), *spent(row)))),
                     duration(seconds),
                     line(row.id, 100),
                     bar,

@@ -145,6 +145,8 @@ class Row:
     requests has one of them."""
     usage: Usage | None = None
     """The use of models by it, and by the flow that it calls; None: it asked none."""
+    asked = ""
+    """Of a step that asks an agent or a model: who answers, and with which tools."""
     printed = ""
     """The end of what its user code printed, if the run was watched."""
 
@@ -232,6 +234,8 @@ class Tree:
         self.rows: dict[Key, Row] = {}
         """The visible rows, in the order of the definition."""
         self.unseen: dict[Key, Row] = {}
+        self._sessions = set[Key]()
+        """The keys of the steps that an agent's session answers."""
         self._flow(flow, callees, (), 0, False, False, None)
 
     def _flow(
@@ -254,6 +258,8 @@ class Tree:
         key = (*before, step.id)
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
+        if callee is not None and (asked := _asked(step, callee, before in self._sessions)):
+            row.asked = asked
         if type(step) in LEAVES and (callee is None or not _flows(callee)):
             return self.rows.setdefault(key, row)
         hidden = isinstance(step, Sequence)
@@ -273,9 +279,27 @@ class Tree:
                 parts.append(self._step(child, callees, before, below, many or fans_out, loops_inside, inner))
         if isinstance(step, (Each, Fold, Branches)):
             row.elements = tuple(parts)
+        if getattr(callee, "agent", None) is not None:
+            self._sessions.add(key)
         for called in _flows(callee):
             self._flow(called.flow, called.callees, key, below, many, loops, inner)
         return row
+
+
+def _asked(step: Step, callee: Any, in_session: bool) -> str:
+    """``asks reviewer, tools: fetch, price``; without the tools if it may use all, without the name if that is the
+    label. ``in_session``: the row of the agent has the tools, which its invoker limits."""
+    answers: tuple[str, tuple[str, ...] | None] | None = getattr(callee, "answers", None)
+    if answers is None or not isinstance(step, Invoke):
+        return ""
+    who, tools = answers
+    allowed = None if step.tools is None else [name.text for name in step.tools]
+    named = allowed if tools is None else tools if allowed is None else [name for name in tools if name in allowed]
+    parts = [] if who == step.label else [f"asks {who}"]
+    if named is not None and not in_session:
+        more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""
+        parts.append(f"tools: {', '.join(named[:MOST_TOOLS])}{more}" if named else "no tools")
+    return ", ".join(parts)
 
 
 def _flows(callee: Any) -> tuple[Any, ...]:
@@ -287,6 +311,9 @@ def _flows(callee: Any) -> tuple[Any, ...]:
     others = getattr(callee, "callees", None)
     return tuple(found for other in others.values() for found in _flows(other)) if others else ()
 
+
+MOST_TOOLS = 6
+"""Tools that are named in a row."""
 
 LEAVES = frozenset({Invoke, Compute})
 """Steps without inner steps."""

@@ -145,6 +145,26 @@ def test_an_answer_that_is_no_object_is_asked_for_in_one() -> None:
     assert reply["answer"] == [1, 2]
 
 
+def test_an_answer_that_is_no_object_is_unwrapped_where_it_comes_as_text() -> None:
+    schema = {"type": "array", "items": {"type": "number"}}
+    reply, server = ask('{"answer": [1, 2]}', Request(HELLO, schema=schema))
+    assert server.requests[0]["response_format"]["json_schema"]["schema"]["required"] == ["answer"]
+    assert reply["text"] == "[1, 2]"
+    assert ask("no answer", Request(HELLO, schema=schema))[0]["text"] == "no answer"
+
+
+def test_the_providers_own_schema_mode_is_used_beside_tools_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer(['{"total": 5}']) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
+        model = model_of("openai-chat:gpt-4o")
+        reply = asyncio.run(model.ask(Request(HELLO, tools=(ADD,), schema=SUM)))
+        sent = server.requests[0]
+    assert reply["text"] == '{"total": 5}'
+    assert sent["response_format"]["type"] == "json_schema"
+    assert [tool["function"]["name"] for tool in sent["tools"]] == ["add"]
+
+
 # --- what goes wrong ---
 
 

@@ -169,6 +169,32 @@ def test_a_budget_of_tokens_ends_a_session() -> None:
     assert failure(text, registry=registry).code == "limit.tokens"
 
 
-def test_agents_are_not_offered_to_a_model_and_that_is_told() -> None:
+def test_the_registered_agents_of_the_action_space_are_offered_to_the_model() -> None:
+    registry, script = scripted({"tool_calls": [call("critic", prompt="a poem")]}, {"output": "ok"})
+
+    @agf.agent(registry=registry)
+    def critic(prompt: str, tools: Any) -> str:
+        """Reviews a text."""
+        return f"{prompt}: fine, with {sorted(tools)}"
+
+    agf.tool(lambda a: a, name="add", registry=registry)
+    space = "{local_agents: [{alias: critic, source: notebook, source_type: kernel}]}"
+    made = run(react(space=space), registry=registry)
+    assert made.output == "ok"
+    assert [tool.name for tool in script.asked[0].function_tools] == ["critic"]
+    assert "a poem: fine, with []" in script.heard[1]
+
+
+def test_the_approval_of_an_agent_is_asked_before_a_model_calls_it() -> None:
+    registry, script = scripted({"tool_calls": [call("critic", prompt="a poem")]}, {"output": "ok"})
+    agf.agent(lambda prompt: "fine", name="critic", registry=registry)
+    space = "{local_agents: [{alias: critic, source: notebook, source_type: kernel, approval: {mode: always}}]}"
+    asked: list[str] = []
+    run(react(space=space), registry=registry, ask=lambda question: asked.append(question.text) or False)
+    assert len(asked) == 1
+    assert "fine" not in script.heard[1]
+
+
+def test_agents_in_files_are_not_offered_to_a_model_and_that_is_told() -> None:
     flow = agf.load(Source("x", react(space="{local_agents: [{alias: a, source: a.yaml}]}")), registry=agf.Registry())
     assert [d.code for d in flow.warnings] == ["policy.not-offered"]

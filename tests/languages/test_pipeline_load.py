@@ -79,6 +79,7 @@ def invoke(step: Invoke) -> dict[str, Any]:
     fields: dict[str, Any] = dict(given) if step.word != "tool" else {"name": step.name.text, "args": given}
     if step.word == "agent":
         fields["identity"] = step.name.text
+        fields |= {"model": step.asking.model} if step.asking.model else {}
         fields["tools"] = None if step.tools is None else [name.text for name in step.tools]
     if step.gives is not None:
         fields["schema"] = step.gives.text

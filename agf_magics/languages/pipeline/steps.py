@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ...flow.declared import Asking
 from ...flow.frame import Expr
 from ...flow.frame import Target as ResultTarget
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, Step, part
@@ -145,6 +146,7 @@ def _shell(at: At, given: Given, body: Fields) -> Step:
 
 def _agent(at: At, given: Given, body: Fields) -> Step:
     prompt: Expr = given["prompt"]
+    model: Name | None = given.get("model")
     return Invoke(
         **at._asdict(),
         label=_label(body, "prompt"),
@@ -153,6 +155,7 @@ def _agent(at: At, given: Given, body: Fields) -> Step:
         args=Arguments((("prompt", prompt.span, prompt),)),
         gives=given.get("schema"),
         tools=given.get("capabilities"),
+        asking=Asking() if model is None else Asking(model.text, span=model.span, wins=True),
     )
 
 

@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 from ...flow.frame import Frame, Ref
 from ...flow.react import react as session_steps
-from ...flow.session import STEPS, Session, format_for_model, format_prompt, unfenced
+from ...flow.session import STEPS, Offer, Session, format_for_model, format_prompt, unfenced
 from ...flow.steps import Name, Step
 from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Span
 from ...text.yamlnodes import Scalar, plain
+from .agents import Delegate
 from .literals import input_field, warn_of_braces
 from .path import PARENT
 from .reading import Policy
@@ -40,12 +41,13 @@ def react(policy: Policy) -> tuple[Step, ...]:
     _check_texts(policy)
     choice: Literal["auto", "required", "none"] = values.get("tool_choice") or "auto"
     bound = policy.span("max_steps")
-    answer = Answer(policy.gives)
+    answer, agents = Answer(policy.gives), _agents(policy)
+    permits = {**space.permits, **{name: agent.permit for name, agent in agents.items() if agent.permit}}
     session = Session(
         model=Name(f"{values['provider']}:{model.text}" if values.get("provider") else model.text, model.span),
         prompt=Prompt(config.get("user_prompt_template"), model.span),
         instructions=str(values.get("instructions", "")),
-        tools=() if choice == "none" else tuple(space.tools.values()),
+        tools=() if choice == "none" else (*space.tools.values(), *(Offer(one.alias) for one in agents.values())),
         tool_choice=choice,
         settings={key: values[key] for key in SETTINGS if values.get(key) is not None},
         schema=answer.asked,
@@ -57,14 +59,25 @@ def react(policy: Policy) -> tuple[Step, ...]:
             bound,
             "raise max_steps, or say in the instructions when to answer",
         ),
-        permit=_permit(space.permits) if space.permits else None,
+        permit=_permit(permits) if permits else None,
     )
-    for agent in space.agents.values():
-        message = f"agent {agent.alias.text!r} is not offered to the model: an agf.react calls only tools"
-        hint = "run the agents in an agf.sequential, or register a tool that calls it"
-        policy.problems.warn("policy.not-offered", message, agent.alias.span, hint)
     word, span = policy.id.text, policy.id.span
     return (session_steps(session, id="react", word=word, label=model.text, span=span, target=RESULT),)
+
+
+def _agents(policy: Policy) -> Mapping[str, Delegate]:
+    """The local agents that the model may call, like tools: those that are registered in the kernel. A tool of the same
+    alias is offered instead."""
+    offered: dict[str, Delegate] = {}
+    for alias, agent in policy.space.agents.items():
+        if agent.file is None and alias not in policy.space.tools:
+            offered[alias] = agent
+            continue
+        reason = "it is in a file" if agent.file is not None else "a tool has its alias"
+        message = f"agent {alias!r} is not offered to the model: {reason}"
+        hint = "define the file's agent in the notebook and write source_type: kernel, or run it in an agf.sequential"
+        policy.problems.warn("policy.not-offered", message, agent.alias.span, hint)
+    return offered
 
 
 def _permit(
