@@ -79,7 +79,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         read=agent.read or _reader(agent, step, wanted, schemas),
         steps=asking.steps or agent.steps,
         with_calls=asking.calls,
-        over=lambda steps: _over(steps, agent, span),
+        over=lambda steps: _over(steps, agent, span, by_step=asking.steps is not None),
     )
     return Flow(
         name=session_name(agent),
@@ -103,11 +103,10 @@ def session_name(agent: Agent | ModelAgent) -> str:
     return f"{agent.name} (a model)"
 
 
-def _over(steps: int, agent: ModelAgent, span: Span) -> Diagnostic:
+def _over(steps: int, agent: ModelAgent, span: Span, by_step: bool) -> Diagnostic:
     message = f"the model asked for tools in step {steps}, its last one, in which it must answer"
-    hint = (
-        f"agf.model_agent({agent.name!r}, max_steps={2 * steps}, …) allows more; or tell it in its instructions to stop"
-    )
+    more = f"max_iterations: {2 * steps}" if by_step else f"agf.model_agent({agent.name!r}, max_steps={2 * steps}, …)"
+    hint = f"{more} allows more; or tell it in its instructions to stop"
     return Diagnostic("model.max-steps", message, span, hint)
 
 

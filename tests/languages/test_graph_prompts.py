@@ -14,6 +14,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.__main__ import main
 from agf_magics.catalog import default as default_registry
+from agf_magics.flow.steps import every
 from agf_magics.languages.graph.prompt_schema import read_type
 from agf_magics.languages.graph.sessions import parse_answer
 from agf_magics.settings import Settings, current
@@ -266,6 +267,16 @@ def test_the_configured_model_answers_in_place_of_a_named_one() -> None:
     assert "answers instead of 'openai:gpt-4o'" in run.note
 
 
+def test_max_iterations_bounds_the_requests_of_a_session() -> None:
+    model = Model("")
+    model.answer = lambda messages, info: ModelResponse(parts=[ToolCallPart("look", {})])  # type: ignore[method-assign]
+    model.registry.choose(FunctionModel(model.answer))
+    agf.tool(lambda: 1, name="look", registry=model.registry)
+    with pytest.raises(agf.StepError, match=r"model\.max-steps") as caught:
+        model.run(one("{type: agent, prompt: Say it now, tools: [look], max_iterations: 2}"))
+    assert caught.value.diagnostic.hint == "max_iterations: 4 allows more; or tell it in its instructions to stop"
+
+
 # --- the steps around a request ---
 
 
@@ -476,3 +487,36 @@ nodes:
 edges: [{{from: START, to: a}}, {{from: a, to: [b, c], type: conditional}}]
 """
     assert agf.run(agf.load(text, "graph", registry=registry), {}, registry=registry).output["way"] == "published"
+
+
+# --- combinations ---
+
+
+@pytest.mark.parametrize(
+    "kind", ["", "type: agent, tools: [], tool_results_key: t, ", "type: router, routes: {good: a}, "]
+)
+@pytest.mark.parametrize("how", ["fail", "skip", "retry", "fallback, fallback: {model: 'x:y'}"])
+@pytest.mark.parametrize(
+    "more", ["", ", parse_json: true", ", skip_if_exists: true", ", parse_json: true, skip_if_exists: true"]
+)
+@pytest.mark.parametrize("in_map", [False, True])
+def test_the_keys_around_a_request_go_together(kind: str, how: str, more: str, in_map: bool) -> None:
+    registry, tried = agf.Registry(), list[int]()
+
+    @agf.agent(registry=registry, default=True)
+    def answer(prompt: str) -> str:
+        tried.append(1)
+        if len(tried) == 1 and not how.startswith(("fail", "skip")):
+            raise ValueError("busy")
+        return 'good {"v": 1}'
+
+    node = f"{{{kind}prompt: Rate it now, on_error: {how}{more}, state_key: r}}"
+    if in_map:
+        node = f"{{type: map, over: [1], as: x, node: {node}, collect: c}}"
+    flow = agf.load(one(node, state="r: any, t: list, c: list"), "graph", registry=registry)
+    ids = [step.id for step in every(flow.body)]
+    assert len(ids) == len(set(ids))
+    output = agf.run(flow, {}, registry=registry).output
+    found = output["c"][0] if in_map else output["r"]
+    read = {"v": 1} if "parse_json" in more else 'good {"v": 1}'
+    assert json.dumps(read)[1:-1] in json.dumps(found)

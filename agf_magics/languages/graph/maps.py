@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...flow.frame import DROPPED, FanOutResult, Frame, Ref
-from ...flow.steps import Compute, Each, Name, Sequence, Step
+from ...flow.steps import Compute, Each, Invoke, Name, Sequence, Step
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Span
@@ -155,7 +155,8 @@ def _collected(inner: Built, span: Span) -> Step:
     step = inner.step
     if not inner.collects:
         return step
-    call = replace(step, id=f"{step.id}.call", target=keep)
+    inside = "call" if isinstance(step, Invoke) else "steps"  # the parts of other steps may have the id of a call
+    call = replace(step, id=f"{step.id}.{inside}", target=keep)
     value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))
     result = Compute(id=f"{step.id}.result", word="result", span=span, value=value)
     return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))

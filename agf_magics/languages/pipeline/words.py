@@ -62,7 +62,12 @@ STEPS: Mapping[str, Kind] = {
             Key("prompt", takes.TEMPLATE, "What it is asked; {ctx.x}, {pipe} and {item} are replaced.", required=True),
             Key("identity", takes.NAME, "The registered agent that answers; without it the default agent.", null=True),
             Key("capabilities", takes.TOOLS, "The tools it may use at most.", null=True),
-            Key("model", takes.NAME, "The model that answers, as openai:gpt-4o; an extension of the language.", null=True),
+            Key(
+                "model",
+                takes.NAME,
+                "The model that answers, as openai:gpt-4o; an extension of the language.",
+                null=True,
+            ),  # fmt: skip
             _SCHEMA,
             _OUTPUT,
         ),
