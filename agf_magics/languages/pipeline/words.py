@@ -67,7 +67,7 @@ STEPS: Mapping[str, Kind] = {
                 takes.NAME,
                 "The model that answers, as openai:gpt-4o; an extension of the language.",
                 null=True,
-            ),  # fmt: skip
+            ),
             _SCHEMA,
             _OUTPUT,
         ),
