@@ -21,6 +21,7 @@ from ..text.diagnostics import StepError
 from .effects import has_effect, result_given
 from .failures import failure, unusable
 from .runner import CallSite, clock
+from .streaming import StepPrints, Watched
 
 
 class UserCallable(Protocol):
@@ -110,6 +111,8 @@ def _call(
     site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant
 ) -> Value | Pending[Value]:
     run, step = site.run, site.step
+    if run.stream and what != "model" and type(callee) is not Watched:
+        return _call_watched(site, Watched(callee, StepPrints(run, site.at)), what, given, grant)
     place = callee.where or ("loop" if callee.is_async else None)
     if place is None:
         place = "kernel" if run.host.waited and not site.scope.concurrent else "worker"
@@ -125,6 +128,26 @@ def _call(
     if type(result) is Pending:
         return Pending(await_call(site, result.awaitable, grant, callee, what))
     return value_of_call(site, result, callee, what)
+
+
+def _call_watched(
+    site: CallSite[Invoke], watched: Watched, what: str, given: dict[str, Value], grant: Grant
+) -> Value | Pending[Value]:
+    """The same, with its prints as events."""
+    value: Value | Pending[Value] = None
+    try:
+        value = _call(site, watched, what, given, grant)
+    finally:
+        if type(value) is not Pending:
+            watched.prints.close()
+    return Pending(_await_watched(value.awaitable, watched)) if type(value) is Pending else value
+
+
+async def _await_watched(rest: Awaitable[Value], watched: Watched) -> Value:
+    try:
+        return await rest
+    finally:
+        watched.prints.close()
 
 
 async def await_call(

@@ -240,7 +240,8 @@ class _Linker:
             hint = suggest(name, self.registry.agents, "registered agents")
             self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
             return None
-        default = self.registry.default_agent or (ANYBODY if self.registry.model is not None else None)
+        asks_model = self.registry.model is not None or step.asking.model
+        default = self.registry.default_agent or (ANYBODY if asks_model else None)
         if default is None:
             hint = "@agent def answer(prompt: str) -> str: ... defines one; %config AgfMagics.model lets a model answer"
             self.found.error("flow.no-agent", "no agent is registered to answer this step", step.span, hint)
@@ -259,6 +260,10 @@ class _Linker:
     def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
+        if step.asking.model:
+            message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"
+            hint = "register no default agent, or name a model with agf.model_agent and identity"
+            self.found.warn("flow.model-ignored", message, step.asking.span, hint)
         if agent.accepts is not None:
             self.patterns(step, agent.takes)
         return agent

@@ -61,19 +61,22 @@ async def run(
     journal: Journal | None = None,
     work: str = "",
     secrets: Secrets | None = None,
+    stream: bool = False,
+    budget: Budget | None = None,
     progress: Progress | None = None,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last event.
 
     A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal`` the run is journaled
     under its manifest ``work``, and calls that earlier sessions made are not repeated. ``secrets`` collects the values
-    of secret arguments. ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
-    and ends of steps without their events.
+    of secret arguments. ``stream``: whether the text of models is emitted while it arrives. A ``budget`` has what
+    earlier runs have used of the limits. ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it
+    folds the starts and ends of steps without their events.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
-    budget = Budget(limits)
-    runner = Runner(SHAPES, call_directly, host, emit, budget, dry, journal, secrets, progress)
+    budget = Budget(limits) if budget is None else budget
+    runner = Runner(SHAPES, call_directly, host, emit, budget, dry, journal, secrets, stream, progress)
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     watch_threads()

@@ -144,6 +144,7 @@ class Runner:
         dry: bool = False,
         journal: Journal | None = None,
         secrets: Secrets | None = None,
+        stream: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self.shapes = shapes
@@ -153,13 +154,17 @@ class Runner:
         self.dry = dry
         """Whether values made from schemas replace the calls of tools and agents."""
         self.journal = journal
+        self.stream = stream
+        """Whether the run is watched: replies and prints are emitted while they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
         self.steps = progress if progress is not None else StepEvents(emit)
         """Gets the start and the end of each step. A progress folds them without making their events."""
-        self.direct = direct if not dry and budget.limits.step_timeout is None else None
+        self.direct = direct if not (dry or stream) and budget.limits.step_timeout is None else None
         """Calls a tool that needs nothing special: `direct.call_directly`."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
+        self.watched: dict[ev.StepPath, Frame] = {}
+        """The same for called flows whose stores a definition shows while they wait, by the path of the call."""
         self.models = Models()
         self.all_dropped: set[int] = set()
         """The steps that have warned that all their elements failed, by identity."""
@@ -181,6 +186,8 @@ class Runner:
         """Remember the frame of the outermost flow, for a run that ends early (decision A17)."""
         if _is_outermost(scope):
             self.reached = frame
+        elif scope.before in self.watched:
+            self.watched[scope.before] = frame
 
     def start_step(
         self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1

@@ -31,9 +31,10 @@ from .store import ADD, ROOM, Store
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
 state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
 FINISH = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
-status=?, ended=?, tokens=?, lost=?, state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
+status=?, ended=?, tokens=?, cost=?, lost=?,
+state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
 REOPEN = """UPDATE runs SET status='running', ended=NULL,
-state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, lost, end_crc)
+state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, cost, lost, end_crc)
 WHERE num=? AND owner=? AND status='cancelled'"""
 
 
@@ -77,8 +78,8 @@ class Journal:
         self.secret = Secrets()
         self.summary: Callable[[], Any] = lambda: None
         """Returns the tree of the run at its end, as JSON."""
-        self.tokens: Callable[[], int | None] = lambda: None
-        """Returns the tokens that its models used; None: it used no model."""
+        self.used: Callable[[], tuple[int | None, str | None]] = lambda: (None, None)
+        """Returns the tokens that its models used and their cost; None: it used no model, the cost is not known."""
         self._lost = 0
         self._line = max(num, earlier.line if earlier is not None else 0)
         self._warned: set[str] = set()
@@ -95,7 +96,7 @@ class Journal:
         signature = sign(key, self.run_id, "work", work) if key is not None else None
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
         head = checksum(num, self.run_id, name, language, started, work_crc)
-        state = checksum(num, own, 0, "running", None, None, 0, end)
+        state = checksum(num, own, 0, "running", None, None, None, 0, end)
         what = (num, self.run_id, name, language, started, own, work, signature)
         await self.durable(self._write(START, (*what, head, state, work_crc, end)), lost=0)
 
@@ -279,7 +280,7 @@ class Journal:
         tree = None if secret.too_many else encode(self.summary())  # without a tree, that of the calls is shown
         end = (packed.form, packed.data, packed.shown, text, failure, signature, tree)
         end_crc = checksum(self.num, *end)
-        state = (status, time.time(), self.tokens(), self._lost)
+        state = (status, time.time(), *self.used(), self._lost)
         return (*end, end_crc, *state, *state, end_crc, self.num, self.store.owner.name)
 
     # --- failures ---

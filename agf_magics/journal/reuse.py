@@ -8,6 +8,7 @@ made.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
@@ -60,6 +61,8 @@ class CallDigest:
         else:
             held = f"json {text}"
         gives = step.gives.text if step.gives is not None else ""
+        if step.asking.schema is not None:
+            gives += f"\0{json.dumps(step.asking.schema, sort_keys=True, default=str)}"
         identity = f"{step.kind}\0{what}\0{gives}\0{held}".encode()
         if not keyed:
             return hashlib.sha256(identity).digest()

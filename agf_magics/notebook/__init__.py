@@ -3,6 +3,7 @@
     cursor -> schema_walk, names -> body -> complete -> tab, shift_tab   Tab and Shift-Tab
     options -> given -> commands -> notebook -> base -> magics            lines and what they do
     config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
+    explorer_session -> explorer_requests -> explorer -> view      a run in the page: its steps, values, timeline
     timeline -> slider                                             the context of a plan after each message
 
 `unload` removes everything that `load` put into a shell, in the opposite order.
@@ -35,7 +36,7 @@ def load(shell: Any) -> None:
     from .magics import PipelineMagics
     from .notebook import Notebook
     from .tab import known, matcher
-    from .view import Widget
+    from .view import Explorer
 
     unload(shell)
     before = shell.config.get("AgfMagics")
@@ -44,7 +45,7 @@ def load(shell: Any) -> None:
     kinds = (PipelineMagics, LanguageMagics, BackgroundMagics, HistoryMagics, ExplainMagics)
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
-        undo.callback(Widget.close_all)
+        undo.callback(Explorer.close_all)
         _put(undo, shell.configurables, config)
         undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)

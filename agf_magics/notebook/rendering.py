@@ -16,6 +16,7 @@ from typing import Any
 from ..catalog import Registry
 from ..flow.steps import Flow
 from ..lifecycle.launch import Run
+from ..lifecycle.past_run import PastRun
 from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
 from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
@@ -23,6 +24,7 @@ from ..text.excerpt import wrapped
 from . import registered
 from .config import BadSetting
 from .output import show
+from .view import explorable
 
 HOOK = "_render_traceback_"
 OURS = str(Path(__file__).parents[1])
@@ -56,13 +58,17 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
 
     def run(found: Run) -> None:
         if not is_shown(found):
-            show(dict(found._repr_mimebundle_()))
+            show(explorable(found, shell))
+
+    def past_run(found: PastRun) -> None:
+        show(explorable(found, shell))
 
     formatter = shell.display_formatter
     for table, kind, shown in (
         (formatter.mimebundle_formatter, Flow, flow),
         (formatter.mimebundle_formatter, Registry, registry),
         (formatter.ipython_display_formatter, Run, run),
+        (formatter.ipython_display_formatter, PastRun, past_run),
     ):
         table.for_type(kind, shown)
         undo.callback(table.pop, kind, None)

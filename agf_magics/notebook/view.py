@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..engine.runner import clock
 from ..flow.steps import Flow
 from ..lifecycle.launch import Run
+from ..lifecycle.past_run import PastRun
 from ..pictures.counters import words
 from ..pictures.diagram import SMALLEST, Diagram
 from ..pictures.page import DIM, headline
@@ -21,13 +23,20 @@ from ..pictures.plain import duration, html, line
 from ..pictures.run_page import body_html, body_text, how_to_continue, run_header_html
 from ..progress.progress import Row
 from .config import AgfMagics
-from .output import Bundle, OutputSlot, receive_while_busy, show
+from .output import Bundle, OutputSlot, show
+
+if TYPE_CHECKING:
+    from .explorer import Channel
 
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
 """Environment variables of a kernel with a front end. nbclient sets none and would save an empty widget."""
 
-KEPT = 10
-"""Runs whose widgets stay open. A reloaded page looks for their models and shows an error if there are none."""
+FRAMED = ("VSCODE_PID", "COLAB_RELEASE_TAG")
+"""Those of front ends that show each output in a frame of its own. The page's script cannot find an element there, so
+the output has the explorer as a widget during the run."""
+
+OPEN = 10
+"""Explorers that stay open; an older one becomes the static page again."""
 
 CLOCK = 1.0
 """Seconds after which a page is rendered again without an event, for its durations."""
@@ -107,87 +116,89 @@ class Page:
         return {"error": run.background, "questions": self._elsewhere or run.done}
 
 
-class Widget(Page):
-    """The same page as a widget with a Cancel button, and the static page at the end."""
+class Explorer(Page):
+    """The page of the run, over which the explorer draws where the front end can; static HTML and text at the end."""
 
-    _kept: ClassVar[deque[list[Any]]] = deque()
+    _open: ClassVar[deque[Channel]] = deque()
 
-    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool, hears_clicks: bool) -> None:
-        """``hears_clicks``: whether the kernel receives a click while the cell waits."""
+    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool, hears: bool) -> None:
+        """``hears``: whether the kernel receives requests of the page while the cell waits."""
         super().__init__(config, flow, elsewhere)
-        self._hears_clicks = hears_clicks
-        self._box: Any = None
-        """The status with the button, the picture, the steps."""
+        self._hears = hears
+        self._channel: Channel | None = None
+        self._broken = False
+        """Whether the explorer failed: the static page is shown then."""
 
-    def draw(self, run: Run) -> None:
-        if self._box is None:
-            self._open(run)
-        else:
-            self._fill(run, self.picture(run), self.body(run))
+    def tick(self, run: Run) -> None:
+        if self._broken:
+            super().tick(run)
+        elif self._channel is not None:
+            self._try(run, self._channel.tick)
+        elif time.monotonic() - self._started >= self.config.progress_after:
+            self._try(run, lambda: self._begin(run))
 
     def close(self, run: Run) -> None:
-        picture, body = self.picture(run), self.body(run)
-        self.slot.put(self.bundle(run, picture, body))
-        if self._box is not None:
-            self._fill(run, picture, body)
-            self._box.children[0].children = self._box.children[0].children[:1]
+        channel = self._channel
+        if channel is None and not self._broken:
+            self._try(run, lambda: self._begin(run))
+        elif channel is not None:
+            self._try(run, channel.finish)
+            self._put(run)
+        else:
+            self.draw(run)
 
-    def _fill(self, run: Run, picture: str, body: str) -> None:
-        # ipywidgets sends only what differs: the picture does not flicker while the durations change.
-        top, *parts = self._box.children
-        for widget, text in zip([top.children[0], *parts], self._texts(run, picture, body), strict=True):
-            widget.value = text
+    def _begin(self, run: Run) -> None:
+        from .explorer import Channel
 
-    def _texts(self, run: Run, picture: str, body: str) -> list[str]:
-        """The status, the picture if there is one, the steps."""
-        # As wide as the output: a widget would grow with its longest word.
-        fitted = '<div style="line-height:1.4;width:0;min-width:100%">{}</div>'
-        return [run_header_html(run), *(fitted.format(part) for part in [*([picture] if self._flow else []), body])]
+        draw = self._flow is not None
+        self._channel = self.keep(Channel(run, self._hears or run.done, self._put, draw))
+        self._put(run)
 
-    def _open(self, run: Run) -> None:
-        import ipywidgets  # type: ignore[import-untyped]
+    def _put(self, run: Run) -> None:
+        assert self._channel is not None, "it is opened first"
+        view = self._channel.widget_view if in_frames() and not run.done else {}
+        self.slot.put({**view, **framed(self.page(run), self._channel.model.mark)})
 
-        # Each model is a message to the front end and costs as much as a page.
-        picture, body = self.picture(run), self.body(run)
-        layout, style = ipywidgets.Layout(), ipywidgets.HTML.style.klass()
-        texts = self._texts(run, picture, body)
-        shrinking = ipywidgets.Layout(flex="0 1 auto", min_width="0")
-        header = ipywidgets.HTML(texts[0], layout=shrinking, style=style)
-        parts = [ipywidgets.HTML(text, layout=layout, style=style) for text in texts[1:]]
-        models = [header, *parts, layout, style, shrinking]
-        buttons = [self._cancel_button(run)] if self._hears_clicks else []
-        for button in buttons:
-            models += [button, button.style, button.layout]
-        top = ipywidgets.HBox([header, *buttons], layout=ipywidgets.Layout(align_items="center"))
-        self._box = ipywidgets.VBox([top, *parts], layout=layout)
-        self._keep([self._box, top, top.layout, *models])
-        self.slot.put({**self._box._repr_mimebundle_(), **self.bundle(run, picture, body)})
-
-    @staticmethod
-    def _cancel_button(run: Run) -> Any:
-        import ipywidgets
-
-        layout = ipywidgets.Layout(flex="0 0 auto", width="auto", margin="0 0 4px 16px")
-        other = f"%runs --cancel {run.run_id}" if run.background else "Kernel ▸ Interrupt (■)"
-        tooltip = f"Cancel this run; {other} does the same"
-        button = ipywidgets.Button(description="Cancel", icon="stop", tooltip=tooltip, layout=layout)
-        button.on_click(lambda _: run.cancel("Cancel button"))
-        receive_while_busy(button)
-        return button
+    def _try(self, run: Run, do: Callable[[], object]) -> None:
+        """A failure of the explorer must not print into the cell, nor end the view."""
+        try:
+            do()
+        except Exception:
+            self._broken, self._channel = True, None
+            self.draw(run)
 
     @classmethod
-    def _keep(cls, widgets: list[Any]) -> None:
-        cls._kept.append(widgets)
-        while len(cls._kept) > KEPT:
-            for widget in cls._kept.popleft():
-                widget.close()
+    def keep(cls, channel: Channel) -> Channel:
+        """Keep an explorer open, and close the oldest one if there are too many."""
+        cls._open.append(channel)
+        while len(cls._open) > OPEN:
+            cls._open.popleft().close()
+        return channel
 
     @classmethod
     def close_all(cls) -> None:
-        """Close the widgets of all runs."""
-        while cls._kept:
-            for widget in cls._kept.popleft():
-                widget.close()
+        """Close the explorers of all runs."""
+        while cls._open:
+            cls._open.popleft().close()
+
+
+def framed(page: Bundle, mark: str) -> Bundle:
+    """The static page in the element of the class ``mark``, over which an explorer draws."""
+    return {**page, "text/html": f'<div class="agf-run {mark}">{page["text/html"]}</div>'}
+
+
+def explorable(run: Run | PastRun, shell: Any) -> Bundle:
+    """The static page of a run that has ended, with an explorer where the front end shows one."""
+    page = dict(run._repr_mimebundle_())
+    if not is_watched(shell):
+        return page
+    try:
+        from .explorer import Channel
+
+        page = framed(page, Explorer.keep(Channel(run, True, lambda _: None)).model.mark)
+    except Exception:  # a run whose definitions can no longer be loaded has its page only
+        pass
+    return page
 
 
 class Nothing:
@@ -240,9 +251,9 @@ def choose_view(
     ``elsewhere``: whether the run asks its questions in the output of another cell."""
     mode = "off" if quiet else _mode(config.progress, shell)
     if mode in ("widget", "html"):
-        # After the end of a cell every kernel receives clicks.
+        # After the end of a cell every kernel receives requests.
         hears = background or _hears_clicks(shell)
-        return Widget(config, drawn, elsewhere, hears) if mode == "widget" else Page(config, drawn, elsewhere)
+        return Explorer(config, drawn, elsewhere, hears) if mode == "widget" else Page(config, drawn, elsewhere)
     if drawn is not None:
         show(_picture(drawn))
     if mode != "text":
@@ -261,6 +272,11 @@ def _mode(wanted: str, shell: Any) -> str:
 def is_watched(shell: Any) -> bool:
     """Whether the kernel has a front end that shows widgets."""
     return getattr(shell, "kernel", None) is not None and any(name in os.environ for name in FRONT_ENDS)
+
+
+def in_frames() -> bool:
+    """Whether the front end shows each output in a frame of its own."""
+    return any(name in os.environ for name in FRAMED)
 
 
 def _hears_clicks(shell: Any) -> bool:

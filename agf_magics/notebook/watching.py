@@ -21,7 +21,8 @@ def watch(start: Start, view: View, hz: float) -> Run:
     def wait(run: Run) -> None:
         def tick() -> None:
             while not over.wait(1 / hz):
-                view.tick(run)
+                if not _tick(view, run):
+                    return
 
         # In the context of the cell, to which the output of the thread then belongs.
         context = contextvars.copy_context()
@@ -42,13 +43,23 @@ def follow(start: Start, view: View, hz: float) -> Run:
     run = start(view.reserve)
 
     def show() -> None:
+        ticks = True
         while not run.wait(1 / hz).done:
-            view.tick(run)
+            ticks = ticks and _tick(view, run)
         view.close(run)
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(show,), name=_thread_name(run), daemon=True).start()
     return run
+
+
+def _tick(view: View, run: Run) -> bool:
+    """Whether the view still works. If not, it only shows the end of the run: its thread must not print into a cell."""
+    try:
+        view.tick(run)
+    except Exception:
+        return False
+    return True
 
 
 def join_views(run: Run, seconds: float = 5.0) -> None:

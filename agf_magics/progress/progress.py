@@ -12,28 +12,14 @@ from ..flow.steps import Flow
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
-from .rows import Key, Row, Tree
+from .rows import Arriving, Key, Row, Tree, Usage, one_reply
 
-__all__ = ["Failure", "Failures", "Key", "Progress", "Row", "Usage"]
+__all__ = ["Arriving", "Failure", "Failures", "Key", "Progress", "Row", "Usage"]
 
 FAILURES_KEPT = 50
 """Failed elements that are listed; the others are counted."""
 
 EDGES_KEPT = 1_000
-
-
-class Usage(NamedTuple):
-    """The use of models in a run."""
-
-    requests: int = 0
-    """The number of replies."""
-    input: int = 0
-    """Tokens, as the models count them; 0 for models that do not report them."""
-    output: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.input + self.output
 
 
 class Failure(NamedTuple):
@@ -150,11 +136,13 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.failed += 1
             row.ended, row.error, row.asks = when, error, isinstance(error, ev.Unanswered)
+            _end_arriving(row, at)
             _blame(p, row)
         case ev.StepCancelled(at, when):
             row = p.row(at)
             row.cancelled += 1
             row.ended = when
+            _end_arriving(row, at)
             _blame(p, row)
         case ev.StepAbandoned(at, when):
             row = p.row(at)
@@ -192,8 +180,13 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
             p.asked[at] = question
         case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
             p.asked.pop(at, None)
-        case ev.TokensUsed(_, _, input, output):
-            p.usage = Usage(p.usage.requests + 1, p.usage.input + input, p.usage.output + output)
+        case ev.ModelText():
+            _arrive(p.row(event.at), event)
+        case ev.StepPrinted(at, _, text):
+            row = p.row(at)
+            row.printed = (row.printed + text)[-Arriving.LONGEST :]
+        case ev.TokensUsed():
+            count_use(p, event)
         case ev.BackgroundCallEnded(_, _, error):
             if error is not None:
                 found = error.diagnostic
@@ -205,6 +198,31 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
             p.status, p.when = "running", when
         case ev.RunEnded():
             _end(p, event)
+
+
+def count_use(p: Progress, event: ev.TokensUsed) -> None:
+    """Count a reply for the run, for its row, and for the calls around it. A past run may lack its row."""
+    key = tuple(bit for bit in event.at if isinstance(bit, str))
+    used = one_reply(event.input, event.output, event.model, event.cost)
+    p.usage = p.usage.plus(used)
+    for row in filter(None, (p.rows.get(key[:depth]) for depth in range(1, len(key) + 1))):
+        row.usage = (row.usage or Usage()).plus(used)
+        if row.arriving is not None and row.arriving.at == event.at:  # the reply is complete
+            row.arriving = None
+
+
+def _arrive(row: Row, event: ev.ModelText) -> None:
+    known = row.arriving
+    if known is not None and known.at != event.at and not known.ended:
+        return  # another element of the fan-out is shown
+    if known is None or (known.at, known.attempt) != (event.at, event.attempt):
+        known = row.arriving = Arriving(event.at, event.attempt)
+    known.add(event.part, event.text)
+
+
+def _end_arriving(row: Row, at: ev.StepPath) -> None:
+    if row.arriving is not None and row.arriving.at == at:
+        row.arriving.ended = True
 
 
 def _end(p: Progress, event: ev.RunEnded) -> None:

@@ -27,7 +27,6 @@ from tests.bench import (
     reuse,
     startup,
 )
-from tests.bench.peers import HAMILTON
 from tests.bench.rounds import Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
@@ -136,9 +135,6 @@ def _orchestration(goals: Goals) -> Iterator[str]:
         goals.hold(f"{name.removeprefix('agf: ')}, a step", most, _normal(steps, name))
     for name in ("agf: for_each async tool", "agf: for_each plain tool, where=loop"):
         goals.hold(f"{name.removeprefix('agf: ')}, an element", 2.7, _normal(elements, name))
-    peers = {row.name: row for row in steps}
-    for name in ("agf: linear transform", "agf: linear plain tool, where=loop") if HAMILTON in peers else ():
-        goals.hold(f"{name.removeprefix('agf: ')}, to Hamilton", 1, peers[name].ratio / peers[HAMILTON].ratio, "×")
     yield from _table(steps, "µs a step", 1, "× floor")
     yield from _table(elements, "µs an element", 1, "× gather")
 

@@ -13,7 +13,6 @@ from agf_magics.engine.run import run as run_linked
 from agf_magics.flow.frame import FlowInput
 from agf_magics.host.host import Host
 from agf_magics.progress.progress import Progress
-from tests.bench.peers import hamilton
 from tests.bench.rounds import Row, paired
 
 STEPS, ITEMS = 200, 1000
@@ -114,7 +113,6 @@ def rows() -> tuple[list[Row], list[Row]]:
                 ),
                 "agf: linear transform": timed(_ours(_linear("transform: {value: ctx.n + 1}"))),
                 "agf: linear transform, linked before": timed(_linked(_linear("transform: {value: ctx.n + 1}"))),
-                **hamilton(STEPS),
             },
             per=STEPS,
             clock=time.thread_time,

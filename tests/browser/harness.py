@@ -29,7 +29,7 @@ import nbformat
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
 
-SECONDS = 120
+SECONDS = int(os.environ.get("BROWSER_SECONDS", "120"))
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
 FLAGS = [
     "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--disable-background-networking",
@@ -172,7 +172,29 @@ class Notebook:
     def says(self, index: int, *texts: str) -> None:
         """Waits until these stand in the output of a cell: it is painted a little later than it arrives."""
         for text in texts:
-            self.wait(f"{OUTPUT}?.innerText.includes(it[1])", [index, text])
+            self.wait(f"({SEEN})({OUTPUT}).includes(it[1])", [index, text])
+
+    def seen(self, index: int) -> str:
+        """The text in the output of a cell, also that of an explorer."""
+        return str(self.page.evaluate(f"it => ({SEEN})({OUTPUT})", [index]))
+
+    def explorer(self, index: int) -> Locator:
+        """The explorer in the output of a cell, once it is there."""
+        found = self.output(index).locator(".explorer").first
+        found.wait_for()
+        return found
+
+    def open_view(self, index: int, name: str) -> None:
+        """A view of the explorer: Steps, Picture, Timeline."""
+        self.explorer(index).locator("[role=tab]", has_text=name).click()
+
+    def open_step(self, index: int, text: str) -> Locator:
+        """Select the first row with this text; returns the panel, once it shows the step."""
+        row = self.explorer(index).locator(".row", has_text=text).first
+        row.click()
+        panel = self.explorer(index).locator(".panel")
+        panel.locator("h4").first.wait_for()
+        return panel
 
     def shows_picture(self, index: int) -> None:
         """Waits until the first picture in the output of a cell is there to be seen."""
@@ -265,6 +287,12 @@ Open = Callable[..., Notebook]
 PANEL = "window.jupyterapp?.shell.currentWidget"
 
 OUTPUT = "document.querySelectorAll('.jp-Notebook .jp-Cell')[it[0]]?.querySelector('.jp-Cell-outputArea')"
+
+SEEN = """area => {
+  const hosts = area ? [...area.querySelectorAll('.agf-run')] : [];
+  const shown = hosts.map(host => host.shadowRoot?.querySelector('.explorer'));
+  return [area, ...shown].map(node => node?.innerText ?? '').join('\\n');
+}"""
 
 COMMAND = """([name, given]) => {
   const going = window.agfCommands ??= new Set();

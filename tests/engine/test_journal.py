@@ -420,7 +420,7 @@ def test_a_damaged_file_is_told_and_never_believed(tmp_path: Path) -> None:
             assert again.output == "seen"
         shutil.rmtree(folder)
     assert ends <= {"taken up", "journal.damaged", "journal.unknown-run", "journal.unreadable", "journal.newer",
-                    "journal.finished", "journal.unwritable", "journal.full"}  # fmt: skip
+                    "journal.finished", "journal.unwritable", "journal.full", "journal.foreign"}  # fmt: skip
 
 
 @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9])

@@ -91,23 +91,6 @@ def test_the_picture_is_there_before_the_run_and_takes_its_colours(kernel: Kerne
     assert len(pictures) == 3
 
 
-def test_a_widget_where_somebody_looks_and_nowhere_else(seen: Kernel, headless: Kernel) -> None:
-    for kernel, wanted in ((seen, True), (headless, False)):
-        cell = held(kernel)
-        live = cell.until("update_display_data", "running")["data"]
-        assert ("application/vnd.jupyter.widget-view+json" in live) is wanted
-        open_gate(kernel)
-        cell.end()
-        assert bool(cell.of("comm_open")) is wanted
-
-
-def test_a_quick_run_opens_no_widget(seen: Kernel) -> None:
-    seen.good("%config AgfMagics.progress_after = 100")
-    cell = seen.good("%%pipeline --run\npipeline: q\nsteps: [{transform: {value: '1 + 1'}}]")
-    assert not cell.of("comm_open")
-    assert set(cell.outputs[0]) == {"text/html", "text/plain"}
-
-
 def test_widgets_of_the_last_runs_stay_open_and_older_ones_are_closed(seen: Kernel) -> None:
     seen.good("%reload_ext agf_magics\n%config AgfMagics.progress_after = 0")
     opened, closed = [], []
@@ -118,30 +101,14 @@ def test_widgets_of_the_last_runs_stay_open_and_older_ones_are_closed(seen: Kern
         cell.end()
         opened.append({content["comm_id"] for content in cell.of("comm_open")})
         closed += [content["comm_id"] for content in cell.of("comm_close")]
-    assert set(closed) == opened[0] | opened[1]
+    assert set(closed) == (opened[0] | opened[1]) - layouts(opened)
     rest = seen.good("%reload_ext agf_magics").of("comm_close")
     assert {content["comm_id"] for content in rest} == set().union(*opened[2:])
 
 
-def test_the_cancel_button_works_while_the_cell_waits(seen: Kernel) -> None:
-    if "kernel subshells" not in seen.reply(seen.client.kernel_info()).get("supported_features", ()):
-        pytest.skip("this kernel has no subshells: only the interrupt reaches a cell that waits")
-    seen.client.control_channel.send(seen.client.session.msg("create_subshell_request", {}))
-    reply = seen.client.get_control_msg(timeout=60)["content"]
-    cell = held(seen)
-    cell.until("update_display_data", "widget-view")
-    button = next(c for c in cell.of("comm_open") if c["data"]["state"].get("_model_name") == "ButtonModel")
-    click = {"comm_id": button["comm_id"], "data": {"method": "custom", "content": {"event": "click"}}}
-    message = seen.client.session.msg("comm_msg", click)
-    message["header"]["subshell_id"] = reply["subshell_id"]
-    seen.client.shell_channel.send(message)
-    cell.end()
-    assert cell.reply["ename"] == "RunCancelled"
-    assert "Cancel button" in cell.traceback
-    seen.client.control_channel.send(
-        seen.client.session.msg("delete_subshell_request", {"subshell_id": reply["subshell_id"]})
-    )
-    seen.client.get_control_msg(timeout=60)
+def layouts(opened: list[set[str]]) -> set[str]:
+    """The layout that all explorers share, opened with the first one."""
+    return opened[0] if len(opened[0]) > len(opened[1]) else set()
 
 
 def test_prints_of_all_places_stay_in_their_cell(kernel: Kernel) -> None:

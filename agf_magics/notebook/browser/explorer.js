@@ -1,0 +1,180 @@
+// One view of a run: the header with its buttons, one of three views of the steps, and the panel of the selected step.
+
+const NARROW = 640; // pixels below which the panel is below the steps
+const SMALL = 900; // pixels below which rows have no ids
+const QUIET = 2000; // milliseconds between two failures that a screen reader hears
+const FAILED = new Set(["failed", "kept", "left"]);
+const TABS = { steps: "Steps", picture: "Picture", timeline: "Timeline" };
+
+class Explorer {
+  constructor(state, host) {
+    this.state = state;
+    this.host = host;
+    // A later view of the same run begins as the last one was.
+    const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps" };
+    Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, isNarrow: false, said: 0 });
+    host.explorer = this; // for scripts in the page
+    host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
+    this.root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+    this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.choose(-1) } });
+    this.buttons = {
+      cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
+      resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
+    };
+    this.tabs = Object.fromEntries(Object.entries(TABS).map(([name, text]) => [name, element("button", {
+      type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "main",
+      on: { click: () => this.open(name), keydown: event => this.tabKey(event) } }, text)]));
+    this.main = element("div", { class: "main", id: "main", role: "tabpanel" });
+    this.panel = new Panel(this);
+    this.message = element("div", { class: "message", hidden: true });
+    this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
+    this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
+      keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
+      focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
+      element("header", {}, this.title, element("span", { class: "space" }),
+        element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)), Object.values(this.buttons)),
+      this.message, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
+    this.root.replaceChildren(element("style", {}, STYLE), this.box);
+    this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
+    this.sized.observe(host);
+    state.views.add(this);
+    this.reset();
+    this.clock = setInterval(() => this.state.last.live && this.host.isConnected && this.draw(), 250);
+  }
+
+  close() {
+    clearInterval(this.clock);
+    this.sized.disconnect();
+    this.state.views.delete(this);
+  }
+
+  reset() {
+    this.picture = null;
+    if (!this.state.kept.isChosen || this.chosen >= this.state.rows.length) this.chosen = this.first();
+    this.panel.id = null;
+    this.open(this.tab);
+    this.header();
+    this.panel.fetch();
+  }
+
+  // What is selected first: the last step that failed the run, else the run itself.
+  first() {
+    if (this.state.last.status !== "error") return -1;
+    return this.state.rows.findLastIndex((row, i) => this.state.look(i).name === "failed");
+  }
+
+  resize(width) {
+    this.isNarrow = width < NARROW;
+    this.box.classList.toggle("narrow", this.isNarrow);
+    this.box.classList.toggle("small", width < SMALL);
+    this.draw();
+  }
+
+  changed(rows, before) {
+    if (!this.host.isConnected) return;
+    const { last } = this.state;
+    if (before !== last.status) {
+      this.say(`run ${this.status().word}`);
+      if (!this.state.kept.isChosen && this.first() >= 0) this.show(this.first());
+    } else this.sayFailure(rows);
+    this.header();
+    this.draw();
+    this.panel.changed(rows, before);
+  }
+
+  status() { return this.state.byName.get(this.state.last.status) ?? { mark: "·", word: this.state.last.status, color: "" }; }
+
+  say(text) {
+    this.said = performance.now();
+    this.live.textContent = text;
+  }
+
+  sayFailure(rows) {
+    const i = rows.find(row => this.state.look(row).name === "failed");
+    if (i != null && performance.now() - this.said > QUIET) this.say(`${this.state.tree[i][WORD]} ${this.state.tree[i][LABEL]} failed`);
+  }
+
+  header() {
+    const { last, name } = this.state, { mark, word, color } = this.status(), can = new Set(last.can);
+    const state = element("span", { class: "state", style: { width: "auto" } }, `${mark} ${word}`);
+    state.style.setProperty("--state", color);
+    this.took = element("span", {}, duration(this.state.now()));
+    const dropped = last.dropped ? element("span", { class: "bad" }, ` · ${number(last.dropped)} failed and dropped`) : "";
+    this.title.replaceChildren(element("b", {}, name), " · ", state, ` · ${last.counts.join(" · ")} · `, this.took, dropped);
+    this.buttons.cancel.hidden = !last.live;
+    this.buttons.cancel.disabled = !can.has("cancel");
+    const isDeaf = last.live && !this.state.hears;
+    setText(this.buttons.cancel, isDeaf ? "Use ■ to cancel" : "Cancel", isDeaf
+      ? "This kernel receives no click while a cell runs: Kernel ▸ Interrupt cancels the run" : "Cancel this run; Kernel ▸ Interrupt (■) does the same");
+    this.buttons.resume.hidden = !can.has("resume");
+  }
+
+  async act(name, given) {
+    this.message.hidden = true;
+    try { await this.state.request(name, given); }
+    catch (error) {
+      this.message.hidden = false;
+      this.message.textContent = error.message;
+      this.say(error.message);
+    }
+  }
+
+  open(tab) {
+    this.tab = this.state.kept.tab = tab;
+    for (const [name, node] of Object.entries(this.tabs)) {
+      node.setAttribute("aria-selected", name === tab);
+      node.tabIndex = name === tab ? 0 : -1;
+    }
+    this.main.setAttribute("aria-labelledby", `tab-${tab}`);
+    if (tab === "picture") {
+      this.picture ??= new PictureView(this);
+      this.shown = this.picture;
+      this.main.replaceChildren(this.picture.node);
+    } else {
+      this.shown = new StepList(this, tab === "timeline");
+      this.main.replaceChildren(this.shown.node, this.shown.lanes);
+      if (tab === "timeline") this.shown.drawLanes();
+    }
+    this.draw();
+  }
+
+  draw() {
+    if (!this.shown) return;
+    if (this.took) setText(this.took, duration(this.state.now()));
+    this.shown.draw();
+  }
+
+  choose(i) {
+    this.state.kept.isChosen = true;
+    this.show(i);
+  }
+
+  show(i) {
+    this.chosen = this.state.kept.chosen = i;
+    this.title.setAttribute("aria-pressed", i < 0);
+    this.shown.chose(i);
+    this.panel.fetch();
+  }
+
+  tabKey(event) {
+    const names = Object.keys(TABS), at = names.indexOf(this.tab);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: names.length - 1 }[event.key];
+    if (to == null) return;
+    const name = names[(to + names.length) % names.length];
+    this.open(name);
+    this.tabs[name].focus();
+    event.preventDefault();
+  }
+
+  // `n`: the next failed step.
+  key(event) {
+    if (event.key !== "n" || event.altKey || event.ctrlKey || event.metaKey || event.target.tagName === "INPUT") return;
+    event.preventDefault();
+    const { rows } = this.state;
+    for (let k = 1; k <= rows.length; k++) {
+      const i = (Math.max(this.chosen, -1) + k) % rows.length;
+      if (FAILED.has(this.state.look(i).name)) return this.choose(i);
+    }
+    this.say("no failed step");
+  }
+}

@@ -1,0 +1,184 @@
+// The selected step, or the run itself: its error first, then what went in and out, its attempts or calls, its conversation, its definition.
+
+const AGAIN = 1000; // milliseconds between two requests for a step that changes
+const CALL_COLUMNS = ["", "path", "took", "input", "output or error"];
+
+class Panel {
+  constructor(view) {
+    this.view = view;
+    this.state = view.state;
+    this.node = element("section", { class: "panel", "aria-label": "Details", tabindex: 0 });
+    this.id = null;
+    this.parts = new Map(); // what a person may have opened stays while the step changes
+  }
+
+  // Ask again for what is selected if it changed.
+  changed(rows, before) {
+    const isDue = !this.state.last.live || performance.now() - (this.asked ?? 0) > AGAIN;
+    const i = this.view.chosen;
+    if (isDue && (i < 0 ? before !== this.state.last.status : rows.includes(i))) this.fetch();
+  }
+
+  async fetch() {
+    const row = this.state.tree[this.view.chosen], id = row ? row[ID] : "";
+    const title = element("h3", {}, row ? `${row[WORD]} ${row[LABEL]}` : this.state.name);
+    this.asked = performance.now();
+    const isBusy = this.state.last.live && !this.state.hears;
+    if (this.id !== id || isBusy) {
+      this.id = id;
+      this.facts = null;
+      this.parts.clear();
+      this.node.replaceChildren(title, hint(isBusy ? "Details come when the cell has ended." : "…"));
+    }
+    if (isBusy) return;
+    let found;
+    try { found = await (row ? this.state.request("step", { step: id }) : this.state.request("run")); }
+    catch (error) {
+      if (id === this.id) this.node.replaceChildren(title, errorElement(error.message));
+      return;
+    }
+    const facts = JSON.stringify(found);
+    if (id !== this.id || facts === this.facts) return;
+    this.facts = facts;
+    const top = this.node.scrollTop;
+    if (row) this.show(found); else this.showRun(found);
+    this.node.scrollTop = top;
+  }
+
+  showRun(run) {
+    const children = [element("h3", {}, run.name), element("code", {}, run.id)];
+    const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
+    if (run.note) children.push(hint(run.note));
+    if (run.error) part("Error", errorElement(run.error));
+    if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
+    if (run.output) part("Output", valueElement(run.output));
+    if (run.stores.length) part("Stores", ...run.stores.map(([name, value]) => details(name, [valueElement(value)], false)));
+    if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
+    if (run.dropped.length) part("Failed and dropped", table(["path", "error"], run.dropped.map(cells => ({ cells }))));
+    if (run.warnings.length) part("Warnings", ...run.warnings.map(errorElement));
+    if (children.length === 2) children.push(hint("Select a step to see what went in and out."));
+    this.node.replaceChildren(...children);
+  }
+
+  show(step) {
+    const look = this.state.byName.get(step.state);
+    const facts = [step.took, step.counted, step.why].filter(Boolean).join(" · ");
+    const color = `color-mix(in srgb, ${look.color} 62%, var(--jp-ui-font-color1, CanvasText))`;
+    const head = element("div", {}, element("span", { style: { color, fontWeight: 600 } }, step.words),
+      facts ? ` · ${facts}` : "", " · ", element("code", {}, step.id));
+    const children = [element("h3", {}, `${step.word} ${step.label}`), head];
+    const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
+    if (step.error) part("Error", errorElement(step.error));
+    if (step.session) part("Conversation", this.part("session", () => new Conversation(this.state, step.id)));
+    if (step.input) part("Input", valueElement(step.input));
+    if (step.output) part("Output", valueElement(step.output));
+    if (step.attempts) part("Attempts", this.attempts(step));
+    if (step.many && !step.note) part("Calls", this.part("calls", () => new CallPages(this.state, step.id)));
+    if (step.note) children.push(hint(step.note));
+    if (step.definition) part(`Definition: ${step.definition.name}, line ${step.definition.first}`, definitionElement(step.definition));
+    this.node.replaceChildren(...children);
+  }
+
+  part(name, make) {
+    const part = this.parts.get(name) ?? make();
+    this.parts.set(name, part);
+    part.fetch();
+    return part.node;
+  }
+
+  attempts(step) {
+    const rows = step.attempts.map(call => ({ bad: call.failed, cells: [call.failed ? "✗ failed" : "✓ ok", String(call.attempt), call.took, call.output] }));
+    return table(["", "attempt", "took", "output or error"], rows);
+  }
+}
+
+// The path of a call in the step that is shown.
+function pathIn(path, step) {
+  return path.startsWith(step) && path !== step ? path.slice(step.length) : path;
+}
+
+// Messages break between words; the lines of an excerpt keep their columns.
+function errorElement(text) {
+  const isExcerpt = line => line.startsWith("  -->") || /^\s*\d* \| /.test(line);
+  return element("pre", { class: "error" }, text.split("\n").map(line => element("div", { class: isExcerpt(line) ? "excerpt" : null }, line || "\u00a0")));
+}
+
+function definitionElement({ start, first, last, lines }) {
+  return element("pre", { class: "definition" }, lines.map((line, k) => {
+    const n = start + k, text = `${String(n).padStart(4)}  ${line}`;
+    return n >= first && n <= last ? element("mark", {}, text) : element("span", {}, `${text}\n`);
+  }));
+}
+
+// The calls of a step that runs several times, page by page, failed ones first; or one of them.
+class CallPages {
+  constructor(state, step) {
+    this.state = state;
+    this.step = step;
+    this.offset = 0;
+    this.failed = false;
+    this.isOpen = false; // whether one call is shown
+    this.node = element("div");
+  }
+
+  async fetch() {
+    if (this.isOpen) return;
+    let page;
+    try { page = await this.state.request("calls", { step: this.step, offset: this.offset, failed: this.failed }); }
+    catch (error) { return this.node.replaceChildren(hint(error.message)); }
+    if (this.isOpen) return;
+    const first = page.total ? page.offset + 1 : 0, last = Math.min(page.offset + page.rows.length, page.total);
+    const go = (name, title, offset, off, failed = this.failed) =>
+      button(name, () => { Object.assign(this, { offset, failed }); this.fetch(); }, { title, "aria-label": title, disabled: off });
+    const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
+    const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
+      call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what,
+      pathIn(call.at, this.step) + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""), call.took, call.input, call.output] }));
+    this.node.replaceChildren(
+      element("div", {}, `${number(first)}–${number(last)} of ${number(page.total)} `,
+        go("‹", "Previous page", Math.max(0, page.offset - page.page), page.offset === 0), " ",
+        go("›", "Next page", page.offset + page.page, last >= page.total), " ",
+        page.failed ? go(filter, filter, 0, false, !this.failed) : ""),
+      table(CALL_COLUMNS, rows, row => this.open(row.number)));
+  }
+
+  async open(number_) {
+    this.isOpen = true;
+    const back = button("‹ Calls", () => { this.isOpen = false; this.fetch(); });
+    let call;
+    try { call = await this.state.request("call", { step: this.step, number: number_ }); }
+    catch (error) { return this.node.replaceChildren(back, errorElement(error.message)); }
+    const children = [back, element("h3", {}, `${call.name} ${call.at}`)];
+    if (call.error) children.push(errorElement(call.error));
+    if (call.given) children.push(element("h4", {}, "Input"), valueElement(call.given));
+    if (call.result) children.push(element("h4", {}, "Output"), valueElement(call.result));
+    this.node.replaceChildren(...children);
+    back.focus();
+  }
+}
+
+// A model's session: who said what.
+class Conversation {
+  constructor(state, step) {
+    this.state = state;
+    this.step = step;
+    this.node = element("div");
+  }
+
+  async fetch() {
+    let found;
+    try { found = await this.state.request("session", { step: this.step }); }
+    catch (error) { return this.node.replaceChildren(hint(error.message)); }
+    const said = found.messages.map(message => this.message(message));
+    this.node.replaceChildren(...said, found.more ? hint("… and more: run.calls has all") : "");
+  }
+
+  message(message) {
+    const who = ["user", "model", "tool"].includes(message.who) ? message.who : "";
+    const facts = [message.who, message.name, message.took, message.used].filter(Boolean).join(" · ");
+    const calls = (message.calls ?? []).map(call => element("div", {}, element("b", {}, `⚙ ${call.tool} `), valueElement(call.arguments)));
+    return element("div", { class: `said ${who}` }, element("small", {}, facts),
+      message.text ? element("pre", {}, message.text) : "", message.error ? errorElement(message.error) : "",
+      calls, message.result ? valueElement(message.result) : "");
+  }
+}

@@ -1,0 +1,244 @@
+// The picture of the flow. The kernel draws it once and without states; the page copies shapes and texts, attribute by
+// attribute, and paints the states on the copy.
+
+const TAGS = new Set(["svg", "g", "rect", "path", "polygon", "text", "title", "desc"]);
+const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "points", "fill", "fill-opacity", "stroke",
+  "stroke-opacity", "stroke-width", "stroke-dasharray", "font-family", "font-size", "font-weight", "font-style", "text-anchor"]);
+const READABLE = 0.65; // the scale below which words cannot be read
+const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
+
+function copied(node) {
+  if (node.nodeType === Node.TEXT_NODE) return document.createTextNode(node.data);
+  if (node.nodeType !== Node.ELEMENT_NODE || node.namespaceURI !== SVG || !TAGS.has(node.localName)) return null;
+  const copy = document.createElementNS(SVG, node.localName);
+  for (const { name, value } of node.attributes) if (ATTRIBUTES.has(name) && !/url\(|javascript:/i.test(value)) copy.setAttribute(name, value);
+  for (const child of node.childNodes) copy.append(copied(child) ?? "");
+  return copy;
+}
+
+class PictureView {
+  constructor(view) {
+    this.view = view;
+    this.state = view.state;
+    this.flow = [];
+    this.folded = null; // the kernel decides
+    this.boxes = new Map();
+    const tool = (sign, title, click) => button(sign, click, { title, "aria-label": title });
+    this.canvas = element("div", { class: "picture", on: {
+      wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event) } });
+    this.up = tool("↰", "Back to the calling flow", () => this.enter(this.flow.slice(0, -1)));
+    this.node = element("div", {}, this.canvas, element("div", { class: "tools" },
+      tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⤢", "Fit", () => this.fit()), this.up));
+    this.up.hidden = true;
+    this.fetch();
+  }
+
+  async fetch() {
+    const { flow, folded } = this;
+    this.canvas.replaceChildren(this.svg ?? hint("The picture is on its way …"));
+    try {
+      const found = await this.state.request("picture", { flow, ...(folded ? { folded } : {}) });
+      if (flow === this.flow && folded === this.folded) this.put(found);
+    } catch (error) {
+      this.svg = null;
+      this.boxes.clear();
+      this.canvas.replaceChildren(hint(error.message));
+    }
+    this.up.hidden = !this.flow.length;
+  }
+
+  enter(flow) {
+    this.flow = flow;
+    this.folded = null;
+    this.box = null;
+    this.fetch();
+  }
+
+  put(found) {
+    this.found = found;
+    const document_ = new DOMParser().parseFromString(found.svg, "image/svg+xml");
+    this.svg = copied(document_.documentElement);
+    const [x, y, width, height] = this.svg.getAttribute("viewBox").split(" ").map(Number);
+    this.whole = [x, y, width, height];
+    for (const name of ["width", "height"]) this.svg.removeAttribute(name);
+    this.svg.setAttribute("preserveAspectRatio", "xMidYMid meet");
+    this.svg.setAttribute("role", "group");
+    const groups = [...this.svg.children].filter(child => child.localName === "g");
+    const frames = [...this.svg.children].filter(child => child.localName === "rect");
+    this.svg.prepend(svgElement("rect", { x: x - 5000, y: y - 5000, width: width + 10000, height: height + 10000, fill: "transparent" }));
+    this.boxes = new Map();
+    const prefix = found.flow.map(id => `${id}/`).join("");
+    found.boxes.forEach((id, place) => this.addBox(groups[place], this.state.byId.get(prefix + id), id));
+    found.frames.forEach((id, place) => this.addFold(frames[place], id, "−"));
+    for (const id of found.folded) this.addFold(this.boxes.get(this.state.byId.get(prefix + id))?.ring, id, "+");
+    this.addEdges(found.edges ?? []);
+    this.canvas.replaceChildren(this.svg);
+    if (this.box) this.show(this.box); else this.begin();
+    this.draw();
+  }
+
+  addBox(group, i, id) {
+    if (!group || i == null) return;
+    const ring = [...group.children].find(child => child.localName === "rect" && child.getAttribute("stroke-opacity") == null);
+    const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(ring.getAttribute(name)));
+    const bar = color => svgElement("rect", { x: x + 12, y: y + height - 4.5, height: 2.5, width: 0, fill: color });
+    const box = { id, group, ring, x: x + width / 2, y: y + height / 2, left: x + 12, room: width - 24, done: bar("#27894f"), lost: bar("#d64545") };
+    box.corner = svgElement("text", { x: x + width - 11, y: y + 17, "text-anchor": "end", "font-weight": "bold" });
+    const name = group.querySelector("title")?.textContent ?? id;
+    for (const [key, value] of Object.entries({ role: "button", tabindex: "-1", "aria-label": name, "data-row": i })) group.setAttribute(key, value);
+    group.append(box.corner, box.done, box.lost);
+    group.addEventListener("click", () => this.moved || this.view.choose(i));
+    group.addEventListener("dblclick", () => this.open(i, id));
+    this.boxes.set(i, box);
+  }
+
+  // The button at the corner of a frame that folds and unfolds it.
+  addFold(rect, id, sign) {
+    if (!rect) return;
+    const cx = Number(rect.getAttribute("x")) + Number(rect.getAttribute("width")), cy = Number(rect.getAttribute("y"));
+    const label = `${sign === "−" ? "Fold" : "Unfold"} ${id}`;
+    const group = svgElement("g", { role: "button", tabindex: "-1", "aria-label": label, style: "cursor:pointer" });
+    group.append(svgElement("title", {}, label), svgElement("circle", { cx, cy, r: 7, fill: "#f5f5f5", stroke: "#7d7d7d" }),
+      svgElement("text", { x: cx, y: cy + 3.6, "text-anchor": "middle", fill: "#1b1b1b", "font-weight": "bold" }, sign));
+    group.addEventListener("click", () => this.toggle(id));
+    this.svg.append(group);
+  }
+
+  // Room for the numbers of the rounds after which an edge was taken.
+  addEdges(edges) {
+    this.edges = edges.map(([key, x, y]) => {
+      const back = svgElement("rect", { y: y - 7.5, height: 15, rx: 7.5, fill: this.state.byName.get("taken").color });
+      const text = svgElement("text", { x, y: y + 3.5, fill: "#ffffff", "font-weight": "bold", "text-anchor": "middle" });
+      const group = svgElement("g", { visibility: "hidden" });
+      group.append(back, text);
+      this.svg.append(group);
+      return { key, x, back, text, group };
+    });
+  }
+
+  toggle(id) {
+    const folded = this.found.folded;
+    this.folded = folded.includes(id) ? folded.filter(other => other !== id) : [...folded, id];
+    this.fetch();
+  }
+
+  // A frame folds; a call opens the flow that it calls.
+  open(i, id) {
+    if (this.found.frames.includes(id) || this.found.folded.includes(id)) this.toggle(id);
+    else if (this.state.tree[i + 1]?.[ID].startsWith(`${this.state.tree[i][ID]}/`)) this.enter([...this.flow, id]);
+  }
+
+  draw() {
+    for (const [i, box] of this.boxes) {
+      const row = this.state.rows[i], look = this.state.look(i), isChosen = i === this.view.chosen;
+      const now = `${row[STATE]} ${row[CORNER]} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
+      if (box.now === now) continue;
+      box.now = now;
+      box.corner.textContent = row[CORNER];
+      box.corner.setAttribute("fill", look.ink);
+      box.ring.setAttribute("stroke", look.color);
+      box.ring.setAttribute("stroke-width", look.ring);
+      box.ring.classList.toggle("chosen", isChosen);
+      box.group.setAttribute("tabindex", isChosen ? 0 : -1);
+      box.group.setAttribute("aria-pressed", isChosen);
+      box.done.setAttribute("width", box.room * (row[OK_SHARE] ?? 0));
+      box.lost.setAttribute("x", box.left + box.room * (row[OK_SHARE] ?? 0));
+      box.lost.setAttribute("width", box.room * (row[FAILED_SHARE] ?? 0));
+    }
+    for (const edge of this.edges ?? []) {
+      const words = this.flow.length ? "" : this.state.edges[edge.key] ?? "";
+      if (edge.text.textContent === words) continue;
+      edge.text.textContent = words;
+      const width = 8 + 6 * words.length;
+      edge.back.setAttribute("x", edge.x - width / 2);
+      edge.back.setAttribute("width", width);
+      edge.group.setAttribute("visibility", words ? "visible" : "hidden");
+    }
+    if (!this.boxes.has(this.view.chosen)) this.boxes.values().next().value?.group.setAttribute("tabindex", 0);
+  }
+
+  chose() { this.draw(); }
+
+  show(box) {
+    this.box = box;
+    this.svg.setAttribute("viewBox", box.map(side => side.toFixed(2)).join(" "));
+  }
+
+  // All of it where its words can be read, else the part around the selected step.
+  begin() {
+    const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
+    const scale = Math.min(1.4, Math.max(READABLE, Math.min(room[0] / width, room[1] / height)));
+    const middle = this.boxes.get(this.view.chosen) ?? this.boxes.values().next().value;
+    const start = (at, low, all, seen) => all <= seen ? low - (seen - all) / 2 : Math.max(low, Math.min(low + all - seen, at - seen / 2));
+    const [seenX, seenY] = room.map(side => side / scale);
+    this.show([start(middle?.x ?? x, x, width, seenX), start(middle?.y ?? y, y, height, seenY), seenX, seenY]);
+  }
+
+  fit() { if (this.svg) this.show([...this.whole]); }
+
+  zoom(factor, at) {
+    if (!this.svg) return;
+    const [x, y, width, height] = this.box, largest = Math.max(this.whole[2], this.whole[3]) * 4;
+    if (width * factor > largest || width * factor < 40) return;
+    const [px, py] = at ?? [x + width / 2, y + height / 2];
+    this.show([px - (px - x) * factor, py - (py - y) * factor, width * factor, height * factor]);
+  }
+
+  point(event) {
+    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
+    return [point.x, point.y];
+  }
+
+  wheel(event) {
+    if (!this.svg || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    this.zoom(event.deltaY > 0 ? 1.1 : 0.9, this.point(event));
+  }
+
+  drag(event) {
+    if (event.button || !this.svg) return;
+    const begin = [event.clientX, event.clientY];
+    let last = this.point(event);
+    this.moved = false;
+    const move = moved => {
+      if (!this.moved && Math.hypot(moved.clientX - begin[0], moved.clientY - begin[1]) < 4) return;
+      this.moved = true;
+      const [px, py] = this.point(moved), [x, y, width, height] = this.box;
+      this.show([x - px + last[0], y - py + last[1], width, height]);
+      last = this.point(moved);
+    };
+    const end = () => {
+      removeEventListener("pointermove", move);
+      removeEventListener("pointerup", end);
+      setTimeout(() => { this.moved = false; }); // after the click
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", end);
+  }
+
+  key(event) {
+    if (event.key in WAYS) this.neighbour(WAYS[event.key]);
+    else if (event.key === "+" || event.key === "=") this.zoom(0.8);
+    else if (event.key === "-") this.zoom(1.25);
+    else if (event.key === "0") this.fit();
+    else if (event.key === "Enter" || event.key === " ") {
+      const i = event.target.dataset?.row;
+      if (i == null) event.target.dispatchEvent(new MouseEvent("click"));
+      else this.open(Number(i), this.boxes.get(Number(i)).id);
+    } else return;
+    event.preventDefault();
+  }
+
+  // The nearest box in a direction.
+  neighbour([dx, dy]) {
+    const me = this.boxes.get(this.view.chosen) ?? this.boxes.values().next().value;
+    let best = null, least = Infinity;
+    for (const [i, box] of this.boxes) {
+      const x = box.x - me.x, y = box.y - me.y, ahead = x * dx + y * dy, far = ahead + 2 * (Math.abs(x * dy) + Math.abs(y * dx));
+      if (box !== me && ahead > 1 && far < least) [best, least] = [i, far];
+    }
+    if (best == null) return;
+    this.view.choose(best);
+    this.boxes.get(best).group.focus();
+  }
+}

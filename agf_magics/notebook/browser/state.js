@@ -1,0 +1,112 @@
+// A run as the page knows it, shared by all views of one model, and the requests to the kernel.
+
+// These only read, or do the same when they are repeated.
+const REPEATABLE = new Set(["start", "run", "picture", "step", "calls", "call", "spans", "session", "elements", "cancel"]);
+const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
+const PATIENCE = 15000;
+const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
+
+// Fields of a row that changes, after its number.
+const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, OK_SHARE = 6, FAILED_SHARE = 7;
+// Fields of a row of the tree.
+const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5, SESSION = 6;
+
+class RunState {
+  constructor(model) {
+    this.model = model;
+    this.views = new Set();
+    this.waiting = new Map();
+    this.requests = this.messages = 0;
+    this.load(model.get("start"));
+    model.on("msg:custom", message => this.receive(message));
+  }
+
+  load({ tree, update, hears, draw, id }) {
+    this.name = tree.name;
+    this.runId = id;
+    this.hears = hears;
+    this.draw = draw;
+    this.states = tree.states.map(([name, mark, word, color, ink, ring]) => ({ name, mark, word, color, ink, ring }));
+    this.byName = new Map(this.states.map(state => [state.name, state]));
+    this.tree = tree.rows;
+    this.rows = tree.rows.map(() => [0, "", "", "", null, null]);
+    this.byId = new Map(tree.rows.map((row, i) => [row[ID], i]));
+    this.edges = {};
+    this.parent = [];
+    const outer = [];
+    tree.rows.forEach((row, i) => {
+      outer.length = Math.min(outer.length, row[DEPTH]);
+      this.parent[i] = outer.at(-1) ?? -1;
+      outer[row[DEPTH]] = i;
+    });
+    this.hasInner = tree.rows.map((row, i) => tree.rows[i + 1]?.[DEPTH] > row[DEPTH]);
+    this.count = update.n;
+    this.fold(update);
+  }
+
+  fold(update) {
+    this.last = update;
+    this.received = performance.now();
+    if (update.hears != null) this.hears = update.hears;
+    if (update.edges) this.edges = update.edges;
+    for (const [i, ...row] of update.rows) this.rows[i] = row;
+    return update.rows.map(row => row[0]);
+  }
+
+  // Seconds since the start; the clock runs here.
+  now() {
+    return this.last.now + (this.last.live ? (performance.now() - this.received) / 1e3 : 0);
+  }
+
+  look(i) { return this.states[this.rows[i][STATE]]; }
+
+  receive(message) {
+    this.messages += 1;
+    if (message.type === "update") this.update(message);
+    else if (message.type === "reply") this.reply(message);
+    else if (message.type === "run") {
+      this.load(message);
+      for (const view of this.views) view.reset();
+    }
+  }
+
+  update(message) {
+    const missed = message.n > this.count + 1;
+    if (message.n <= this.count) return; // repeated
+    this.count = message.n;
+    const before = this.last.status, changed = this.fold(message);
+    for (const view of this.views) view.changed(changed, before);
+    if (missed) this.request("start").then(start => {
+      this.load(start);
+      for (const view of this.views) view.changed(this.rows.keys().toArray?.() ?? [...this.rows.keys()], before);
+    }, () => {});
+  }
+
+  reply({ id, ok, value, why }) {
+    const request = this.waiting.get(id);
+    this.waiting.delete(id);
+    if (!request) return;
+    this.roundTrip = performance.now() - request.sent;
+    if (ok) request.resolve(value); else request.reject(new Error(why));
+  }
+
+  // JupyterLab may send the first message to the shell that waits for the cell, so a request is repeated.
+  request(name, given = {}) {
+    const id = ++this.requests;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject, sent: performance.now() });
+      const pauses = REPEATABLE.has(name) ? [...REPEAT_AFTER] : [PATIENCE];
+      const send = () => {
+        if (!this.waiting.has(id)) return;
+        if (!pauses.length) {
+          this.waiting.delete(id);
+          reject(new Error(NO_ANSWER));
+          return;
+        }
+        this.model.send({ do: name, id, with: given });
+        setTimeout(send, pauses.shift());
+      };
+      send();
+    });
+  }
+}

@@ -1,0 +1,172 @@
+// The steps as a tree of rows, or on a time axis with the lanes of what ran at the same time. Only rows in sight are in
+// the page.
+
+const ROW = 24; // pixels, as in the style
+const TALLEST = 420;
+const BEYOND = 4; // rows above and below those in sight
+
+class StepList {
+  constructor(view, isTimeline) {
+    this.view = view;
+    this.state = view.state;
+    this.isTimeline = isTimeline;
+    this.elements = new Map();
+    this.inner = element("div");
+    this.node = element("div", {
+      class: `list ${isTimeline ? "timeline" : ""}`, role: "tree", tabindex: 0, "aria-label": "Steps",
+      on: { scroll: () => this.draw(), keydown: event => this.key(event), click: event => this.click(event) },
+    }, this.inner);
+    this.lanes = element("div");
+    this.order();
+  }
+
+  // The rows in sight of an unfolded tree.
+  order() {
+    const { tree } = this.state;
+    let hidden = Infinity;
+    this.shown = [];
+    tree.forEach((row, i) => {
+      if (row[DEPTH] > hidden) return;
+      hidden = this.view.folded.has(i) ? row[DEPTH] : Infinity;
+      this.shown.push(i);
+    });
+    this.place = new Map(this.shown.map((i, place) => [i, place]));
+  }
+
+  draw() {
+    const all = Math.max(this.state.now(), 0.001), height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
+    this.inner.style.height = `${this.shown.length * ROW}px`;
+    const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - BEYOND);
+    const last = Math.min(this.shown.length, first + Math.ceil(height / ROW) + 2 * BEYOND);
+    const inSight = new Set(this.shown.slice(first, last));
+    for (let place = first; place < last; place++) this.drawRow(this.shown[place], place, all);
+    for (const [i, node] of this.elements) {
+      if (inSight.has(i)) continue;
+      node.remove();
+      this.elements.delete(i);
+    }
+    if (this.elements.has(this.view.chosen)) this.node.setAttribute("aria-activedescendant", `row-${this.view.chosen}`);
+    else this.node.removeAttribute("aria-activedescendant");
+  }
+
+  drawRow(i, place, all) {
+    const row = this.state.rows[i], look = this.state.look(i), node = this.elements.get(i) ?? this.newRow(i);
+    const isShort = this.isTimeline || this.view.isNarrow, words = row[WORDS] || `${look.mark} ${look.word}`;
+    const end = row[END] ?? (look.name === "running" ? all : row[START]);
+    node.style.top = `${place * ROW}px`;
+    setText(node.state, isShort ? look.mark : words, words);
+    node.state.style.setProperty("--state", look.color);
+    setText(node.twist, !this.state.hasInner[i] ? "" : this.view.folded.has(i) ? "▸" : "▾");
+    setText(node.counted, row[COUNTED], row[COUNTED]);
+    setText(node.took, row[START] == null ? "" : duration(end - row[START]));
+    if (this.isTimeline && row[START] != null) {
+      const left = row[START] / all * 100, width = (end - row[START]) / all * 100;
+      Object.assign(node.bar.style, { left: `${left}%`, width: `${width}%`, background: look.color });
+    }
+    node.setAttribute("aria-selected", i === this.view.chosen);
+    node.setAttribute("aria-setsize", this.shown.length);
+    node.setAttribute("aria-posinset", place + 1);
+    if (this.state.hasInner[i]) node.setAttribute("aria-expanded", !this.view.folded.has(i));
+  }
+
+  newRow(i) {
+    const [id, depth, glyph, word, label] = this.state.tree[i];
+    const node = element("div", { class: "row", role: "treeitem", id: `row-${i}`, "aria-level": depth + 1 });
+    node.state = element("span", { class: "state" });
+    node.twist = element("span", { class: "twist", "aria-hidden": "true" });
+    node.counted = element("span", { class: "counted" });
+    node.took = element("span", { class: "took" });
+    node.bar = element("u");
+    const name = element("span", { class: "name", title: `${word} ${label} — ${id}`, style: { paddingLeft: `${depth * 14}px` } },
+      node.twist, `${glyph} ${word} `, element("b", {}, label), element("i", {}, `  ${id}`));
+    node.append(node.state, name, this.isTimeline ? element("span", { class: "bar" }, node.bar) : node.counted, node.took);
+    this.elements.set(i, node);
+    this.inner.append(node);
+    return node;
+  }
+
+  click(event) {
+    const node = event.target.closest(".row");
+    if (!node) return;
+    const i = Number(node.id.slice(4));
+    if (event.target.closest(".twist") && this.state.hasInner[i]) this.toggle(i); else this.view.choose(i);
+  }
+
+  toggle(i, fold = !this.view.folded.has(i)) {
+    if (fold) this.view.folded.add(i); else this.view.folded.delete(i);
+    this.order();
+    this.draw();
+  }
+
+  key(event) {
+    const i = this.view.chosen, place = this.place.get(i) ?? -1, page = Math.floor(this.node.clientHeight / ROW) - 1;
+    const { hasInner, parent } = this.state, { folded } = this.view;
+    const to = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: Infinity, PageDown: place + page, PageUp: place - page }[event.key];
+    if (to != null) this.view.choose(this.shown[Math.max(0, Math.min(this.shown.length - 1, to))]);
+    else if (event.key === "ArrowRight" && hasInner[i]) { if (folded.has(i)) this.toggle(i, false); else this.view.choose(i + 1); }
+    else if (event.key === "ArrowLeft" && hasInner[i] && !folded.has(i)) this.toggle(i, true);
+    else if (event.key === "ArrowLeft" && parent[i] >= 0) this.view.choose(parent[i]);
+    else if (event.key === "Enter") this.view.panel.node.focus();
+    else return;
+    event.preventDefault();
+  }
+
+  // The chosen row comes in sight.
+  chose(i) {
+    if (i < 0) {
+      this.lanes.replaceChildren();
+      return this.draw();
+    }
+    if (!this.place.has(i)) {
+      for (let outer = this.state.parent[i]; outer >= 0; outer = this.state.parent[outer]) this.view.folded.delete(outer);
+      this.order();
+    }
+    const top = this.place.get(i) * ROW;
+    if (top < this.node.scrollTop) this.node.scrollTop = top;
+    else if (top + ROW > this.node.scrollTop + this.node.clientHeight) this.node.scrollTop = top + ROW - this.node.clientHeight;
+    this.draw();
+    if (this.isTimeline) this.drawLanes();
+  }
+
+  async drawLanes() {
+    const i = this.view.chosen, row = this.state.tree[i];
+    if (!row?.[REPEATS]) return this.lanes.replaceChildren();
+    let found;
+    try { found = await this.state.request("spans", { step: row[ID] }); }
+    catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
+    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(`${row[LABEL] || row[WORD]}`, found, this.node.clientWidth || 600));
+  }
+}
+
+function setText(node, text, title) {
+  if (node.textContent !== text) node.textContent = text;
+  if (title != null && node.title !== title) node.title = title;
+}
+
+// The calls of a repeated step: each in the first lane that is free.
+function lanesOf(name, { bars, total }, width) {
+  const free = [];
+  const placed = bars.map(([start, end, failed]) => {
+    let lane = free.findIndex(until => until <= start);
+    if (lane < 0) lane = free.length;
+    free[lane] = end;
+    return [lane, start, end, failed];
+  });
+  const end = Math.max(1, ...free), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
+  const failed = placed.filter(bar => bar[3]).length, first = total > bars.length ? `the first ${number(bars.length)} of ` : "";
+  const title = `${name}: ${first}${number(total)} calls in ${number(free.length)} lanes, ${duration(end / 1e3)}`;
+  const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
+  for (const [lane, from, to, bad] of placed) {
+    canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
+    canvas.pen.fillRect(from / end * width, lane * height + 1, Math.max(0.6, (to - from) / end * width - 0.3), height - 1);
+  }
+  return [element("h4", { style: { paddingLeft: "8px" } }, title), canvas];
+}
+
+function newCanvas(label, width, height) {
+  const scale = devicePixelRatio || 1;
+  const canvas = element("canvas", { role: "img", "aria-label": label, width: width * scale, height: height * scale });
+  canvas.pen = canvas.getContext("2d");
+  canvas.pen.scale(scale, scale);
+  return canvas;
+}

@@ -1,0 +1,198 @@
+"""The explorer of a run: one anywidget, live or past, with all its steps, its picture, its timeline and each value.
+
+The document only ever has the static page of the run, in an element of a class of its own. The page's script finds that
+element and draws over it, so a saved notebook has no widget: without a kernel, or where the script cannot find the
+element, the static page shows. The kernel sends a message only if something has changed.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+import ipywidgets  # type: ignore[import-untyped]
+import traitlets
+
+from ..engine.runner import clock
+from ..lifecycle.options import RunOptions
+from ..lifecycle.resume import resume_run
+from ..lifecycle.run import Run
+from ..pictures.plain import line
+from ..pictures.updates import Update, Updates, describe_tree
+from ..text.diagnostics import AgfError
+from .explorer_requests import REQUESTS, AnyRun, Refused, answer_request
+from .output import Bundle, receive_while_busy
+
+COMPLETE = 1.0
+"""Seconds after which an update has all rows, if anything changed: a page that missed a message is then right again."""
+
+MOST_WHY = 600
+"""Characters of the reason why a request is refused."""
+
+FOLDER = Path(__file__).parent / "browser"
+SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "explorer", "mount")
+"""The parts of the script, in the order in which they need each other."""
+
+
+@cache
+def script() -> str:
+    """The module of the page: its parts one after the other, without comments and indents, and the style as a text."""
+    style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
+    parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
+
+
+def _shortened(text: str) -> str:
+    """``text`` without indents, blank lines and lines that are comments; no text of ours goes over several lines."""
+    lines = map(str.strip, text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+class Model(anywidget.AnyWidget):
+    """What the page shares with the kernel. Both values are computed when the page asks for them, so that they are
+    current in a page that is loaded again."""
+
+    mark = traitlets.Unicode().tag(sync=True)
+    """The class of the element over which the page draws."""
+    start = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.channel.start())
+
+    def __init__(self, channel: Channel, **more: Any) -> None:
+        self.channel = channel
+        super().__init__(_esm=script(), mark=f"agf-{secrets.token_hex(8)}", **more)
+
+
+class Channel:
+    """The messages between the kernel and the page about one run. Its methods may be called by any thread."""
+
+    _layout: ClassVar[Any] = None
+    """Shared by all models: each is a message."""
+
+    def __init__(self, run: AnyRun, hears: bool, show: Callable[[Run], object], draw: bool = False) -> None:
+        """``hears``: whether the kernel receives requests while a cell waits. ``show``: puts the static page of a run
+        that this explorer started into the output. ``draw``: whether the picture is shown first."""
+        self.run, self.hears, self._show, self._draw = run, hears, show, draw
+        self._lock = threading.RLock()
+        self._updates = Updates(run.progress)
+        self._seen = -1
+        self._sent = 0
+        """The number of the last update: a page that misses one asks for everything."""
+        self._completed = 0.0
+        self._context = contextvars.copy_context()
+        Channel._layout = Channel._layout or ipywidgets.Layout()
+        self.model = Model(self, layout=Channel._layout)
+        self.model.on_msg(self._receive)
+        receive_while_busy(self.model)
+
+    def start(self) -> dict[str, Any]:
+        """The tree and all rows."""
+        with self._lock:
+            progress = self.run.progress
+            update = Updates(progress).complete(clock())  # ours knows what the pages that are open have
+            return {
+                "tree": describe_tree(progress),
+                "update": {"n": self._sent, **self._described(update)},
+                "hears": self.hears,
+                "draw": self._draw,
+                "id": line(self.run.run_id, 90),
+            }
+
+    def tick(self) -> None:
+        """Send the changes since the last update."""
+        with self._lock:
+            changes = self.run.progress.changes
+            if changes == self._seen:
+                return
+            self._seen, now = changes, time.monotonic()
+            if now - self._completed >= COMPLETE:
+                self._completed = now
+                update: Update | None = self._updates.complete(clock())
+            else:
+                update = self._updates.changes(clock())
+            if update is not None:
+                self._send_update(update)
+
+    def finish(self) -> None:
+        """Send the end: after it every kernel receives requests."""
+        with self._lock:
+            self.hears = True
+            self._send_update(self._updates.complete(clock()))
+
+    def close(self) -> None:
+        self.model.close()
+
+    @property
+    def widget_view(self) -> Bundle:
+        """The explorer as a widget, for front ends whose script cannot find an element of the document."""
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.model.model_id}
+        return {"application/vnd.jupyter.widget-view+json": view}
+
+    def _send_update(self, update: Update) -> None:
+        self._sent += 1
+        self._send({"type": "update", "n": self._sent, **self._described(update)})
+
+    def _described(self, update: Update) -> Update:
+        return {**update, "can": self._actions(), "hears": self.hears}
+
+    def _actions(self) -> list[str]:
+        """The buttons that do something now."""
+        run = self.run
+        if isinstance(run, Run) and not run.done:
+            return ["cancel"] if self.hears else []
+        return ["resume"] if run.how_to_continue else []
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self.model.send(message)
+
+    def _receive(self, _: Any, message: Any, __: Any) -> None:
+        """Answer a request of the page."""
+        if not isinstance(message, dict):
+            return
+        id, name, given = message.get("id"), message.get("do"), message.get("with")
+        reply: dict[str, Any]
+        try:
+            found = self._answer(str(name), given if isinstance(given, dict) else {})
+            reply = {"ok": True, "value": found}
+        except AgfError as error:
+            reply = {"ok": False, "why": line(str(error.diagnostic.message), MOST_WHY)}
+        except Refused as error:
+            reply = {"ok": False, "why": line(str(error), MOST_WHY)}
+        except Exception as error:  # a value of a user, or a bug of ours: the page names it, the cell stays clean
+            reply = {"ok": False, "why": line(f"this cannot be shown ({type(error).__name__}: {error})", MOST_WHY)}
+        self._send({"type": "reply", "id": id, **reply})
+
+    def _answer(self, name: str, given: dict[str, Any]) -> Any:
+        if name in REQUESTS:
+            return answer_request(self.run, name, given)
+        match name:
+            case "start":
+                return self.start()
+            case "cancel" if isinstance(self.run, Run):
+                self.run.cancel("Cancel button")
+            case "resume":
+                self.follow(lambda: resume_run(self.run.run_id, options=RunOptions(background=True)))
+            case _:
+                raise Refused(f"unknown request {name!r}")
+        return None
+
+    def follow(self, start: Callable[[], Run]) -> None:
+        """Start a run in the background and show it here."""
+        run = self._context.copy().run(start)
+        with self._lock:
+            self.run, self._updates, self._seen = run, Updates(run.progress), -1
+            self._send({"type": "run", **self.start()})
+        context = self._context.copy()
+        threading.Thread(target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True).start()
+
+    def _watch(self, run: Run) -> None:
+        while not run.wait(0.1).done:
+            self.tick()
+        self.finish()
+        self._show(run)

@@ -1,0 +1,130 @@
+"""A run as messages for a page: the tree of its steps once, then only what changed.
+
+All words, marks and colours come from here, so that the page knows no language. An update is JSON; the fold of all
+updates is the last complete one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..progress.progress import Progress, Row
+from . import theme as look
+from .counters import Tally, corner, paths, taken, tallies, times, words
+from .page import counts, status
+from .plain import line
+
+STATE_NAMES = tuple(look.STATES)
+"""The states of rows and runs; an update has their numbers."""
+
+MOST_QUESTIONS = 5
+"""Open questions of an update."""
+
+Update = dict[str, Any]
+
+
+def describe_tree(progress: Progress) -> dict[str, Any]:
+    """The fixed part: the table of states, and a row for each step: id, depth, glyph, word, label, whether it
+    repeats, whether it is a model's session, its colour."""
+    return {
+        "name": line(progress.name, 80),
+        "states": [[name, one.mark, one.word, one.color, one.ink, one.ring] for name, one in look.STATES.items()],
+        "rows": [_described(row) for row in list(progress.rows.values())],
+    }
+
+
+def _described(row: Row) -> list[Any]:
+    kind = look.kind(row.word)
+    repeats = bool(row.elements) or row.many or row.again
+    session = getattr(row.step, "session", False) is True
+    return [row.id, row.depth, kind.glyph, line(row.word, 24), line(row.label, 200), repeats, session, kind.hue]
+
+
+class Updates:
+    """The updates of one run. Not for several threads at a time."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._counters: dict[int, tuple[Any, ...]] = {}
+        """Of each row, the counters at its last update: a row with the same ones is not looked at."""
+        self._sent: dict[int, list[Any]] = {}
+        self._head: tuple[Any, ...] = ()
+        self._edges = -1
+
+    def complete(self, now: float) -> Update:
+        """All rows. ``now``: on the clock of the events."""
+        self._counters.clear()
+        self._sent.clear()
+        self._edges = -1
+        return self.changes(now) or {}
+
+    def changes(self, now: float) -> Update | None:
+        """The rows that differ from those of the last update, and the state of the run; None if nothing changed."""
+        progress = self._progress
+        rows, edges, head = self._rows(), self._paths(), self._state()
+        if not rows and edges is None and head == self._head:
+            return None
+        self._head = head
+        begun = progress.when if progress.when is not None else now
+        ended = progress.ended
+        return {
+            "now": round((ended if ended is not None else now) - begun, 3),
+            "live": ended is None,
+            "status": status(progress),
+            "counts": counts(progress),
+            "dropped": progress.failed,
+            "questions": [line(one.text, 200) for one in list(progress.asked.values())[:MOST_QUESTIONS]],
+            "rows": rows,
+            **({} if edges is None else {"edges": edges}),
+        }
+
+    def _state(self) -> tuple[Any, ...]:
+        progress = self._progress
+        return status(progress), progress.failed, len(progress.asked), progress.ended, progress.usage
+
+    def _rows(self) -> list[list[Any]]:
+        tallied, found = tallies(self._progress), []
+        for number, row in enumerate(list(self._progress.rows.values())):
+            counters = _counters(row)
+            if self._counters.get(number) == counters:
+                continue
+            self._counters[number] = counters
+            shown = self._row(row, tallied.get(row.key))
+            if self._sent.get(number) != shown:
+                self._sent[number] = shown
+                found.append([number, *shown])
+        return found
+
+    def _row(self, row: Row, tally: Tally | None) -> list[Any]:
+        """State, text of the corner, state in words, counters, start, end, shares that are ok and that failed."""
+        shown = corner(row, tally)
+        begun = self._progress.when if self._progress.when is not None else row.when
+        start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
+        over = row.ended is not None and begun is not None and not row.running
+        end = round(row.ended - begun, 3) if over else None  # type: ignore[operator]
+        shares = [round(share, 3) for share in shown.shares] if shown.shares else []
+        counted = str(tally) if tally is not None else times(row)
+        return [STATE_NAMES.index(row.state), shown.words, words(row), counted, start, end, *shares]
+
+    def _paths(self) -> dict[str, str] | None:
+        """The numbers on the edges of the walks, by the key of the edge; None if they are as before."""
+        progress = self._progress
+        if self._edges == (size := len(progress.taken)) and (not size or self._last is progress.taken[-1]):
+            return None
+        self._edges, self._last = size, progress.taken[-1] if size else None
+        return {f"{walk}: {source} → {target}": taken(numbers).words
+                for (walk, source, target), numbers in paths(progress).items()}  # fmt: skip
+
+    _last: object = None
+
+
+def _counters(row: Row) -> tuple[Any, ...]:
+    """Everything that its update depends on."""
+    return (*_own(row), row.width, row.total, row.why, row.when, row.ended, *map(_own, row.elements))
+
+
+def _own(row: Row) -> tuple[Any, ...]:
+    return (
+        row.started, row.finished, row.failed, row.cancelled, row.left, row.skipped, row.dropped, row.retried,
+        row.earlier, row.asks, row.excused, row.fatal, row.rescues,
+    )  # fmt: skip

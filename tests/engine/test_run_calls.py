@@ -1,0 +1,151 @@
+"""The calls of a step in the journal: counted, paged, grouped, of live and of past runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import agf_magics as agf
+from agf_magics.catalog import Registry
+from agf_magics.flow.steps import Flow
+from agf_magics.journal.calls import is_of, numbers_in
+from agf_magics.journal.records import is_within
+from agf_magics.lifecycle.run_calls import RunCalls, calls_of
+from tests.engine.kept import journal_in
+
+OUTER = """\
+pipeline: outer
+steps:
+- for_each:
+    over: ctx.xs
+    on_error: continue
+    do:
+      for_each:
+        items: [1, 2]
+        on_error: continue
+        do: {call: {pipeline: inner, pass: [item]}}
+        collect: {transform: {value: pipe}}
+    collect: {transform: {value: pipe}}
+- tool: {name: odd, args: {n: 1}}
+"""
+INNER = """\
+pipeline: inner
+steps:
+- for_each:
+    items: [10, 20, 30]
+    on_error: continue
+    do: {tool: {name: odd, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def defined(*text: str, registry: Registry, name: str | None = None) -> Flow:
+    flow = agf.define(*text, registry=registry, name=name)
+    assert flow is not None
+    return flow
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[agf.Run]:
+    registry = Registry()
+
+    async def odd(n: int) -> int:
+        if n == 20:
+            raise ValueError("twenty")
+        return n
+
+    agf.tool(odd, registry=registry)
+    agf.define(INNER, registry=registry)
+    with journal_in(tmp_path):
+        yield agf.run(defined(OUTER, registry=registry), {"xs": [1, 2, 3, 4]}, registry=registry)
+
+
+def found(run: Any) -> RunCalls:
+    calls = calls_of(run)
+    assert calls is not None
+    return calls
+
+
+def test_a_fan_out_has_the_calls_of_all_its_elements_also_of_called_flows(run: agf.Run) -> None:
+    rows = run.steps
+    assert found(run).count(rows["steps[0]"]) == (24, 8)
+    assert found(run).count(rows["steps[0].do.do/steps[0]"]) == (24, 8)
+    assert found(run).count(rows["steps[0].do.do/steps[0].do"]) == (24, 8)
+    assert found(run).count(rows["steps[1]"]) == (1, 0)
+
+
+def test_failed_calls_come_first_and_pages_do_not_overlap(run: agf.Run) -> None:
+    row, calls = run.steps["steps[0]"], found(run)
+    pages = [calls.page(row, 10, offset, failed_first=True) for offset in (0, 10, 20, 30)]
+    assert [len(page) for page in pages] == [10, 10, 4, 0]
+    assert len({record.line for page in pages for record in page}) == 24
+    assert [record.what for page in pages for record in page] == ["failed"] * 8 + ["finished"] * 16
+    assert all(record.what == "failed" for record in calls.page(row, 100, failed=True))
+
+
+def test_a_call_is_found_by_its_number_and_only_in_its_run(run: agf.Run) -> None:
+    calls = found(run)
+    (first, *_) = calls.page(run.steps["steps[0]"], 1)
+    again = calls.call(calls.number(first))
+    assert again is not None
+    assert again.at == first.at
+    assert calls.call(10**9) is None
+
+
+def test_elements_are_grouped_by_their_numbers(run: agf.Run) -> None:
+    calls, rows = found(run), run.steps
+    outer = calls.elements(rows["steps[0]"], run.flow)
+    assert [(one.numbers, one.calls, one.failed) for one in outer] == [((i,), 6, 2) for i in range(4)]
+    inner = calls.elements(rows["steps[0].do"], run.flow)
+    assert [one.numbers for one in inner] == [(i, j) for i in range(4) for j in range(2)]
+    assert calls.count(rows["steps[0]"], (2,)) == (6, 2)
+    assert all(record.at[1] == 2 for record in calls.page(rows["steps[0]"], 100, index=(2,)))
+    assert calls.elements(rows["steps[1]"], run.flow) == []
+
+
+def test_a_past_run_has_the_same_calls(run: agf.Run) -> None:
+    past = agf.runs(run.run_id)
+    row = past.steps["steps[0]"]
+    assert found(past).count(row) == (24, 8)
+    assert len(found(past).spans(row, 5)) == 5
+    assert found(past).attempts(past.steps["steps[1]"], 5)[0].value_shown == 1
+
+
+def test_a_run_without_a_journal_has_no_calls() -> None:
+    assert calls_of(agf.run("pipeline: p\nsteps: [{transform: {value: '1'}}]")) is None
+
+
+def test_names_that_differ_in_case_are_different_steps(tmp_path: Path) -> None:
+    text = "pipeline: p\nsteps:\n- parallel:\n    branches:\n      {}\n    collect: {{transform: {{value: pipe}}}}\n"
+    registry = Registry()
+
+    async def same(n: int) -> int:
+        return n
+
+    agf.tool(same, registry=registry)
+    names = {"a": 1, "A": 2, "ab": 3, "a%": 4, "a_": 5}
+    branches = "\n      ".join(f'"{name}": {{tool: {{name: same, args: {{n: {n}}}}}}}' for name, n in names.items())
+    with journal_in(tmp_path):
+        run = agf.run(defined(text.format(branches), registry=registry), registry=registry)
+        tools = [row for row in run.steps.values() if row.word == "tool"]
+        assert len(tools) == 5
+        assert [found(run).count(row).total for row in tools] == [1] * 5
+        assert [found(run).page(row, 5)[0].value_shown for row in tools] == list(names.values())
+
+
+STEPS = st.sampled_from(["a", "a.do", "a.do.do", "ab", "a[0]", "b"])
+PATHS = st.lists(st.tuples(STEPS, st.lists(st.integers(0, 3), max_size=3)), min_size=1, max_size=3)
+
+
+@given(PATHS, st.lists(STEPS, min_size=1, max_size=3))
+def test_a_call_is_of_a_step_as_a_path_is_within_one(parts: list[tuple[str, list[int]]], key: list[str]) -> None:
+    at = tuple(bit for step, numbers in parts for bit in (step, *numbers))
+    bare = tuple(step for step, _ in parts)
+    assert is_of(at, key) is is_within(bare, tuple(key))
+    numbers = numbers_in(at, key, 1)
+    assert numbers is None or is_of(at, key, numbers)

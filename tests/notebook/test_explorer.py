@@ -1,0 +1,278 @@
+"""The explorer in a real kernel: what the page is sent, what its requests are answered, what stays in the document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.notebook.conftest import Cell, Kernel
+
+pytestmark = pytest.mark.kernel
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+GATED = """\
+%%pipeline --run
+pipeline: gated
+steps:
+- tool: {name: say, args: {word: first}, output: one}
+- tool: {name: gate, args: {name: gate}, output: two}
+"""
+EACH = """\
+%%pipeline --run
+pipeline: each
+steps:
+- for_each:
+    items: [pear, fig, plum]
+    on_error: continue
+    do: {tool: {name: choosy, args: {word: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: three
+"""
+CHOOSY = """\
+@tool
+def choosy(word: str) -> str:
+    if word == "fig":
+        raise ValueError(f"no {word}s")
+    return word
+"""
+FRAGILE = """\
+WORKS = False
+
+@tool
+async def fragile() -> int:
+    if not WORKS:
+        raise ValueError("no")
+    return 1
+"""
+
+
+@pytest.fixture
+def journaled(seen: Kernel) -> Iterator[Kernel]:
+    seen.good('%config AgfMagics.journal = "runs.sqlite"')
+    yield seen
+    seen.good("%config AgfMagics.journal = None\n%config AgfMagics.progress_after = 0.3")
+
+
+class Page:
+    """The explorer's end in the browser: it keeps what the kernel sent and asks."""
+
+    def __init__(self, kernel: Kernel, cell: Cell) -> None:
+        self.kernel, self.asked = kernel, 0
+        opened = [content for content in cell.of("comm_open") if "mark" in content["data"]["state"]]
+        self.comm, self.state = opened[-1]["comm_id"], opened[-1]["data"]["state"]
+        self.messages = [
+            content["data"]["content"]
+            for content in cell.of("comm_msg")
+            if content["comm_id"] == self.comm and content["data"].get("method") == "custom"
+        ]
+
+    @property
+    def updates(self) -> list[dict[str, Any]]:
+        return [message for message in self.messages if message["type"] == "update"]
+
+    def send(self, do: str, subshell: str | None = None, **given: Any) -> str:
+        self.asked += 1
+        content = {"do": do, "id": self.asked, "with": given}
+        data = {"comm_id": self.comm, "data": {"method": "custom", "content": content}}
+        message = self.kernel.client.session.msg("comm_msg", data)
+        if subshell is not None:
+            message["header"]["subshell_id"] = subshell
+        self.kernel.client.shell_channel.send(message)
+        return str(message["header"]["msg_id"])
+
+    def ask(self, do: str, subshell: str | None = None, **given: Any) -> Any:
+        """The reply to a request."""
+        self.send(do, subshell, **given)
+        while True:
+            message = self.kernel.next()
+            content = message["content"].get("data", {}).get("content") if message["msg_type"] == "comm_msg" else None
+            if content is None:
+                self.kernel.strays.append(message)
+            elif content["type"] == "reply" and content["id"] == self.asked:
+                return content
+            else:
+                self.messages.append(content)
+
+    def get(self, do: str, **given: Any) -> Any:
+        reply = self.ask(do, **given)
+        assert reply["ok"], reply
+        return reply["value"]
+
+
+def held(kernel: Kernel) -> Cell:
+    kernel.good("%config AgfMagics.progress_after = 0")
+    cell = kernel.begin(GATED)
+    cell.until("stream", "at the gate")
+    cell.until("update_display_data", "running")
+    return cell
+
+
+def open_gate(kernel: Kernel) -> None:
+    (kernel.folder / "gate").write_text("open")
+
+
+def rows(updates: list[dict[str, Any]]) -> dict[int, list[Any]]:
+    return {number: row for update in updates for number, *row in update["rows"]}
+
+
+def test_an_explorer_opens_where_a_front_end_is_and_nowhere_else(seen: Kernel, headless: Kernel) -> None:
+    for kernel, wanted in ((seen, True), (headless, False)):
+        cell = held(kernel)
+        open_gate(kernel)
+        cell.end()
+        assert bool(cell.of("comm_open")) is wanted
+        assert ("agf-run" in str(cell.outputs)) is wanted
+
+
+def test_the_document_never_has_a_widget(seen: Kernel) -> None:
+    cell = held(seen)
+    open_gate(seen)
+    cell.end()
+    shown = [content["data"] for content in cell.of("display_data", "update_display_data")]
+    assert len(shown) >= 3
+    assert all(set(data) == {"text/html", "text/plain"} for data in shown)
+    assert Page(seen, cell).state["mark"] in cell.outputs[0]["text/html"]
+
+
+def test_the_explorer_opens_at_the_end_of_a_quick_run(seen: Kernel) -> None:
+    seen.good("%config AgfMagics.progress_after = 100")
+    cell = seen.good("%%pipeline --run\npipeline: q\nsteps: [{transform: {value: '1 + 1'}}]")
+    page = Page(seen, cell)
+    assert page.state["start"]["update"]["status"] == "ok"
+    assert set(cell.outputs[0]) == {"text/html", "text/plain"}
+    assert page.state["mark"] in cell.outputs[0]["text/html"]
+
+
+def test_updates_have_only_what_changed_and_the_last_one_has_everything(seen: Kernel) -> None:
+    cell = held(seen)
+    open_gate(seen)
+    cell.end()
+    page = Page(seen, cell)
+    last = page.updates[-1]
+    assert not last["live"]
+    assert [row[0] for row in last["rows"]] == [0, 1]
+    assert rows(page.updates) == rows([last])
+    assert [update["n"] for update in page.updates] == list(range(1, len(page.updates) + 1))
+
+
+def test_an_explorer_that_fails_leaves_the_static_page_and_prints_nothing(seen: Kernel) -> None:
+    seen.good("import agf_magics.notebook.explorer as e; tick = e.Channel.tick; e.Channel.tick = lambda self: 1 / 0")
+    cell = held(seen)
+    open_gate(seen)
+    cell.end()
+    seen.good("e.Channel.tick = tick")
+    assert "Traceback" not in str(cell.messages)
+    assert "ZeroDivisionError" not in str(cell.messages)
+    assert "✓ ok" in cell.outputs[0]["text/plain"]
+
+
+def test_the_page_asks_while_the_cell_waits(seen: Kernel) -> None:
+    with_subshell = seen.reply(seen.client.kernel_info()).get("supported_features", ())
+    if "kernel subshells" not in with_subshell:
+        pytest.skip("this kernel has no subshells: only the interrupt reaches a cell that waits")
+    seen.client.control_channel.send(seen.client.session.msg("create_subshell_request", {}))
+    subshell = seen.client.get_control_msg(timeout=60)["content"]["subshell_id"]
+    cell = held(seen)
+    page = Page(seen, cell)
+    page.send("step", subshell, step="steps[0]")
+    reply = cell_reply(cell, page)
+    assert reply["value"]["output"] == {"kind": "text", "text": "first"}
+    page.send("cancel", subshell)
+    cell.end()
+    assert cell.reply["ename"] == "RunCancelled"
+    assert "Cancel button" in cell.traceback
+    seen.client.control_channel.send(seen.client.session.msg("delete_subshell_request", {"subshell_id": subshell}))
+    seen.client.get_control_msg(timeout=60)
+
+
+def cell_reply(cell: Cell, page: Page) -> Any:
+    """The next reply, while the cell goes on."""
+    while True:
+        message = cell.kernel.next()
+        if message["parent_header"].get("msg_id") == cell.id:
+            cell.messages.append(message)
+        content = message["content"].get("data", {}).get("content") if message["msg_type"] == "comm_msg" else None
+        if content is not None and content["type"] == "reply" and content["id"] == page.asked:
+            return content
+
+
+def test_a_failed_element_is_the_first_call_and_can_be_opened(journaled: Kernel) -> None:
+    journaled.good(CHOOSY)
+    page = Page(journaled, journaled.good(EACH))
+    found = page.get("calls", step="steps[0]")
+    assert (found["total"], found["failed"]) == (3, 1)
+    assert [row["failed"] for row in found["rows"]] == [True, False, False]
+    assert page.get("calls", step="steps[0]", failed=True)["total"] == 1
+    call = page.get("call", step="steps[0]", number=found["rows"][0]["number"])
+    assert "no figs" in call["error"]
+    assert call["given"]["parts"][0][1]["text"] == '"fig"'
+    assert len(page.get("spans", step="steps[0]")["bars"]) == 3
+
+
+def test_a_past_run_is_explored_like_a_live_one(journaled: Kernel) -> None:
+    journaled.good(CHOOSY)
+    journaled.good(EACH)
+    cell = journaled.good("import agf_magics\nagf_magics.runs(agf_magics.runs()[0].run_id)")
+    page = Page(journaled, cell)
+    assert page.state["mark"] in cell.outputs[0]["text/html"]
+    assert page.get("calls", step="steps[0]")["failed"] == 1
+    assert page.get("step", step="steps[0]")["counted"] == "2 ok, 1 failed of 3"
+
+
+@pytest.mark.parametrize(
+    ("do", "given", "why"),
+    [
+        ("step", {"step": "steps[9]"}, "has no step 'steps[9]'"),
+        ("step", {}, "has no step"),
+        ("call", {"step": "steps[0]", "number": 999}, "no longer in the journal"),
+        ("call", {"step": "steps[0]", "number": "1; DROP TABLE runs"}, "no longer in the journal"),
+        ("picture", {"flow": ["steps[0]"]}, "calls no flow"),
+        ("erase", {}, "unknown request 'erase'"),
+        ("__class__", {}, "unknown request"),
+    ],
+)
+def test_a_request_that_cannot_be_answered_names_the_problem(journaled: Kernel, do: str, given: Any, why: str) -> None:
+    journaled.good(CHOOSY)
+    page = Page(journaled, journaled.good(EACH))
+    reply = page.ask(do, **given)
+    assert not reply["ok"]
+    assert why in reply["why"]
+
+
+def test_without_a_journal_the_panel_says_so(seen: Kernel) -> None:
+    seen.good(CHOOSY)
+    page = Page(seen, seen.good(EACH))
+    assert "not journaled" in page.get("step", step="steps[0]")["note"]
+    assert "not journaled" in page.ask("calls", step="steps[0]")["why"]
+
+
+def test_a_journal_that_is_gone_is_named(journaled: Kernel) -> None:
+    journaled.good(CHOOSY)
+    page = Page(journaled, journaled.good(EACH))
+    journaled.good("import os, glob\nfor name in glob.glob('runs.sqlite*'): os.remove(name)")
+    reply = page.ask("calls", step="steps[0]")
+    assert not reply["ok"]
+    assert "the journal cannot be used" in reply["why"]
+    assert page.get("picture")["boxes"] == ["steps[0]", "steps[0].do", "steps[0].collect"]
+
+
+def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
+    journaled.good(FRAGILE)
+    cell = journaled.run(
+        "%%pipeline --run\npipeline: fragile\nsteps:\n"
+        "- tool: {name: whisper, args: {word: once}, output: a}\n- tool: {name: fragile, output: b}"
+    )
+    assert cell.reply["status"] == "error"
+    page = Page(journaled, cell)
+    assert page.state["start"]["update"]["can"] == ["resume"]
+    journaled.good("WORKS = True")
+    assert page.ask("resume")["ok"]
+    while not any(update["status"] == "ok" for update in page.updates):
+        content = journaled.next()["content"].get("data", {}).get("content")
+        if isinstance(content, dict) and "type" in content:
+            page.messages.append(content)
+    (again,) = [message for message in page.messages if message["type"] == "run"]
+    assert again["tree"]["name"] == "fragile"
+    journaled.drain()

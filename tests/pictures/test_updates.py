@@ -1,0 +1,149 @@
+"""The messages of a run for a page, and pictures with folded frames."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.catalog import Registry
+from agf_magics.flow.steps import Flow
+from agf_magics.pictures.boxes import Scene, within
+from agf_magics.pictures.diagram import place
+from agf_magics.pictures.fold import fold
+from agf_magics.pictures.scene import scene
+from agf_magics.pictures.svg import paint
+from agf_magics.pictures.updates import Updates, describe_tree
+from agf_magics.pictures.value_json import PNG, value_json
+from agf_magics.progress.progress import Progress
+from tests.pictures.flows import DIGEST
+from tests.pictures.random_flows import definition
+
+EACH = """\
+pipeline: p
+steps:
+- for_each:
+    over: ctx.xs
+    on_error: continue
+    do: {tool: {name: half, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+- transform: {value: "1"}
+"""
+
+
+def defined(*text: str, registry: Registry, name: str | None = None) -> Flow:
+    flow = agf.define(*text, registry=registry, name=name)
+    assert flow is not None
+    return flow
+
+
+def updates_of(text: str, input: dict[str, Any], every: int) -> tuple[Progress, list[dict[str, Any]]]:
+    """A run whose updates were taken after each ``every`` events."""
+    registry, events, found = Registry(), list[Any](), list[dict[str, Any]]()
+
+    async def half(n: int) -> int:
+        if n % 2:
+            raise ValueError("odd")
+        return n // 2
+
+    agf.tool(half, registry=registry)
+    agf.run(defined(text, registry=registry), input, registry=registry, on_event=events.append)
+    progress = Progress(defined(text, registry=registry))
+    updates = Updates(progress)
+    for number, event in enumerate(events):
+        progress.apply(event)
+        if number % every == 0 and (update := updates.changes(0.0)) is not None:
+            found.append(update)
+    found.append(updates.changes(0.0) or {"rows": []})
+    return progress, found
+
+
+def folded(updates: list[dict[str, Any]]) -> dict[int, list[Any]]:
+    return {number: row for update in updates for number, *row in update["rows"]}
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 7, 1000])
+def test_the_updates_together_are_the_complete_one(every: int) -> None:
+    progress, found = updates_of(EACH, {"xs": list(range(9))}, every)
+    assert folded(found) == folded([Updates(progress).complete(0.0)])
+
+
+def test_nothing_is_sent_while_nothing_changes() -> None:
+    progress, _ = updates_of(EACH, {"xs": [1, 2]}, 1)
+    updates = Updates(progress)
+    assert updates.changes(0.0) is not None
+    assert updates.changes(9.0) is None
+
+
+def test_an_update_of_many_elements_has_a_row_for_each_step_not_for_each_element() -> None:
+    progress, found = updates_of(EACH, {"xs": list(range(500))}, 100)
+    assert all(len(update["rows"]) <= len(progress.rows) for update in found)
+    assert max(len(json.dumps(update)) for update in found) < 1_000
+
+
+def test_the_tree_and_the_updates_are_json() -> None:
+    progress, found = updates_of(EACH, {"xs": [1]}, 1)
+    assert json.loads(json.dumps(describe_tree(progress)))["rows"][1][:5] == ["steps[0].do", 1, "⚙", "tool", "half"]
+    assert json.loads(json.dumps(found))
+
+
+def test_the_numbers_of_a_walk_are_sent_once_for_each_round() -> None:
+    text = """\
+state: {n: int}
+nodes:
+  tick: {type: passthrough, output: {n: "{state.n - 1}"}}
+edges:
+- {from: START, to: tick}
+- {from: tick, to: tick, condition: n > 0}
+- {from: tick, to: END, condition: else}
+"""
+    registry, events = Registry(), list[Any]()
+    flow = defined(text, "graph", name="g", registry=registry)
+    agf.run(flow, {"n": 3}, registry=registry, on_event=events.append)
+    progress = Progress(flow)
+    updates = Updates(progress)
+    for event in events:
+        progress.apply(event)
+    sent = updates.changes(0.0)
+    assert sent is not None
+    assert sorted(sent["edges"].values()) == ["1", "2, 3", "4"]
+    assert updates.changes(0.0) is None
+
+
+def is_valid(drawn: Scene) -> bool:
+    ids = {box.id for box in drawn.boxes}
+    frames = {frame.id for frame in drawn.frames}
+    return all(
+        arrow.tail in ids and arrow.head in ids and (arrow.leaves is None or arrow.leaves in frames)
+        for arrow in drawn.arrows
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_folded_picture_keeps_every_box_outside_of_its_frames(seed: int) -> None:
+    language, text = definition(seed)
+    flow = defined(text, language, name="p", registry=Registry())
+    drawn = scene(flow)
+    for frame in drawn.frames:
+        small = fold(drawn, [frame.id])
+        head, *inside = (box.id for box in within(frame.parts))
+        assert {box.id for box in small.boxes} == {box.id for box in drawn.boxes} - set(inside) | {head}
+        assert is_valid(small)
+    assert is_valid(fold(drawn, [frame.id for frame in drawn.frames]))
+
+
+def test_a_folded_picture_is_drawn() -> None:
+    drawn = fold(scene(defined(DIGEST, registry=Registry())), ["steps[1]"])
+    picture = paint(drawn, *place(drawn), {})
+    assert "steps[1]:" in picture
+    assert "steps[1].do" not in picture
+
+
+def test_values_are_json_of_bounded_size() -> None:
+    large = {str(k): [k] * 100 for k in range(10_000)}
+    for value in ("x" * 10_000_000, list(range(1_000_000)), large, b"x" * 10_000_000):
+        assert len(json.dumps(value_json(value))) < 60_000
+    assert value_json(PNG + b"x")["kind"] == "png"
+    assert value_json(PNG + b"x" * 3_000_000)["kind"] == "text"
