@@ -176,6 +176,18 @@ RERUN = Command(
 %rerun longest-1-4f2a --from 'steps[1]' --set limit=5""",
 )
 
+STEP = Command(
+    name="%step",
+    about="Open one call of a run: its arguments as a variable, and a new cell that makes the call.",
+    operands=(
+        Operand("RUN", "the id of a run, or its beginning", "run"),
+        Operand("STEP", "a step, or one call of it: steps[1].do#3; by default its last failed call", "step"),
+    ),
+    options=(Option("--out", "the variable that receives the arguments; by default arguments", "new", "VAR"),),
+    example="""\
+%step longest-1-4f2a steps[0].do#2""",
+)
+
 PLAN = _defines(
     "%%plan",
     "Define a plan: a list of calls in YAML or JSON, connected by the references that they read and write.",
@@ -296,6 +308,7 @@ COMMANDS = {
         CONTEXT,
         RESUME,
         RERUN,
+        STEP,
         FLOWS,
         TOOLS,
         DRAW,
