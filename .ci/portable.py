@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-INDEPENDENT = ("tests/text", "tests/flow", "tests/languages", "tests/draw", "tests/test_layers.py", "agf_magics")
+INDEPENDENT = ("tests/text", "tests/flow", "tests/languages", "tests/pictures", "tests/test_layers.py", "agf_magics")
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from .definitions.define import define, evaluate, load
 from .flow.steps import Flow
 from .host.limits import Limits
 from .host.threads import running
+from .lifecycle.export import export
 from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
 from .lifecycle.past_run import PastRun
 from .lifecycle.past_runs import runs
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
     from . import planning
     from .lifecycle import agent_tools
     from .pictures.diagram import Diagram
-    from .planning.context import NamedContext, context
+    from .planning.contexts import NamedContext, context
 else:
     _LATE = {
-        "NamedContext": (".planning.context", "NamedContext"),
+        "NamedContext": (".planning.contexts", "NamedContext"),
         "agent_tools": (".lifecycle.agent_tools", None),
-        "context": (".planning.context", "context"),
+        "context": (".planning.contexts", "context"),
         "planning": (".planning", None),
     }
     _LAUNCHES = ("launch_tools", "run_pipeline", "run_pipeline_async", "run_pipeline_inline",
@@ -127,6 +128,7 @@ __all__ = [
     "define",
     "draw",
     "evaluate",
+    "export",
     "load",
     "model_agent",
     "planning",

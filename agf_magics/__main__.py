@@ -81,7 +81,8 @@ def _with_option(found: Diagnostic) -> Diagnostic:
 
 def _run(options: argparse.Namespace) -> int:
     limits = settings.current.settings.limits
-    limits = limits if options.timeout is None else replace(limits, timeout=options.timeout)
+    given_limits = {name: getattr(options, name) for name in ("timeout", "max_tokens", "max_cost")}
+    limits = replace(limits, **{name: most for name, most in given_limits.items() if most is not None})
     given = _input(options)
     run = drive(lambda: start_run(options.file, given, RunOptions(dry=options.dry, limits=limits)))
     if not options.quiet:
@@ -93,6 +94,9 @@ def _run(options: argparse.Namespace) -> int:
     if run.error is not None and not options.quiet:
         return 1  # the progress shows the error
     run.result()
+    if options.export is not None and not options.dry:
+        for file in agf.export(run, options.export):
+            print(f"wrote {file}", file=sys.stderr)
     print(run.note if options.dry else _json(run.output))
     return 0
 
@@ -152,6 +156,12 @@ def _parser() -> argparse.ArgumentParser:
     chosen["run"].add_argument("--allow-shell", action="store_true", help=about)
     about = "the time limit of the run; it then fails with limit.timeout"
     chosen["run"].add_argument("--timeout", type=_seconds, metavar="SECONDS", help=about)
+    about = "the largest number of tokens of all models; the run then fails with limit.tokens"
+    chosen["run"].add_argument("--max-tokens", type=_count, metavar="N", help=about)
+    about = "the largest cost of all models; the run then fails with limit.cost"
+    chosen["run"].add_argument("--max-cost", type=_dollars, metavar="DOLLARS", help=about)
+    about = "write the files that the graph exports into this folder"
+    chosen["run"].add_argument("--export", type=Path, metavar="FOLDER", help=about)
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
     chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
     chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")
@@ -165,6 +175,20 @@ def _seconds(text: str) -> float:
         if 0 < seconds < float("inf"):
             return seconds
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+
+
+def _dollars(text: str) -> float:
+    with suppress(ValueError):
+        dollars = float(text)
+        if 0 < dollars < float("inf"):
+            return dollars
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of US dollars above 0")
+
+
+def _count(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text[:12]) > 0 and len(text) <= 12:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
 
 
 def _ask(question: Question) -> Value:

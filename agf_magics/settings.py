@@ -43,6 +43,11 @@ class Settings:
     """The time limit of a run, in seconds; 0: no limit."""
     step_timeout: float = 0.0
     """The time limit of one call of a tool, an agent or a transform, in seconds; 0: no limit."""
+    max_tokens: int = 0
+    """The largest number of tokens of all models in a run, input and output together; 0: no limit."""
+    max_cost: float = 0.0
+    """The largest cost of all models in a run, in US dollars; 0: no limit. With a limit, only models of known
+    price are asked."""
     model: str = ""
     """The model to use instead of the one that a definition names, such as openai:gpt-4o; empty: the named one."""
     model_base_url: str = ""
@@ -86,6 +91,8 @@ class Settings:
             timeout=self.timeout or None,
             step_timeout=self.step_timeout or None,
             model_timeout=self.model_timeout or None,
+            max_tokens=self.max_tokens,
+            max_cost=self.max_cost,
         )
 
     @property

@@ -21,6 +21,7 @@ import agf_magics as agf
 from agf_magics import __main__, settings
 from agf_magics.flow.violations import TYPE_NAMES
 from agf_magics.languages.graph import words as graph_words
+from agf_magics.languages.graph.jinja_environment import ENVIRONMENT, LOOP, METHODS
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.schema_documents import FIELD_KEYS
 from agf_magics.languages.plan import words as plan_words
@@ -177,7 +178,7 @@ def api(group: str) -> str:
 
 
 API: Mapping[str, tuple[str, ...]] = {
-    "functions": ("define", "load", "run", "arun", "start", "evaluate", "draw"),
+    "functions": ("define", "load", "run", "arun", "start", "evaluate", "draw", "export"),
     "launches": (
         "agent_tools.launch_tools",
         "agent_tools.run_pipeline",
@@ -187,7 +188,14 @@ API: Mapping[str, tuple[str, ...]] = {
         "agent_tools.run_result",
     ),
     "history": ("resume", "rerun", "runs", "PastRun"),
-    "plans": ("context", "NamedContext", "planning.run_planner", "planning.branch", "planning.Message"),
+    "plans": (
+        "context",
+        "NamedContext",
+        "planning.run_planner",
+        "planning.PlannerResult",
+        "planning.branch",
+        "planning.Message",
+    ),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
     "things": ("Flow", "Run", "Event", "Question", "Limits", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
@@ -309,7 +317,7 @@ GRAPH_KINDS: Mapping[str, graph_words.Kind] = {
     kind.name.replace(" ", "_"): kind
     for kind in (
         *graph_words.NODES.values(), graph_words.GRAPH, graph_words.EDGE, graph_words.TOOL, graph_words.STATE_KEY,
-        graph_words.CONFIG, graph_words.DEFAULTS,
+        graph_words.CONFIG, graph_words.DEFAULTS, graph_words.PROMPT_FILE, graph_words.FALLBACK, graph_words.EXPORT,
     )
 }  # fmt: skip
 
@@ -323,8 +331,25 @@ def graph(name: str) -> str:
     return _table(("key", "required", "type", "meaning"), rows)
 
 
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names) if name.isidentifier())
+
+
+JINJA = {
+    "tags": "`if`, `elif`, `else`, `for`, `set`, `raw`, comments",
+    "operators": "`+ - * / // % ~`, `== != < <= > >= in`, `and or not`, `a if b else c`, `[i]`, `[a:b]`, `.name`",
+    "filters": _listed(ENVIRONMENT.filters),
+    "tests": _listed(ENVIRONMENT.tests),
+    "methods": _listed(METHODS - {"cycle"}),
+    "functions": "`range()`, `loop.cycle()`",
+    "in a loop": _listed(f"loop_{name}" for name in LOOP).replace("loop_", "loop."),
+}
+
+
 def graph_names(what: str) -> str:
-    """The reducers, or the built-in keys of the state."""
+    """The reducers, the built-in keys of the state, or what a Jinja2 prompt may use."""
+    if what == "jinja":
+        return _table(("", "supported"), JINJA.items())
     names: Mapping[str, str] = {"reducers": graph_words.REDUCERS, "built-in": graph_words.BUILT_IN}[what]
     return _table(("name", "meaning"), ((f"`{name}`", _code(text)) for name, text in names.items()))
 
@@ -347,9 +372,9 @@ def _argument(action: argparse.Action) -> tuple[str, str]:
 
 
 def plan_keys(which: str) -> str:
-    keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which]
+    keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which].keys
     required = {"document": ("calls",), "call": ("_tool",)}[which]
-    rows = ((f"`{name}`", "yes" if name in required else "no", key.takes, key.doc) for name, key in keys.items())
+    rows = ((f"`{name}`", "yes" if name in required else "no", key.says, key.doc) for name, key in keys.items())
     return _table(("key", "required", "type", "meaning"), rows)
 
 

@@ -8,14 +8,15 @@ pointed at such a server can be tried and tested with it:
         server.requests   # what it was asked, as JSON
 
 A script is a list of answers, given one after another (the last one again and again), or a function from a request to
-an answer. An answer is a text, `calls(...)`, or a `Raw` reply for everything that can go wrong.
+an answer. An answer is a text, `calls(...)`, a `Stream`, or a `Raw` reply for everything that can go wrong. A request
+with `"stream": true` gets a text and calls in pieces, as such servers send them.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -32,7 +33,16 @@ class Raw:
     """It never comes: the connection stays open and silent until the server is closed."""
 
 
-Answer = str | dict[str, Any] | Raw
+@dataclass(frozen=True)
+class Stream:
+    """A reply in pieces, each sent when the iterable gives it: a text, a delta of the protocol, or raw bytes."""
+
+    pieces: Iterable[str | dict[str, Any] | bytes]
+    ends: bool = True
+    """False: the server closes the connection after the pieces, in the middle of its reply."""
+
+
+Answer = str | dict[str, Any] | Raw | Stream
 Script = Sequence[Answer] | Callable[[dict[str, Any]], Answer]
 
 
@@ -100,7 +110,7 @@ class ScriptedServer:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, request: dict[str, Any], headers: Mapping[str, str]) -> Raw:
+    def answer(self, request: dict[str, Any], headers: Mapping[str, str]) -> Raw | Stream:
         """What comes back for a request; blocks for one that stalls."""
         with self._lock:
             number = len(self.requests)
@@ -108,10 +118,14 @@ class ScriptedServer:
             self.headers.append({name.lower(): value for name, value in headers.items()})
         script = self._script
         said = script(request) if callable(script) else script[min(number, len(script) - 1)]
+        if isinstance(said, Stream):
+            return said
         if isinstance(said, Raw):
             if said.stalls:
                 self._over.wait()
             return said
+        if request.get("stream"):
+            return Stream(_deltas(said))
         return Raw(json.dumps(_completion(said)), headers={"Content-Type": "application/json"})
 
 
@@ -123,6 +137,40 @@ def _completion(said: str | dict[str, Any]) -> dict[str, Any]:
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
     }
+
+
+def _deltas(said: str | dict[str, Any]) -> Iterator[str | dict[str, Any]]:
+    """An answer in pieces: the words of a text; the name of each call, then its arguments in two."""
+    if isinstance(said, str):
+        *words, last = said.split(" ")
+        yield from (*(f"{word} " for word in words), last)
+        return
+    for index, call in enumerate(said.get("tool_calls") or ()):
+        name, given = call["function"]["name"], call["function"]["arguments"]
+        yield {"tool_calls": [{**call, "index": index, "function": {"name": name, "arguments": ""}}]}
+        for part in (given[: len(given) // 2], given[len(given) // 2 :]):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
+
+
+def _events(stream: Stream) -> Iterator[bytes]:
+    """The lines of a stream, as they go over the wire."""
+    called = False
+    for piece in stream.pieces:
+        if isinstance(piece, bytes):
+            yield piece
+            continue
+        delta = {"content": piece} if isinstance(piece, str) else piece
+        called = called or "tool_calls" in delta
+        yield _event({"choices": [{"index": 0, "delta": {"role": "assistant", **delta}}]})
+    if stream.ends:
+        finish = "tool_calls" if called else "stop"
+        yield _event({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+        yield _event({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}})
+        yield b"data: [DONE]\n\n"
+
+
+def _event(chunk: dict[str, Any]) -> bytes:
+    return f"data: {json.dumps({**_head('chat.completion.chunk'), **chunk})}\n\n".encode()
 
 
 def _head(kind: str) -> dict[str, Any]:
@@ -140,7 +188,10 @@ def _handler(owner: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             else:
                 self._reply(owner.answer(json.loads(body), self.headers))
 
-        def _reply(self, reply: Raw) -> None:
+        def _reply(self, reply: Raw | Stream) -> None:
+            if isinstance(reply, Stream):
+                self._stream(reply)
+                return
             content = reply.body.encode()
             self.send_response(reply.status)
             for name, value in reply.headers.items():
@@ -148,6 +199,19 @@ def _handler(owner: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
+
+        def _stream(self, reply: Stream) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for line in _events(reply):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+                self.wfile.flush()
+            if reply.ends:
+                self.wfile.write(b"0\r\n\r\n")
+            else:
+                self.close_connection = True
 
         def handle(self) -> None:
             try:

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "agf_magics"
 LAYERS = (
     "yaml", "schema", "pipeline", "r1", "flow", "run", "step", "tool", "agent", "limit", "magic", "settings", "define",
     "evaluate", "file", "policy", "path", "plan", "reference", "graph", "value", "condition", "model", "journal",
-    "gate",
+    "gate", "planner",
 )  # fmt: skip
 """The part of a code before the dot."""
 
@@ -28,10 +28,6 @@ LAYER_OF = {
     "languages/pipeline/load.py": "pipeline",
     "languages/pipeline/steps.py": "pipeline",
     "languages/pipeline/schema_documents.py": "schema",
-    "languages/plan/calling.py": "plan",
-    "languages/plan/document.py": "plan",
-    "languages/plan/load.py": "plan",
-    "languages/plan/templates.py": "plan",
     "notebook/background.py": "magic",
     "notebook/config.py": "magic",
     "notebook/contexts.py": "magic",
@@ -54,13 +50,12 @@ COMPOSED: dict[str, tuple[str, ...]] = {
         "step.policy-failed",
         "step.question-failed",
     ),
-    "{self.layer}.unknown-key": ("graph.unknown-key",),
-    "{self.layer}.missing-key": ("graph.missing-key",),
-    "{self.layer}.wrong-type": ("graph.wrong-type",),
+    "{self.layer}.unknown-key": ("graph.unknown-key", "plan.unknown-key"),
+    "{self.layer}.missing-key": ("graph.missing-key", "plan.missing-key"),
+    "{self.layer}.wrong-type": ("graph.wrong-type", "plan.wrong-type"),
     "{self.layer}.blank-name": ("graph.blank-name",),
     "{reader.layer}.count": ("graph.count",),
     "pipeline.{what}": (),
-    "plan.{what}": (),
     "schema.{code}": (),
     "magic.{what}": (),
 }

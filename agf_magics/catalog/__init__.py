@@ -5,7 +5,7 @@ from .builtin import install
 from .callables import Where
 from .contexts import Context
 from .decorators import agent, model_agent, policy, tool, transform
-from .messages import Offered, Reply, Request
+from .messages import Delta, Offered, Part, Reply, Request
 from .model_agents import ANYBODY, ModelAgent
 from .model_faults import ModelFault, timeout_fault
 from .models import Model, model_of
@@ -21,10 +21,12 @@ __all__ = [
     "USER",
     "Agent",
     "Context",
+    "Delta",
     "Model",
     "ModelAgent",
     "ModelFault",
     "Offered",
+    "Part",
     "Policy",
     "Registry",
     "Reply",

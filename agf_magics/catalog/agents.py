@@ -76,6 +76,7 @@ class Agent:
         self,
         *,
         prompt: str | None = None,
+        system: str | None = None,
         input: Value = None,
         schema: Mapping[str, Any] | None = None,
         tools: Mapping[str, Callable[..., Any]] | None = None,
@@ -85,13 +86,17 @@ class Agent:
         """The keyword arguments to call it with: parameters are filled by name.
 
         ``prompt``: None is the field of that name in ``input``, else the input as text. ``input``: the input object,
-        whose fields fill all other parameters. ``alone``: the value of a single parameter without annotation: the
+        whose fields fill all other parameters. ``system``: the system prompt, for a parameter of that name; without
+        such a parameter it comes before the prompt. ``alone``: the value of a single parameter without annotation: the
         prompt in a pipeline; in a policy the input's field of its name if an input_mapping has that field, else the
         input. Raises StepError ``agent.arguments`` with everything that is missing or does not fit.
         """
         if prompt is None and ("prompt" in self.handed or alone == "prompt"):  # only if it is needed: it may be long
             own = input.get("prompt") if isinstance(input, dict) else None
             prompt = own if isinstance(own, str) else format_prompt(input)
+        own_system = system is not None and "system" in self.fields
+        if system is not None and prompt is not None and not own_system:
+            prompt = f"{system}\n\n{prompt}"
         if self.only is not None:
             if alone == "field" and isinstance(input, dict) and self.only in input:
                 return {self.only: input[self.only]}
@@ -101,6 +106,8 @@ class Agent:
             has = {"prompt": prompt, "input": input, "schema": schema, "tools": tools or {}, "identity": identity}
             given = {name: has[name] for name in self.handed}
         fields = input if isinstance(input, dict) else {}
+        if own_system:
+            fields = {**fields, "system": system}
         for name in fields if self.takes.more else self.fields:
             if name in fields and name not in HANDED:
                 given[name] = fields[name]

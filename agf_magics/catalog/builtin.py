@@ -60,7 +60,7 @@ def install(
 
     def write(path: str, content: Any) -> Written:
         """Write text, or any JSON value as JSON, to a file below the notebook's folder."""
-        return _write(Path(os.path.realpath(folder())), path, content, protected())
+        return write_file(Path(os.path.realpath(folder())), path, content, protected())
 
     def shell(command: list[str], timeout: float | None = None, success_codes: Sequence[int] = (0,)) -> Ran:
         """Run a program with its arguments in the notebook's folder (off until AgfMagics.allow_shell is True)."""
@@ -90,7 +90,8 @@ def _read(root: Path, path: str, protected: Collection[Path]) -> str:
     raise StepError(Diagnostic("tool.file-read", f"{path!r} {why}"))
 
 
-def _write(root: Path, path: str, content: Value, protected: Collection[Path]) -> Written:
+def write_file(root: Path, path: str, content: Value, protected: Collection[Path]) -> Written:
+    """Write text, or any other JSON value as JSON, to a file below ``root``. Raises StepError ``tool.file-…``."""
     if not isinstance(content, str) and not is_json(content):
         message = f"{path!r} cannot be written: the content ({type_name(content)}) is neither text nor JSON"
         raise StepError(Diagnostic("tool.file-write", message))

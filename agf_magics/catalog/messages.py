@@ -27,6 +27,11 @@ class UserMessage(TypedDict):
     text: str
 
 
+class SystemMessage(TypedDict):
+    role: Literal["system"]
+    text: str
+
+
 class ModelMessage(TypedDict):
     role: Literal["model"]
     text: str
@@ -45,12 +50,20 @@ class ToolMessage(TypedDict):
     failed: bool
 
 
-Message = UserMessage | ModelMessage | ToolMessage
+Message = SystemMessage | UserMessage | ModelMessage | ToolMessage
 
 
 class Tokens(TypedDict):
+    """The tokens of a reply, as the model counts them."""
+
     input: int
+    """All of its prompt, also the cached ones."""
     output: int
+    cache_read: NotRequired[int]
+    """The tokens of the prompt that the provider had stored, which cost less."""
+    cache_write: NotRequired[int]
+    cost: NotRequired[str]
+    """The price in US dollars, a decimal number; absent: unknown."""
 
 
 class Reply(TypedDict):
@@ -61,6 +74,8 @@ class Reply(TypedDict):
     """The structured answer."""
     cut: NotRequired[bool]
     """Whether the reply reached the largest number of tokens."""
+    unended: NotRequired[bool]
+    """Whether a stream ended without the mark of its end, so that the reply may be incomplete."""
     kept: NotRequired[dict[str, Any]]
 
 
@@ -85,3 +100,16 @@ class Request(NamedTuple):
     """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``."""
     last: bool = False
     """Whether the model must answer now, without tools."""
+
+
+Part = Literal["text", "thinking", "call"]
+"""A part of a reply: its text, the model's reasoning, or the calls of tools."""
+
+
+class Delta(NamedTuple):
+    """A piece of a reply that arrives in pieces."""
+
+    part: Part
+    text: str
+    tool: str | None = ""
+    """Of arguments of a call: the name of the tool, None if it is not known. Empty: text that is not an argument."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ class ModelAgent:
     """JSON Schema of its answer if the step has none; None: text."""
     steps: int = STEPS
     settings: Mapping[str, Value] | None = None
+    read: Callable[[Value], Value] | None = None
+    """The value of an answer; raises StepError with the reasons for asking again. None: ``gives`` decides."""
 
     def __post_init__(self) -> None:
         """Raise TypeError or ValueError for a wrong field, DefinitionError for a pattern in ``gives``."""

@@ -39,6 +39,8 @@ def fault(
 
 def explained(error: Exception, model: str, where: str) -> ModelFault:
     """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or empty."""
+    if type(error).__name__ == "BrokenOff":
+        return _broken_off(error, model)
     kinds = {kind.__name__ for kind in type(error).__mro__}
     status, at = getattr(error, "status_code", None), f" at {where}" if where else ""
     reason = _reason(error)
@@ -68,6 +70,13 @@ def explained(error: Exception, model: str, where: str) -> ModelFault:
         hint = "the address may be that of another kind of server, a proxy or a web page"
         return fault("model.reply", f"the answer of {model}{at} is not a model's reply: {reason}", hint)
     return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
+
+
+def _broken_off(error: Exception, model: str) -> ModelFault:
+    """A reply that ended in the middle. It is not asked for again without the user: its tokens are already paid."""
+    inner: Exception = getattr(error, "error", error)
+    hint = "the row of the step shows what arrived; run again, or %resume the run to repeat only this request"
+    return fault("model.broken-off", f"the reply of {model} ended in the middle: {_reason(inner)}", hint)
 
 
 def timeout_fault(model: str, seconds: float | None) -> ModelFault:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pydantic_ai import messages as ai
-from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, UnexpectedModelBehavior
 from pydantic_ai.models import Model as Made
 from pydantic_ai.models import ModelRequestParameters, infer_model
@@ -19,7 +19,8 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from ..flow.values import TooDeep, Value, is_json, isolate
-from .messages import ModelMessage, Reply, Request, Tokens, ToolCall
+from .messages import Delta, ModelMessage, Reply, Request, Tokens, ToolCall
+from .model_streams import BrokenOff, Sent, has_end, stream_reply
 
 _WRAPPED = "answer"
 """The field of the object that wraps any other answer: providers accept only objects."""
@@ -53,38 +54,50 @@ running_loop = asyncio.get_running_loop  # this is the only module of the room t
 
 
 async def asked(model: Made, request: Request) -> Reply:
-    names = _Names(request)
-    messages = _history(request, names)
-    parameters = _parameters(model, request, names)
-    settings = _settings(model, request, bool(parameters.function_tools))
+    sent, names = _sent(model, request)
     try:
-        response = await model_request(model, messages, model_settings=settings, model_request_parameters=parameters)
+        response = await model_request(
+            sent.model, sent.messages, model_settings=sent.settings, model_request_parameters=sent.parameters
+        )
     except ContentFilterError:
         raise
     except UnexpectedModelBehavior:
         if model.system not in ("server", "ollama", "openai"):
             raise
-        streamed = await _streamed(model, messages, settings, parameters)
+        streamed = await _only_streamed(sent)
         if streamed is None:
             raise
         response = streamed
     return _reply(response, request, names)
 
 
-async def _streamed(
-    model: Made, messages: list[ai.ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
-) -> ai.ModelResponse | None:
+async def streamed(model: Made, request: Request, listen: Callable[[Delta], None]) -> Reply | None:
+    """The reply; ``listen`` gets each part of it when it arrives. None: the model replies in one piece."""
+    sent, names = _sent(model, request)
+    response = await stream_reply(sent, listen)
+    if response is None:
+        return None
+    reply = _reply(response, request, names)
+    if not has_end(response, model):
+        reply["unended"] = True
+    return reply
+
+
+def _sent(model: Made, request: Request) -> tuple[Sent, _Names]:
+    """The request as the library takes it."""
+    names = _Names(request)
+    parameters = _parameters(model, request, names)
+    settings = _settings(model, request, bool(parameters.function_tools))
+    return Sent(model, _history(request, names), settings, parameters, names.tool_of), names
+
+
+async def _only_streamed(sent: Sent) -> ai.ModelResponse | None:
     """The reply of a server that only streams; None if it has another fault."""
     try:
-        async with model_request_stream(
-            model, messages, model_settings=settings, model_request_parameters=parameters
-        ) as stream:
-            async for _ in stream:
-                pass
-            response = stream.get()
-    except (UnexpectedModelBehavior, ModelAPIError):
+        response = await stream_reply(sent, lambda delta: None)
+    except (BrokenOff, UnexpectedModelBehavior, ModelAPIError):
         return None
-    return response if response.parts else None
+    return response if response is not None and response.parts else None
 
 
 class _Names:
@@ -102,6 +115,10 @@ class _Names:
         return next(
             free for free in (name, *(f"{name[:60]}_{i}" for i in range(2, len(taken) + 3))) if free not in taken
         )
+
+    def tool_of(self, sent: str) -> str:
+        """Our name of a tool; empty for the structured answer."""
+        return "" if sent == self.answer else self.ours.get(sent, sent)
 
     def of(self, name: str) -> str:
         return self.sent.get(name, _NAME.sub("_", name)[:64] or "_")
@@ -176,6 +193,8 @@ def _history(request: Request, names: _Names) -> list[ai.ModelMessage]:
             name = names.answer if message["tool"] == "" else names.of(message["tool"])
             outcome: Literal["success", "failed"] = "failed" if message["failed"] else "success"
             waiting.append(ai.ToolReturnPart(name, message["text"], message["id"], outcome=outcome))
+        elif message["role"] == "system":
+            waiting.append(ai.SystemPromptPart(message["text"]))
         else:
             waiting.append(ai.UserPromptPart(message["text"]))
     return [*found, ai.ModelRequest(parts=waiting)]
@@ -196,7 +215,12 @@ def _response(message: ModelMessage, names: _Names) -> ai.ModelResponse:
 def _reply(response: ai.ModelResponse, request: Request, names: _Names) -> Reply:
     text = "".join(part.content for part in response.parts if isinstance(part, ai.TextPart))
     calls = [_call(part, names) for part in response.parts if isinstance(part, ai.ToolCallPart)]
-    usage: Tokens = {"input": response.usage.input_tokens, "output": response.usage.output_tokens}
+    used = response.usage
+    usage: Tokens = {"input": used.input_tokens, "output": used.output_tokens}
+    if used.cache_read_tokens:
+        usage["cache_read"] = used.cache_read_tokens
+    if used.cache_write_tokens:
+        usage["cache_write"] = used.cache_write_tokens
     reply: Reply = {"text": text, "calls": calls, "usage": usage}
     given = next((call for call in calls if call["tool"] == ""), None)
     if given is not None and "fault" not in given:
@@ -216,7 +240,7 @@ def _plain(part: Any) -> bool:
 
 
 def _call(part: ai.ToolCallPart, names: _Names) -> ToolCall:
-    tool = "" if part.tool_name == names.answer else names.ours.get(part.tool_name, part.tool_name)
+    tool = names.tool_of(part.tool_name)
     read = part.args if part.args is not None else {}
     try:
         read = json.loads(read or "{}") if isinstance(read, str) else read

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 from ..text.diagnostics import Diagnostic, StepError, suggest
-from .messages import Reply, Request
+from .messages import Delta, Reply, Request, Tokens
 from .model_faults import CHOOSE, INSTALL, KEYS, ModelFault, explained, fault
 
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
@@ -40,6 +42,8 @@ class Model:
         self._given = made
         self._made: dict[Loop, Any] = {}
         """pydantic-ai's model for each loop."""
+        self._streams = True
+        """False: it replied to a request for a stream in one piece."""
 
     @property
     def address(self) -> str | None:
@@ -63,7 +67,7 @@ class Model:
 
         Concurrent sessions share one model: the last one to leave it closes its connections. Raises ModelFault.
         """
-        from . import model_requests  # noqa: F401 - this is the slow part
+        from . import model_requests, prices  # noqa: F401 - this is the slow part
 
         if self._given is not None:
             return self._given
@@ -75,19 +79,51 @@ class Model:
             self._made.setdefault(loop, made)  # atomic: the first thread wins
         return self._made[loop]
 
-    async def ask(self, request: Request) -> Reply:
-        """The reply to one request. Raises ModelFault."""
-        from .model_requests import asked, running_loop
+    async def ask(self, request: Request, listen: Callable[[Delta], None] | None = None) -> Reply:
+        """The reply to one request. Raises ModelFault.
+
+        ``listen``: gets each part of the reply when it arrives; None: the reply comes in one piece.
+        """
+        from .model_requests import running_loop
 
         made = self.open(running_loop())
         try:
             async with made:
-                return await asked(made, request)
+                reply = await self._reply(made, request, listen)
+                cost = self.price(reply["usage"])
+                if cost is not None:
+                    reply["usage"]["cost"] = f"{cost:f}"
+                return reply
         except StepError:
             raise
         except Exception as error:  # of the library, the provider's package, or the user's model
             failure = explained(error, self.name, _address(made) or self._base_url)
         raise failure  # not in the except: its cause would have the request with the key
+
+    def price(self, used: Tokens) -> Decimal | None:
+        """The price of a reply in US dollars; None: it is not known, for example because the server is not the
+        provider's own. The first call is slow unless the model was opened."""
+        from .prices import price
+
+        if self._base_url:
+            return None
+        try:
+            provider, model = _split(self.name, False)
+        except ModelFault:
+            return None
+        # openai-chat and openai-responses are two ways to ask the same provider.
+        return price("openai" if provider.startswith("openai-") else provider, model, used)
+
+    async def _reply(self, made: Any, request: Request, listen: Callable[[Delta], None] | None) -> Reply:
+        from .model_requests import asked, streamed
+
+        if listen is None or not self._streams:
+            return await asked(made, request)
+        reply = await streamed(made, request, listen)
+        if reply is None:
+            reply = await asked(made, request)
+            self._streams = False
+        return reply
 
     def _check(self) -> None:
         if self._given is not None or self._made:

@@ -18,6 +18,7 @@ from .external import call_external
 from .failures import with_place
 from .linked import named_tools, schema_of
 from .questions import permitted
+from .replies import judged
 from .runner import CallSite, ShapeResult
 
 
@@ -47,16 +48,19 @@ def _call(site: CallSite[Invoke], agent: Agent, given: dict[str, Value]) -> Valu
     schema = linked.schemas[step.gives.text] if step.gives else None
     named = named_tools(step, linked, site.scope.grant)
     grant = site.scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
-    wanted = json_schema(schema, linked.schemas) if schema else None
+    wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema
+    conforming = None if wanted is None or schema is not None else judged(wanted, agent.name)
     unchanged = isolate(given.get("input")) if step.keeps else None  # user code may change its input
     tools = tools_for(linked.tools_of(step), grant) if "tools" in agent.takes.parameters else None
 
     def check(value: Value) -> Value:
         try:
-            value = check_reply(value, schema, linked.schemas)
+            value = conforming(value) if conforming is not None else check_reply(value, schema, linked.schemas)
         except StepError as error:
             placed = with_place(error, step)
             raise placed from placed.__cause__  # it may be the same error, whose cause is that of user code
+        if step.asking.calls:  # the calls of a function are its own
+            value = {"answer": value, "calls": None}
         return ShapeResult(value, unchanged) if step.keeps else value
 
     try:

@@ -9,7 +9,9 @@ from ..catalog import Policy, Tool, Transform
 from ..flow.schemas import conform
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, isolate
+from ..secrets.placeholders import substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError
+from .failures import with_place
 from .linked import Linked
 from .runner import CallSite
 
@@ -18,6 +20,15 @@ def build_arguments(
     site: CallSite[Invoke], callee: Tool | Transform | Policy | str, wanted: Mapping[str, Any] | None = None
 ) -> Any:
     return copy_value(site.step.args.build(site.frame, wanted), site.step, callee)
+
+
+def checked_arguments(site: CallSite[Invoke], tool: Tool, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
+    """The arguments of a call of ``tool``. Raises StepError if they are not what it takes."""
+    given = build_arguments(site, tool, wanted)
+    try:
+        return tool.check(substitute_secrets(tool, given, site.run.models.placeholders) if tool.secret else given)
+    except StepError as error:
+        raise with_place(error, site.step) from None
 
 
 def copy_value(value: Value, step: Invoke, callee: Tool | Transform | Policy | str) -> Value:

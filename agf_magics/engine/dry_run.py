@@ -21,6 +21,8 @@ def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
     """
     if step.gives is not None:
         return sample(json_schema(linked.schemas[step.gives.text], linked.schemas, all_required=True))
+    if step.asking.schema is not None:
+        return sample(step.asking.schema)
     gives = callee.gives if callee is not None else None
     if gives is not None and (isinstance(callee, Tool) or gives.get("type") != "string"):
         return add_fields(sample(gives), step, linked)

@@ -14,13 +14,14 @@ from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Pending, Result, resolve
 from ..host.limits import Grant, granted
-from ..journal.recorder import Journal
+from ..journal.recorder import Journal, StartedCall
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .effects import has_effect, result_given
 from .failures import failure, unusable
 from .runner import CallSite, clock
+from .streaming import StepPrints, Watched
 
 
 class UserCallable(Protocol):
@@ -46,47 +47,72 @@ def call_external(
     ``what``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
     """
     grant = site.scope.grant if grant is None else grant
-    if site.run.journal is not None:
-        return Pending(_call_journaled(site, site.run.journal, callee, what, given, grant))
-    return _call(site, callee, what, given, grant)
-
-
-async def _call_journaled(
-    site: CallSite[Invoke], journal: Journal, callee: UserCallable, what: str, given: dict[str, Value], grant: Grant
-) -> Value:
-    run, key = site.run, site.key
+    journal = site.run.journal
+    if journal is None:
+        return _call(site, callee, what, given, grant)
+    key = site.key
     record = journal.recorded(key)
     if record is not None:
-        run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+        site.run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
         if record.error is not None:
             raise error_from(record.error, (site.scope.linked.flow.source,))
         return value_of(record)
     call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
     reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
     if journal.reuse is not None and reused is not None:
-        run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+        site.run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
         if what == "model":
             journal.mark("taken", key)
-        await journal.returned(call, value_of(reused))
-        return value_of(reused)
+        return journal.reused(call, reused)
     if has_effect(callee):
-        known = await result_given(site, journal, call)
-        if known is not None:
-            await journal.returned(call, known[0], site.is_secret)
-            return known[0]
+        return Pending(_call_with_effect(site, journal, call, callee, what, given, grant))
+    return _make_call(site, journal, call, callee, what, given, grant)
+
+
+async def _call_with_effect(
+    site: CallSite[Invoke], journal: Journal, call: StartedCall, callee: UserCallable, what: str,
+    given: dict[str, Value], grant: Grant,
+) -> Value:  # fmt: skip
+    known = await result_given(site, journal, call)
+    if known is not None:
+        return await journal.durable(journal.returned(call, known[0], site.is_secret), known[0])
+    return await resolve(_make_call(site, journal, call, callee, what, given, grant))
+
+
+def _make_call(
+    site: CallSite[Invoke], journal: Journal, call: StartedCall, callee: UserCallable, what: str,
+    given: dict[str, Value], grant: Grant,
+) -> Pending[Value]:  # fmt: skip
+    """Make a call and write its outcome. The row is handed over as soon as the call ends."""
     try:
-        value = await resolve(_call(site, callee, what, given, grant))
+        value = _call(site, callee, what, given, grant)
     except StepError as error:
-        await journal.raised(call, error)
-        raise
-    await journal.returned(call, value, site.is_secret)
-    return value
+        return Pending(_raise_durable(journal, call, error))
+    if type(value) is Pending:
+        return Pending(_write_later(site, journal, call, value.awaitable))
+    return Pending(journal.durable(journal.returned(call, value, site.is_secret), value))
+
+
+async def _write_later(site: CallSite[Invoke], journal: Journal, call: StartedCall, rest: Awaitable[Value]) -> Value:
+    try:
+        value = await rest
+    except StepError as error:
+        return await _raise_durable(journal, call, error)
+    return await journal.durable(journal.returned(call, value, site.is_secret), value)
+
+
+async def _raise_durable(journal: Journal, call: StartedCall, error: StepError) -> Value:
+    """Raise the failure of a call when its row is durable."""
+    await journal.durable(journal.raised(call, error))
+    raise error
 
 
 def _call(
     site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant
 ) -> Value | Pending[Value]:
     run, step = site.run, site.step
+    if run.stream and what != "model" and type(callee) is not Watched:
+        return _call_watched(site, Watched(callee, StepPrints(run, site.at)), what, given, grant)
     place = callee.where or ("loop" if callee.is_async else None)
     if place is None:
         place = "kernel" if run.host.waited and not site.scope.concurrent else "worker"
@@ -100,11 +126,31 @@ def _call(
         if outer is not None:  # other calls may start before this one is awaited
             granted.reset(outer)
     if type(result) is Pending:
-        return Pending(_await_call(site, result.awaitable, grant, callee, what))
-    return _value(site, result, callee, what)
+        return Pending(await_call(site, result.awaitable, grant, callee, what))
+    return value_of_call(site, result, callee, what)
 
 
-async def _await_call(
+def _call_watched(
+    site: CallSite[Invoke], watched: Watched, what: str, given: dict[str, Value], grant: Grant
+) -> Value | Pending[Value]:
+    """The same, with its prints as events."""
+    value: Value | Pending[Value] = None
+    try:
+        value = _call(site, watched, what, given, grant)
+    finally:
+        if type(value) is not Pending:
+            watched.prints.close()
+    return Pending(_await_watched(value.awaitable, watched)) if type(value) is Pending else value
+
+
+async def _await_watched(rest: Awaitable[Value], watched: Watched) -> Value:
+    try:
+        return await rest
+    finally:
+        watched.prints.close()
+
+
+async def await_call(
     site: CallSite[Invoke], rest: Awaitable[Result], grant: Grant, callee: UserCallable, what: str
 ) -> Value:
     outer = granted.set(grant) if grant is not granted.get() else None
@@ -113,10 +159,10 @@ async def _await_call(
     finally:
         if outer is not None:
             granted.reset(outer)
-    return _value(site, result, callee, what)
+    return value_of_call(site, result, callee, what)
 
 
-def _value(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
+def value_of_call(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
     ok, value = result
     if not ok:
         raise failure(site, callee.name, what, value)

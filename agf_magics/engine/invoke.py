@@ -16,14 +16,12 @@ from ..host.limits import LAUNCHES, Grant, granting
 from ..host.loop import start_background
 from ..progress import events as ev
 from ..progress.events import Question
-from ..secrets.placeholders import substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import dry_run as dry
 from .agents import call_agent, tools_for
-from .boundary import build_arguments, check_result
+from .boundary import build_arguments, check_result, checked_arguments
 from .external import call_external
-from .failures import with_place
 from .linked import Built, Callee, Choice, Linked, Person
 from .questions import answer, permitted
 from .requests import request
@@ -60,11 +58,7 @@ def _call_tool(site: CallSite[Invoke], tool: Tool) -> Value | Pending[Value]:
     run, step, scope = site.run, site.step, site.scope
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
-    given = build_arguments(site, tool, tool.accepts if step.offers or step.wants else None)
-    try:
-        given = tool.check(substitute_secrets(tool, given, run.models.placeholders) if tool.secret else given)
-    except StepError as error:
-        raise with_place(error, step) from None
+    given = checked_arguments(site, tool, tool.accepts if step.offers or step.wants else None)
     if tool.secret:
         run.secrets.receive(tool, given)
     for meter in scope.meters:

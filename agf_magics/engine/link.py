@@ -18,7 +18,7 @@ from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from .field_checks import unknown_gifts, unknown_reads
-from .linked import Built, Callee, Choice, Linked, Person
+from .linked import Built, Callee, Choice, Linked, Person, is_direct
 from .sessions import ModelBinding, model_binding, registered_name, session_flow
 
 MOST_STEPS = 100_000
@@ -60,7 +60,7 @@ class _Linker:
 
     def _flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
-        callees, own = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
+        callees, own, direct = dict[str, Callee](), dict[str, Mapping[str, Tool]](), dict[str, Tool]()
         self.found.extend(flow.refuses)
         self.linking.append(flow)
         steps, open_inside = 0, 0
@@ -71,6 +71,8 @@ class _Linker:
                 own |= {step.id: self.own[id(step)]} if id(step) in self.own else {}
                 if callee is not None:
                     callees[step.id] = callee
+                if type(callee) is Tool and is_direct(step, callee):
+                    direct[step.id] = callee
                 if isinstance(callee, Linked):
                     more, deeper = self.size[key_of(callee.flow)]
                     steps, open_inside = steps + more, max(open_inside, deeper)
@@ -84,7 +86,7 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
-        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
+        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow), direct=direct)
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
         """The tools that ``flow`` may use. An alias means the registered tool of that alias, else of its name (B5)."""
@@ -198,7 +200,8 @@ class _Linker:
             return None
         if tool.arguments.problems:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
-        self.patterns(step, tool.arguments)
+        if tool.arguments.refused:
+            self.patterns(step, tool.arguments)
         self.arguments(step, tool)
         return tool
 
@@ -211,6 +214,8 @@ class _Linker:
         if step.pick is not None or names is None:  # the chooser also gives the arguments
             return
         given = dict(names)
+        if given.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
+            return
         for name, span in given.items():
             if name not in takes.parameters and not takes.more:
                 near = suggest(name, takes.parameters)
@@ -253,7 +258,8 @@ class _Linker:
             hint = suggest(name, self.registry.agents, "registered agents")
             self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
             return None
-        default = self.registry.default_agent or (ANYBODY if self.registry.model is not None else None)
+        asks_model = self.registry.model is not None or step.asking.model
+        default = self.registry.default_agent or (ANYBODY if asks_model else None)
         if default is None:
             hint = "@agent def answer(prompt: str) -> str: ... defines one; %config AgfMagics.model lets a model answer"
             self.found.error("flow.no-agent", "no agent is registered to answer this step", step.span, hint)
@@ -272,6 +278,10 @@ class _Linker:
     def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
+        if step.asking.model:
+            message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"
+            hint = "register no default agent, or name a model with agf.model_agent and identity"
+            self.found.warn("flow.model-ignored", message, step.asking.span, hint)
         if agent.accepts is not None:
             self.patterns(step, agent.takes)
         return agent

@@ -10,7 +10,7 @@ from ..catalog import Agent, ModelAgent, Policy, Tool, Transform
 from ..flow.schemas import Schema
 from ..flow.steps import Flow, Invoke
 from ..flow.values import Value
-from ..host.limits import Grant
+from ..host.limits import LAUNCHES, Grant
 from .sessions import ModelBinding
 
 
@@ -52,6 +52,8 @@ class Linked:
     agent: ModelAgent | None = None
     """The agent whose session this flow is."""
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    direct: Mapping[str, Tool] = field(default_factory=dict)
+    """The tools that are called directly, by the id of the step: see `direct`."""
 
     def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
         """The registered tools, and those that the definition brings for ``step``."""
@@ -60,6 +62,14 @@ class Linked:
 
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
+
+
+def is_direct(step: Invoke, tool: Tool) -> bool:
+    """Whether a call needs nothing but its arguments and the engine's loop."""
+    if not (tool.is_async if tool.where is None else tool.where == "loop") or tool.name in LAUNCHES:
+        return False
+    special = step.permit or step.gives or step.keeps or step.offers or step.wants or not step.awaited or tool.secret
+    return not special and step.timeout is None and tool.timeout is None
 
 
 def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..catalog import Model, ModelFault, Offered, Reply, Request, Tool, Where, timeout_fault
 from ..catalog.fingerprint import digest_value
@@ -13,14 +14,16 @@ from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
 from ..host.calls import resolve
-from ..host.limits import Grant
+from ..host.limits import Grant, LimitReached
 from ..progress import events as ev
+from ..progress.rows import cost_of
 from ..secrets.placeholders import replace_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .external import call_external
 from .failures import with_place
 from .runner import CallSite, Runner, clock
 from .sessions import ModelBinding, describe_tool
+from .streaming import ReplyStream
 
 RETRIES = 3
 """How often a request is repeated if the provider is busy."""
@@ -51,11 +54,12 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         ok, raised = await run.host.call("worker", binding.model.open, {"loop": loop})
         if not ok:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
+    _refuse_unpriced(site, binding.model)
     caller = _Caller(binding, message, run, site.at)
     reply: dict[str, Value] = await resolve(call_external(site, caller, "model", given))
     # A reply that an earlier session of this run got has cost tokens; a reply of another run has not.
     if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
-        _emit_usage(run, site.at, reply)
+        _emit_usage(run, site.at, reply, binding.name)
     _count(site, reply, binding.name)
     return reply
 
@@ -90,21 +94,39 @@ class _Caller:
             message = f"{found.diagnostic.message}; asked again after {wait:g} s"
             _warn(self.run, Diagnostic("model.retried", message, severity="warning"))
 
-        reply = await ask_model(self.binding.model, self.request, self.run.budget.limits.model_timeout, warn)
+        asking = Asking(self.binding.model, self.request, self.run.budget.limits.model_timeout, warn)
+        reply = await ask_model(asking, self._stream if self.run.stream else None)
         replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
         self.replied = True
-        _emit_usage(self.run, self.at, reply)
+        _emit_usage(self.run, self.at, reply, self.name)
         return reply
 
+    def _stream(self, attempt: int) -> ReplyStream:
+        return ReplyStream(self.run, self.at, attempt, self.binding.tools)
 
-async def ask_model(
-    model: Model, request: Request, seconds: float | None, warn: Callable[[ModelFault, float], None]
-) -> Reply:
-    """The model's reply; ``seconds``: the limit of one request. Raises ModelFault."""
+
+class Asking(NamedTuple):
+    """A request to a model, and how it is made."""
+
+    model: Model
+    request: Request
+    seconds: float | None
+    """The limit of one attempt."""
+    warn: Callable[[ModelFault, float], None]
+    """Called before a repetition, with the reason and the seconds until then."""
+
+
+async def ask_model(asking: Asking, stream: Callable[[int], ReplyStream] | None = None) -> Reply:
+    """The model's reply. ``stream``: receives the reply while it arrives, by the number of the attempt; None: the
+    run is not watched. Raises ModelFault."""
+    model, request, seconds, warn = asking
     for attempt in itertools.count():
         try:
             async with asyncio.timeout(seconds):
-                return await model.ask(request)
+                if stream is None:
+                    return await model.ask(request)
+                with stream(attempt + 1) as listener:
+                    return await model.ask(request, listener.hear)
         except ModelFault as error:
             found = error
         except TimeoutError:
@@ -127,23 +149,45 @@ def _tools(config: Mapping[str, Value], binding: ModelBinding, grant: Grant) -> 
     return tuple(Offered(*describe_tool(binding, name, config.get("descriptions") or {})) for name in names)
 
 
-def _emit_usage(run: Runner, at: ev.StepPath, reply: Mapping[str, Value]) -> None:
+def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
+    """Refuse a request whose price could not be counted (`limit.unknown-price`)."""
+    caps = [meter.caps for meter in site.scope.meters if meter.caps.cost is not None]
+    if (site.run.budget.limits.max_cost or caps) and model.price({"input": 1, "output": 1}) is None:
+        message = f"the price of {model.name} is not known, so max_cost cannot limit it"
+        hint = "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
+        span = caps[0].span if caps else site.step.name.span or site.step.span
+        raise LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
+
+
+def _emit_usage(run: Runner, at: ev.StepPath, reply: Mapping[str, Value], model: str) -> None:
     usage = reply["usage"]
-    run.emit(ev.TokensUsed(at, clock(), usage.get("input", 0), usage.get("output", 0)))
+    run.emit(ev.TokensUsed(at, clock(), usage.get("input", 0), usage.get("output", 0), model, cost_of(usage)))
 
 
 def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
     """Count the tokens of a reply; warn if they are unknown, and if the reply was cut off."""
-    tokens = sum(reply["usage"].values())
+    usage, budget = reply["usage"], site.run.budget
+    tokens, cost = usage.get("input", 0) + usage.get("output", 0), cost_of(usage)
+    limited = [meter.caps for meter in site.scope.meters if (meter.caps.tokens, meter.caps.cost) != (None, None)]
+    if not tokens and (limited or budget.limits.max_tokens or budget.limits.max_cost):
+        message = f"{name} does not report how many tokens it uses, so a limit of tokens or cost has no effect"
+        span = limited[0].span if limited else site.step.span
+        _warn(site.run, Diagnostic("model.no-usage", message, span, severity="warning"))
     for meter in site.scope.meters:
-        if not tokens and meter.caps.tokens is not None:
-            message = f"{name} does not report how many tokens it uses, so a limit of tokens has no effect"
-            _warn(site.run, Diagnostic("model.no-usage", message, meter.caps.span, severity="warning"))
-        meter.use(tokens)
+        meter.use(tokens, cost)
+    try:
+        budget.use(tokens, cost)
+    except LimitReached as error:
+        raise with_place(error, site.step) from None
     if reply.get("cut"):
         message = f"the reply of {name} was cut off: it reached its maximum number of tokens"
         hint = "max_output_tokens sets the maximum"
         _warn(site.run, Diagnostic("model.cut", message, site.step.span, hint, "warning"))
+
+    if reply.get("unended"):
+        message = f"the reply of {name} ended without the mark of its end: it may be incomplete"
+        hint = "compare it with the server's log; some servers never send the mark (finish_reason)"
+        _warn(site.run, Diagnostic("model.unended", message, site.step.span, hint, "warning"))
 
 
 def _warn(run: Runner, found: Diagnostic) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..flow.frame import FlowInput, FlowResult
-from ..flow.steps import Branches, Choose, Compute, Dag, Each, Fold, Invoke, Repeat, Sequence, Step, Walk
+from ..flow.steps import Branches, Choose, Dag, Each, Fold, Invoke, Repeat, Sequence, Step, Walk
 from ..flow.values import Value
 from ..host.calls import as_pending
 from ..host.deadline import Deadline, OutOfTime
@@ -16,20 +16,21 @@ from ..host.limits import Budget, LimitReached, Limits, granted, inside
 from ..host.rights import rights, watch_threads
 from ..journal.recorder import Journal
 from ..progress import events as ev
+from ..progress.progress import Progress
 from ..secrets.masking import Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .concurrent import branches, each
 from .dag import run_dag
+from .direct import call_directly
 from .invoke import invoke
 from .linked import Linked
 from .runner import Runner, Scope, Shape, clock
-from .sequential import choose, compute, fold, repeat, sequence
+from .sequential import choose, fold, repeat, sequence
 from .subflows import meters_of, within_caps
 from .walk import run_walk
 
 SHAPES: Mapping[type[Step], Shape] = {
     Invoke: invoke,
-    Compute: compute,
     Choose: choose,
     Sequence: as_pending(sequence),
     Fold: as_pending(fold),
@@ -60,17 +61,22 @@ async def run(
     journal: Journal | None = None,
     work: str = "",
     secrets: Secrets | None = None,
+    stream: bool = False,
+    budget: Budget | None = None,
+    progress: Progress | None = None,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last event.
 
     A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal`` the run is journaled
     under its manifest ``work``, and calls that earlier sessions made are not repeated. ``secrets`` collects the values
-    of secret arguments.
+    of secret arguments. ``stream``: whether the text of models is emitted while it arrives. A ``budget`` has what
+    earlier runs have used of the limits. ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it
+    folds the starts and ends of steps without their events.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
-    budget = Budget(limits)
-    runner = Runner(SHAPES, host, emit, budget, dry, journal, secrets)
+    budget = Budget(limits) if budget is None else budget
+    runner = Runner(SHAPES, call_directly, host, emit, budget, dry, journal, secrets, stream, progress)
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     watch_threads()

@@ -1,18 +1,14 @@
-"""Shapes whose parts run in order: compute, sequence, choose, fold, repeat."""
+"""Shapes whose parts run in order: sequence, choose, fold, repeat."""
 
 from __future__ import annotations
 
 from ..flow.frame import Expr, Frame, Outcome
-from ..flow.steps import Choose, Compute, Fold, Repeat, Sequence
+from ..flow.steps import Choose, Fold, Repeat, Sequence
 from ..flow.values import Value, is_true, type_name
 from ..host.calls import Pending, then
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite, Runner, ShapeResult, StepResult, clock
-
-
-def compute(site: CallSite[Compute]) -> Value:
-    return site.step.value.evaluate(site.frame)
 
 
 def choose(site: CallSite[Choose]) -> Value | Pending[Value]:

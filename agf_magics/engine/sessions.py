@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..catalog import Model, ModelAgent, Registry, Tool, check_reply, parse_json_reply
+from ..catalog import Model, ModelAgent, Registry, Tool, check_reply
 from ..flow.frame import FlowResult, Frame, Outcome, Ref
-from ..flow.json_schema import judge
 from ..flow.react import ComputedExpr, react
 from ..flow.schemas import Schema, json_schema
-from ..flow.session import Offer, Session, format_for_model, format_prompt
+from ..flow.session import Offer, Session, format_prompt
 from ..flow.steps import Flow, Invoke, Name, Sequence
 from ..flow.values import Value
-from ..flow.violations import describe_all
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from ..text.source import Span
+from .replies import judged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,17 +58,20 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
     """The flow that answers ``step``; its input is that of an agent function."""
     span = step.name.span or step.span or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
+    asking = step.asking
     session = Session(
-        model=Name(agent.model.name if agent.model is not None else "", span),
+        model=Name(agent.model.name if agent.model is not None else asking.model, asking.span or span),
         made=agent.model,
         prompt=ComputedExpr(span, _prompt),
+        system=ComputedExpr(span, lambda frame: frame["given"].get("system")),
         instructions=agent.instructions,
         tools=None if agent.tools is None else tuple(Offer(Name(tool, span)) for tool in agent.tools),
-        settings=agent.settings,
+        settings={**(agent.settings or {}), **asking.settings},
         # A model is asked with all fields required (decision P7).
-        schema=json_schema(wanted, schemas, all_required=True) if wanted is not None else agent.gives,
-        read=_reader(agent, step, wanted, schemas),
-        steps=agent.steps,
+        schema=json_schema(wanted, schemas, all_required=True) if wanted is not None else asking.schema or agent.gives,
+        read=agent.read or _reader(agent, step, wanted, schemas),
+        steps=asking.steps or agent.steps,
+        with_calls=asking.calls,
         over=lambda steps: _over(steps, agent, span),
     )
     return Flow(
@@ -106,19 +108,12 @@ def _prompt(frame: Frame) -> Value:
 def _reader(
     agent: ModelAgent, step: Invoke, wanted: Schema | None, schemas: Mapping[str, Schema]
 ) -> Callable[[Value], Value]:
-    violations = judge(agent.gives) if wanted is None and agent.gives is not None else None
+    schema = step.asking.schema or agent.gives
+    judge_answer = judged(schema, agent.name) if wanted is None and schema is not None else None
     span = (step.gives.span if step.gives is not None else None) or step.name.span or step.span
 
     def conforming(answer: Value) -> Value:
-        if violations is None:
-            return check_reply(answer, wanted, schemas)
-        value = parse_json_reply(answer) if isinstance(answer, str) else answer
-        if wrong := violations(value):
-            message = f"the reply does not conform to the schema of {agent.name!r}: {describe_all(wrong)}"
-            raise StepError(
-                Diagnostic("agent.reply-schema", message, hint=f"the reply was: {format_for_model(answer)[:300]}")
-            )
-        return value
+        return judge_answer(answer) if judge_answer is not None else check_reply(answer, wanted, schemas)
 
     def read(answer: Value) -> Value:
         try:

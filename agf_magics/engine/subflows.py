@@ -41,7 +41,16 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     if not step.awaited and not run.dry:
         start_background(_run_fired(site, inner, flow_input), run.host)
         return None
-    value = (await _within_timeout(step, within_caps(linked.flow, run.run_flow(inner, flow_input)))).output
+    if step.while_waiting is not None:
+        run.watched[inner.before] = {}
+    try:
+        ended = await _within_timeout(step, within_caps(linked.flow, run.run_flow(inner, flow_input)))
+    except ev.Unanswered:
+        _show_waiting(site, inner)
+        raise
+    for note in ended.notes:
+        run.emit(ev.Warned(clock(), note))
+    value = ended.output
     if run.dry:
         value = dry.add_fields(value, step, scope.linked)
     if step.gives is not None:
@@ -49,6 +58,16 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     if not step.keeps:
         return value
     return ShapeResult(value, given if linked.agent is None else given.get("input"))
+
+
+def _show_waiting(site: CallSite[Invoke], inner: Scope) -> None:
+    """Show stores of a flow that waits for an answer in the stores of the waiting run."""
+    show, frame = site.step.while_waiting, site.run.watched.get(inner.before)
+    if show is None or not frame:
+        return
+    flow = inner.linked.flow
+    stores = flow.kept(frame) if flow.kept is not None else flow.end(frame).stores
+    site.run.reach(site.scope, show(site.frame, stores))
 
 
 def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
@@ -111,7 +130,7 @@ async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> 
     """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may end before them."""
     error: StepError | None = None
     silent = copy.copy(site.run)
-    silent.emit, silent.journal = lambda event: None, None
+    silent.emit, silent.journal, silent.stream = lambda event: None, None, False
     try:
         await _within_timeout(site.step, within_caps(scope.linked.flow, silent.run_flow(scope, given)))
     except StepError as failure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..text.source import Span
 from .frame import Expr, Frame
@@ -18,6 +18,8 @@ class Caps:
     tool_calls: int | None = None
     model_calls: int | None = None
     tokens: int | None = None
+    cost: float | None = None
+    """US dollars."""
     depth: int | None = None
     """How deep flows and agents may call each other below it."""
     seconds: float | None = None
@@ -58,6 +60,35 @@ class Taken(NamedTuple):
     """The path of fields, each with its place; ``[]`` is every element of a list."""
     into: tuple[str, str] | None = None
     """The id of the call that gets it, and the field of its input."""
+
+
+class Asking(NamedTuple):
+    """What a step asks of the agent that answers it, beyond the prompt."""
+
+    model: str = ""
+    """``provider:model``, for an agent that has no model of its own; the configured model replaces it (decision B2)."""
+    settings: Mapping[str, Value] = {}
+    """For the requests of a model: ``temperature``, ``max_output_tokens``. They replace those of the agent."""
+    steps: int | None = None
+    """The largest number of requests of a session; None: the agent's."""
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the answer, for a definition that has one and no name for it."""
+    calls: bool = False
+    """Whether the value is ``{"answer", "calls"}``, with the tool calls of the session."""
+    span: Span | None = None
+    """The place of the model's name."""
+
+
+class Export(NamedTuple):
+    """A file that a definition makes of a result, when a person exports a run."""
+
+    name: str
+    """The store."""
+    format: str
+    """``json``, ``markdown`` or ``text``."""
+    file: str
+    """Relative to the folder of the export."""
+    span: Span | None = None
 
 
 class Instead(NamedTuple):

@@ -133,7 +133,9 @@ class _State:
         found = frame.get(self.key)
         if isinstance(found, Conversation):
             return found
-        return Conversation(({"role": "user", "text": self.session.prompt.evaluate(frame)},))
+        system = self.session.system.evaluate(frame) if self.session.system is not None else None
+        first = ({"role": "system", "text": system},) if system else ()
+        return Conversation((*first, {"role": "user", "text": self.session.prompt.evaluate(frame)}))
 
     def request(self, frame: Frame) -> Value:
         return self.of(frame).request(self.session)
@@ -150,6 +152,8 @@ class _State:
 
     def answer(self, frame: Frame) -> Value:
         conversation = self.of(frame)
+        if conversation.fault is None and self.session.with_calls:
+            return {"answer": conversation.answer, "calls": conversation.used_tools}
         if conversation.fault is None:
             return conversation.answer
         found = conversation.fault.diagnostic

@@ -1,10 +1,11 @@
 """A session with a model, from the prompt to the answer.
 
-All of it is JSON, so that it can be journaled and shown. A message is one of ``{"role": "user", "text"}``, ``{"role":
-"model", "text", "calls", "kept"}`` and ``{"role": "tool", "id", "tool", "text", "failed"}``. A reply is ``{"text",
-"calls", "usage"}``, with ``"answer"`` for a structured answer, ``"cut"`` for a reply that reached the limit of tokens,
-and ``"kept"`` for parts that the provider must get back. A call is ``{"id", "tool", "arguments"}``, with ``"fault"`` if
-its arguments cannot be parsed; the call of a tool without a name is the structured answer.
+All of it is JSON, so that it can be journaled and shown. A message is one of ``{"role": "user", "text"}``, the same
+with the role ``"system"``, ``{"role": "model", "text", "calls", "kept"}`` and ``{"role": "tool", "id", "tool", "text",
+"failed"}``. A reply is ``{"text", "calls", "usage"}``, with ``"answer"`` for a structured answer, ``"cut"`` for a reply
+that reached the limit of tokens, and ``"kept"`` for parts that the provider must get back. A call is ``{"id", "tool",
+"arguments"}``, with ``"fault"`` if its arguments cannot be parsed; the call of a tool without a name is the structured
+answer.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ class Session:
     """A model object, which the configured model does not replace."""
     prompt: Expr
     """The first message, a text."""
+    system: Expr | None = None
+    """A message before it, in addition to ``instructions``; its value may be None."""
     instructions: str = ""
     """The system prompt, unchanged."""
     tools: tuple[Offer, ...] | None = ()
@@ -85,6 +88,8 @@ class Session:
     """The maximum number of requests; in the last one the model must answer, without tools."""
     over: Callable[[int], Diagnostic]
     """The error, given `steps`, if the last reply still calls tools; it names the setting."""
+    with_calls: bool = False
+    """Whether the session's value is ``{"answer", "calls"}``: the answer and the tool calls before it."""
     permit: Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
     """Given a tool's name and its arguments: the question to a person before the call; None: no question."""
 
@@ -150,6 +155,21 @@ class Conversation:
         return replace(self, messages=(*self.messages, *results), asked=self.asked + 1)
 
     @property
+    def used_tools(self) -> list[Value]:
+        """The tool calls so far, each with its result: ``{"tool", "args", "output", "success"}``."""
+        asked = {call["id"]: call for one in self.messages if one["role"] == "model" for call in one["calls"]}
+        results = [one for one in self.messages if one["role"] == "tool" and one["tool"]]
+        return [
+            {
+                "tool": one["tool"],
+                "args": asked[one["id"]]["arguments"] if one["id"] in asked else None,
+                "output": one["text"],
+                "success": not one["failed"],
+            }
+            for one in results
+        ]
+
+    @property
     def objection(self) -> str:
         assert self.fault is not None, "an answer is rejected for a reason"
         return f"Your answer cannot be used: {reason(self.fault)}. Answer again."
@@ -188,8 +208,8 @@ def observation(error: StepError) -> Failed:
 
 
 def reason(error: StepError) -> str:
-    found = error.diagnostic
-    return f"{found.message} ({found.hint})" if found.hint else found.message
+    """The messages of an error with their hints, for the model."""
+    return "; ".join(f"{one.message} ({one.hint})" if one.hint else one.message for one in error.diagnostics)
 
 
 def _result(call: Value, text: str, failed: bool) -> Value:

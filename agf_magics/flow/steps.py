@@ -17,7 +17,7 @@ from ..text.source import Source, Span
 from .data import data
 from .declared import END as END
 from .declared import START as START
-from .declared import Caps, DerivedTool, Instead, Taken, Uses
+from .declared import Asking, Caps, DerivedTool, Export, Instead, Taken, Uses
 from .declared import Edge as Edge
 from .frame import Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Join, Outcome, Scheduler, Target
 from .schemas import Schema
@@ -107,6 +107,11 @@ class Invoke(Step):
     """The schema to which its result must conform."""
     only_tools: bool = False
     """Whether a tool's name must not be a flow's (decision P22)."""
+    asking: Asking = Asking()
+    """Of an agent: its model, settings and schema, where the definition has them."""
+    while_waiting: Callable[[Frame, Mapping[str, Value]], Frame] | None = None
+    """Of a flow: given the frame of the step and the stores of the called flow, the frame that a run shows while that
+    flow waits for an answer; None: the frame of the step."""
     tools: tuple[Name, ...] | None = None
     """Capabilities: the tools that it may use; None: its invoker's. For a model: the tools that it is offered."""
 
@@ -314,6 +319,8 @@ class Flow:
     """The tools that it allows itself and all that it calls; None: those of its invoker (decision B1′)."""
     refuses: tuple[Diagnostic, ...] = ()
     """Requirements that cannot be met: warnings when it is defined, errors of a run (decision A5)."""
+    exports: tuple[Export, ...] = ()
+    """The files that `export` writes."""
     file: str | None = None
     """The file that defines it, if a definition named that file."""
     extension: Extension | None = None
@@ -358,9 +365,12 @@ def outermost(flow: Flow) -> tuple[Step, ...]:
 
 def every(step: Step) -> Iterator[Step]:
     """``step`` and all steps under it, in the order of the text."""
-    yield step
-    for child in children(step):
-        yield from every(child)
+    left = [step]
+    while left:
+        one = left.pop()
+        yield one
+        if type(one) is not Invoke and type(one) is not Compute:  # they have no children
+            left += reversed(children(one))
 
 
 def part(name: str) -> str:

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Any, Literal, Protocol, TypeVar
 
 from ..progress.events import Question
-from .calls import Pending, Result, StillRunning, TimedOut, awaited, cross, is_awaitable, resolve
+from .calls import Pending, Result, StillRunning, TimedOut, awaited, call_on_loop, cross, is_awaitable, resolve
 from .interrupts import woken_by_signals
 from .threads import Call, Workers
 
@@ -106,7 +106,7 @@ class Host:
         """
         if place == "loop":
             if timeout is None:
-                return awaited(cross(function, given), self.grace)
+                return call_on_loop(function, given, self.grace)
             return Pending(self._inline_in_time(function, given, timeout))
         if place == "worker" or self._calls is not None:
             return Pending(self._elsewhere(place, function, given, timeout))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ..catalog import USER
@@ -38,8 +39,16 @@ class Limits:
     step_timeout: float | None = None
     """Seconds for one call of a tool, agent or transform, in addition to its own ``timeout``; None: no limit."""
 
+    max_tokens: int = 0
+    """Tokens of all models, input and output together."""
+    max_cost: float = 0.0
+    """US dollars for all models. A model without a known price is then not asked."""
+
     def __post_init__(self) -> None:
-        for name in ("fan_out_depth", "spawns"):
+        cost = self.max_cost
+        if type(cost) not in (int, float) or not cost >= 0:
+            raise ValueError(f"max_cost is a number of US dollars, 0 or more, not {cost!r}")
+        for name in ("fan_out_depth", "spawns", "max_tokens"):
             most = getattr(self, name)
             if type(most) is not int or most < 0:
                 raise ValueError(f"{name} is a whole number, 0 or more, not {most!r}")
@@ -56,11 +65,25 @@ class LimitReached(StepError):
 class Budget:
     """What a run has used so far; one object per run."""
 
-    __slots__ = ("limits", "spawned")
+    __slots__ = ("cost", "limits", "spawned", "tokens")
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.spawned = 0
+        self.tokens = 0
+        self.cost = Decimal(0)
+
+    def use(self, tokens: int, cost: Decimal | None = None) -> None:
+        """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not known."""
+        self.tokens += tokens
+        self.cost += cost or 0
+        most, dollars = self.limits.max_tokens, self.limits.max_cost
+        if most and self.tokens > most:
+            message = f"this run has used {self.tokens:,} tokens of the {most:,} it may"
+            raise LimitReached(Diagnostic("limit.tokens", message, hint=_SET_BY.format("max_tokens", "max-tokens")))
+        if dollars and self.cost > _decimal(dollars):
+            message = f"this run has cost ${self.cost:f} of the ${dollars:g} it may"
+            raise LimitReached(Diagnostic("limit.cost", message, hint=_SET_BY.format("max_cost", "max-cost")))
 
     def spawn(self, span: Span | None) -> None:
         """Count an agent session before its prompt is built; retries count, too."""
@@ -89,7 +112,7 @@ class Budget:
 class Meter:
     """What one run of a definition and its calls have used of its own limits (`Caps`)."""
 
-    __slots__ = ("below", "caps", "model_calls", "name", "tokens", "tool_calls")
+    __slots__ = ("below", "caps", "cost", "model_calls", "name", "tokens", "tool_calls")
 
     def __init__(self, name: str, caps: Caps, below: int) -> None:
         self.name = name
@@ -97,6 +120,7 @@ class Meter:
         self.below = below
         """The number of open flows and agents at its start."""
         self.tool_calls = self.model_calls = self.tokens = 0
+        self.cost = Decimal(0)
 
     def tool(self) -> None:
         self._count("tool_calls", "limit.tool-calls", "tool call{s}")
@@ -104,10 +128,13 @@ class Meter:
     def model(self) -> None:
         self._count("model_calls", "limit.model-calls", "request{s} to a model")
 
-    def use(self, tokens: int) -> None:
-        """Count the tokens of a reply, and refuse what exceeds the limit."""
+    def use(self, tokens: int, cost: Decimal | None = None) -> None:
+        """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not known."""
         self.tokens += tokens
-        most = self.caps.tokens
+        self.cost += cost or 0
+        most, dollars = self.caps.tokens, self.caps.cost
+        if dollars is not None and self.cost > _decimal(dollars):
+            raise self._reached("limit.cost", f"has cost ${self.cost:f} of the ${dollars:g} it may")
         if most is not None and self.tokens > most:
             raise self._reached("limit.tokens", f"has used {self.tokens:,} tokens of the {most:,} it may")
 
@@ -175,6 +202,14 @@ async def _awaiting(grant: Grant, value: Awaitable[Any]) -> Any:
 
 
 inside: ContextVar[bool] = ContextVar("inside", default=False)
+
+
+_SET_BY = "%config AgfMagics.{0}, --{1} and, in Python, limits=Limits({0}=…) set the limit; 0 means none"
+
+
+def _decimal(dollars: float) -> Decimal:
+    """As the person wrote it: 0.1 is a tenth."""
+    return Decimal(str(dollars))
 
 
 def _raise_it(what: str) -> str:

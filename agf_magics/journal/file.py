@@ -23,8 +23,9 @@ from .errors import JournalError
 
 R = TypeVar("R")
 
-FORMAT = 3
-"""Grows with each incompatible change. 3: every stored value has a checksum."""
+FORMAT = 4
+"""Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a record includes the
+types of its cells; a run has its cost."""
 
 RESERVE = 1 << 19
 """Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before it makes room."""
@@ -42,8 +43,8 @@ TABLES = """
 CREATE TABLE runs (
     num INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, name TEXT NOT NULL, language TEXT NOT NULL,
     started REAL NOT NULL, status TEXT NOT NULL, owner TEXT NOT NULL, taken INTEGER NOT NULL, ended REAL,
-    tokens INTEGER, lost INTEGER NOT NULL, work TEXT NOT NULL, work_sign BLOB, form TEXT, output BLOB, shown TEXT,
-    stores TEXT, error TEXT, sign BLOB, tree TEXT, head_crc INTEGER NOT NULL, state_crc INTEGER NOT NULL,
+    tokens INTEGER, cost TEXT, lost INTEGER NOT NULL, work TEXT NOT NULL, work_sign BLOB, form TEXT, output BLOB,
+    shown TEXT, stores TEXT, error TEXT, sign BLOB, tree TEXT, head_crc INTEGER NOT NULL, state_crc INTEGER NOT NULL,
     work_crc INTEGER NOT NULL, end_crc INTEGER NOT NULL);
 CREATE TABLE records (
     line INTEGER PRIMARY KEY, what TEXT NOT NULL, at TEXT NOT NULL, tries TEXT NOT NULL,

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..progress.rows import PRICE
 from ..serialization.codec import encode
 from .errors import JournalError
 from .file import checksum, create_reserve
@@ -28,21 +29,24 @@ ENDED = ("ok", "error", "cancelled")
 HEAD = "num, run, name, language, started, work_crc"
 """Written at the start of a run, with the checksum ``head_crc``."""
 
-STATE = "num, owner, taken, status, ended, tokens, lost, end_crc"
+STATE = "num, owner, taken, status, ended, tokens, cost, lost, end_crc"
 """The state so far, with the checksum ``state_crc``."""
 
 END = "num, form, output, shown, stores, error, sign, tree"
 """The end, with the checksum ``end_crc``."""
 
-LISTED = """num, run, name, language, status, started, ended, owner, taken, tokens, lost,
+LISTED = """num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost,
 head_crc, state_crc, work_crc, end_crc"""
+
+UTF8 = partial(str, encoding="utf-8")
+"""Reads texts; a text that is not UTF-8 is a ValueError. Half of the time of a function of Python."""
 
 OF_RUN = "line>? AND line<?"
 CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1,
-state_crc=agf_checksum(num, ?, taken+1, 'running', NULL, tokens, lost, end_crc)
+state_crc=agf_checksum(num, ?, taken+1, 'running', NULL, tokens, cost, lost, end_crc)
 WHERE num=? AND owner=? AND status=?"""
 LEAVE = """UPDATE runs SET owner=?, status=?, ended=?, taken=?,
-state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, lost, end_crc)
+state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, cost, lost, end_crc)
 WHERE num=? AND owner=? AND taken=? AND status='running'"""
 
 STATUSES = (*ENDED, "waiting", "running")
@@ -68,6 +72,8 @@ class RunHead(NamedTuple):
     """The tokens that its models used; None: it used no model, or has not ended."""
     lost: int = 0
     """The number of its calls that could not be written."""
+    cost: str | None = None
+    """US dollars, a decimal number; None: it is not known, or there is none."""
 
 
 class RunRow(NamedTuple):
@@ -101,29 +107,31 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
         row = connection.execute(f"SELECT {LISTED}, work, work_sign, {END} FROM runs WHERE run=?", (run_id,)).fetchone()
     if row is None:
         return None
-    one, (work, signature, _, *end) = _listed(row[:15]), row[15:]
+    one, (work, signature, _, *end) = _listed(row[:16]), row[16:]
     if one is None:
         raise JournalError("journal.damaged", f"the row of run {run_id!r} has changed since it was written")
-    if not isinstance(work, str) or not _is_raw(signature) or checksum(one.num, work, signature) != row[13]:
+    if not isinstance(work, str) or not _is_raw(signature) or checksum(one.num, work, signature) != row[14]:
         raise JournalError("journal.damaged", f"the manifest of run {run_id!r} has changed since it was written")
-    if not _is_end(end) or checksum(one.num, *end) != row[14]:
+    if not _is_end(end) or checksum(one.num, *end) != row[15]:
         raise JournalError("journal.damaged", f"the end of run {run_id!r} has changed since it was written")
     return RunRow(_as_it_is(one, store, {}), work, signature, *end)
 
 
 def _listed(row: tuple[Any, ...]) -> RunHead | None:
     """A row of `LISTED`; None if it has changed since it was written, or has impossible values."""
-    num, run, name, language, status, started, ended, owner, taken, tokens, lost, head, state, work_crc, end_crc = row
+    (num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost,
+     head, state, work_crc, end_crc) = row  # fmt: skip
     if checksum(num, run, name, language, started, work_crc) != head:
         return None
-    if checksum(num, owner, taken, status, ended, tokens, lost, end_crc) != state:
+    if checksum(num, owner, taken, status, ended, tokens, cost, lost, end_crc) != state:
         return None
     texts = isinstance(run, str) and isinstance(name, str) and isinstance(language, str)
     counts = all(isinstance(n, int) and 0 <= n < 1 << 62 for n in (num, taken, lost, 0 if tokens is None else tokens))
+    paid = cost is None or (isinstance(cost, str) and PRICE.fullmatch(cost) is not None)
     times = is_moment(started) and (ended is None or is_moment(ended))
-    if not (texts and counts and times and num % ROOM == 0 and status in STATUSES and isinstance(owner, str)):
+    if not (texts and counts and paid and times and num % ROOM == 0 and status in STATUSES and isinstance(owner, str)):
         return None
-    return RunHead(num, run, name, language, status, started, ended, owner, taken, tokens, lost)
+    return RunHead(num, run, name, language, status, started, ended, owner, taken, tokens, lost, cost)
 
 
 def _damaged(row: tuple[Any, ...]) -> RunHead:
@@ -147,6 +155,7 @@ def records(store: Store, num: int) -> Iterator[Record]:
     """The records of a run, in order. Raises JournalError."""
     store.flush()
     with store.reading() as connection, closing(connection.cursor()) as cursor:
+        connection.text_factory = UTF8
         cursor.execute(f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
         yield from read_records(cursor)
 

@@ -7,10 +7,11 @@ joins again, with the same results from the same outcomes.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from ..catalog import MASK, Tool
 from ..flow.steps import Invoke
@@ -22,7 +23,7 @@ from ..serialization.codec import EncodedValue, encode, sign, user_key
 from ..text.diagnostics import Diagnostic, StepError
 from .errors import JournalError
 from .file import checksum
-from .records import CallKey, Record, error_json, row_crc
+from .records import CallKey, Record, error_json, row_crc, value_of
 from .replay import ReplayLog
 from .reuse import CallDigest, Reuse
 from .store import ADD, ROOM, Store
@@ -30,11 +31,14 @@ from .store import ADD, ROOM, Store
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
 state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
 FINISH = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
-status=?, ended=?, tokens=?, lost=?, state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
+status=?, ended=?, tokens=?, cost=?, lost=?,
+state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
 REOPEN = """UPDATE runs SET status='running', ended=NULL,
-state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, lost, end_crc)
+state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, cost, lost, end_crc)
 WHERE num=? AND owner=? AND status='cancelled'"""
 
+
+T = TypeVar("T")
 
 NO_VALUE = EncodedValue("json", None)
 
@@ -74,8 +78,8 @@ class Journal:
         self.secret = Secrets()
         self.summary: Callable[[], Any] = lambda: None
         """Returns the tree of the run at its end, as JSON."""
-        self.tokens: Callable[[], int | None] = lambda: None
-        """Returns the tokens that its models used; None: it used no model."""
+        self.used: Callable[[], tuple[int | None, str | None]] = lambda: (None, None)
+        """Returns the tokens that its models used and their cost; None: it used no model, the cost is not known."""
         self._lost = 0
         self._line = max(num, earlier.line if earlier is not None else 0)
         self._warned: set[str] = set()
@@ -92,9 +96,9 @@ class Journal:
         signature = sign(key, self.run_id, "work", work) if key is not None else None
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
         head = checksum(num, self.run_id, name, language, started, work_crc)
-        state = checksum(num, own, 0, "running", None, None, 0, end)
+        state = checksum(num, own, 0, "running", None, None, None, 0, end)
         what = (num, self.run_id, name, language, started, own, work, signature)
-        await self._write(START, (*what, head, state, work_crc, end))
+        await self.durable(self._write(START, (*what, head, state, work_crc, end)), lost=0)
 
     def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
         """Write the end without waiting. Tried even if earlier rows could not be written: a full disk may have room
@@ -118,7 +122,7 @@ class Journal:
             self.store.writer.check_place()
         except JournalError as broken:
             self._break(broken)
-            self.warn_broken()
+        self.warn_broken()
         self.store.writer.later(FINISH, self._ending(status, output, stores, error), self._not_ended)
 
     def close(self) -> None:
@@ -157,8 +161,8 @@ class Journal:
         name = getattr(callee, "name", step.name.text)
         return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received)
 
-    def returned(self, call: StartedCall, value: Value, secret: bool = False) -> Awaitable[None]:
-        """Write the value of a call; done when it is durable."""
+    def returned(self, call: StartedCall, value: Value, secret: bool = False) -> asyncio.Future[None] | None:
+        """Write the value of a call: see `durable`."""
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
@@ -166,8 +170,26 @@ class Journal:
             self._warn_not_stored(call, packed)
         return self._write_call("finished", call, packed, None)
 
-    def raised(self, call: StartedCall, error: StepError) -> Awaitable[None]:
-        """Write the failure of a call; done when it is durable."""
+    def reused(self, call: StartedCall, record: Record) -> Value:
+        """The value of a record of another run, written for this run without waiting: the call is not made, so
+        nothing happened that a crash could forget, and the row is durable before all rows that follow."""
+        value, most = value_of(record), self.most
+        if record.form == "json" and isinstance(record.value, str) and len(record.value) <= most:
+            packed = EncodedValue("json", record.value)
+            packed = self.secret.packed(packed, value, call.received) if self.secret.active else packed
+        else:
+            packed = self.secret.pack(value, most, call.received)
+        if packed.form == "again":
+            self._warn_not_stored(call, packed)
+        if self.broken is None and not self._closed:
+            self.store.writer.later(ADD, self._call_row("finished", call, packed, None), self._lose)
+        else:
+            self._lost += 1
+            self.warn_broken()
+        return value
+
+    def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
+        """Write the failure of a call: see `durable`."""
         return self._write_call("failed", call, NO_VALUE, error_json(error, self.secret))
 
     def is_own(self, key: CallKey) -> bool:
@@ -178,17 +200,18 @@ class Journal:
         """The answer of a person in an earlier session."""
         return self.earlier.answers.pop(key, None) if self.earlier is not None else None
 
-    def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> Awaitable[None]:
+    async def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
         """Write the answer of a person, so that the question is not asked again; a ``secret`` one is not stored."""
         if secret:
             self.secret.returned(value)
-        return self._write_call("answered", call, self.secret.pack(value, self.most, call.received, secret), None)
+        packed = self.secret.pack(value, self.most, call.received, secret)
+        await self.durable(self._write_call("answered", call, packed, None))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
         if self.earlier is not None and ("fired", key) in self.earlier.marks:
             return False
-        await self._write_call("fired", self.start_call(step, callee, key, given), NO_VALUE, None)
+        await self.durable(self._write_call("fired", self.start_call(step, callee, key, given), NO_VALUE, None))
         return True
 
     def is_unknown(self, key: CallKey) -> bool:
@@ -197,7 +220,7 @@ class Journal:
 
     async def start_effect(self, call: StartedCall) -> None:
         """Write that a call with an effect is about to be made; done when it is durable."""
-        await self._write(ADD, self._mark_row("begun", call.key))
+        await self.durable(self._write(ADD, self._mark_row("begun", call.key)), lost=0)
 
     def mark(self, what: str, key: CallKey) -> None:
         """Write that something happened, without waiting."""
@@ -209,7 +232,12 @@ class Journal:
         row = (self._next(), what, encode(key.at), key.tries, "", "", None, None, None, 0, *[None] * 6)
         return (*row, row_crc(row))
 
-    async def _write_call(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> None:
+    def _write_call(
+        self, what: str, call: StartedCall, packed: EncodedValue, error: str | None
+    ) -> asyncio.Future[None] | None:
+        return self._write(ADD, self._call_row(what, call, packed, error))
+
+    def _call_row(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> tuple[Any, ...]:
         ended = time.time()
         if packed.form == "pickle" and self._signing() is None:
             packed = EncodedValue("again", None, packed.shown, "you have no key to sign it with")
@@ -221,8 +249,7 @@ class Journal:
             signature = sign(self._key, self.run_id, encode(at), tries, value)
         parts = (self._next(), what, encode(at), tries, call.kind, call.name, call.started, ended, call.given,
                  int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip
-        if not await self._write(ADD, (*parts, row_crc(parts))):
-            self._lost += 1
+        return (*parts, row_crc(parts))
 
     def _next(self) -> int:
         """The number of the next line."""
@@ -253,21 +280,32 @@ class Journal:
         tree = None if secret.too_many else encode(self.summary())  # without a tree, that of the calls is shown
         end = (packed.form, packed.data, packed.shown, text, failure, signature, tree)
         end_crc = checksum(self.num, *end)
-        state = (status, time.time(), self.tokens(), self._lost)
+        state = (status, time.time(), *self.used(), self._lost)
         return (*end, end_crc, *state, *state, end_crc, self.num, self.store.owner.name)
 
     # --- failures ---
 
-    async def _write(self, statement: str, row: Any) -> bool:
-        if self.broken is not None or self._closed:
-            return False
+    def _write(self, statement: str, row: Any) -> asyncio.Future[None] | None:
+        """Hand over a row; None: nothing is journaled any more."""
+        return self.store.writer.write(statement, row) if self.broken is None and not self._closed else None
+
+    async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
+        """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that are then lost."""
+        if done is None:
+            self._lost += lost
+            self.warn_broken()
+            return value
         try:
-            await self.store.writer.write(statement, row)
+            await done
         except JournalError as error:
+            self._lost += lost
             self._break(error)
             self.warn_broken()
-            return False
-        return True
+        return value
+
+    def _lose(self, error: JournalError) -> None:
+        self._lost += 1
+        self._break(error)
 
     def _not_ended(self, error: JournalError) -> None:
         self._break(error)

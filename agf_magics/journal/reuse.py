@@ -8,7 +8,7 @@ made.
 from __future__ import annotations
 
 import hashlib
-from collections import deque
+import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
@@ -61,6 +61,8 @@ class CallDigest:
         else:
             held = f"json {text}"
         gives = step.gives.text if step.gives is not None else ""
+        if step.asking.schema is not None:
+            gives += f"\0{json.dumps(step.asking.schema, sort_keys=True, default=str)}"
         identity = f"{step.kind}\0{what}\0{gives}\0{held}".encode()
         if not keyed:
             return hashlib.sha256(identity).digest()
@@ -108,12 +110,15 @@ class Reuse:
                     results = found.setdefault(record.digest, [])
                     if number > len(results):
                         results.append((record, run_id))
-        self._left = {digest: deque(results) for digest, results in found.items()}
+        for results in found.values():
+            if len(results) > 1:
+                results.reverse()
+        self._left = found
 
     def take(self, digest: bytes | None) -> Record | None:
         """The next result of an identical call."""
         left = self._left.get(digest or b"")
         while left:
             with suppress(DecodeError):
-                return self._read(*left.popleft())
+                return self._read(*left.pop())
         return None

@@ -46,6 +46,8 @@ class Key(NamedTuple):
     required: bool = False
     null: bool = False
     """Whether null means the same as no key."""
+    code: str = ""
+    """The code of an error about the type of its value, if it is not the layer's ``wrong-type``."""
     binds: tuple[str, ...] = ()
     """For a nested step of a pipeline: the names that it sees in addition to ``ctx`` and ``pipe``."""
 
@@ -65,10 +67,12 @@ class Kind(NamedTuple):
     """What a message calls it."""
     doc: str
     keys: Mapping[str, Key]
+    prefix: str = ""
+    """Its keys begin with it, and every other key is allowed: the arguments of a call."""
 
 
-def kind(name: str, doc: str, *keys: Key) -> Kind:
-    return Kind(name, doc, {key.name: key for key in keys})
+def kind(name: str, doc: str, *keys: Key, prefix: str = "") -> Kind:
+    return Kind(name, doc, {key.name: key for key in keys}, prefix)
 
 
 class Reader:
@@ -114,7 +118,7 @@ class Reader:
 
     def unknown(self, kind: Kind, node: Fields) -> frozenset[str]:
         """Report each key that ``kind`` does not have. The keys that were probably meant are not missing too."""
-        unknown = node.keys.keys() - kind.keys.keys()
+        unknown = [name for name in node.keys if name not in kind.keys and name.startswith(kind.prefix)]
         for name in unknown:
             self.error(f"{self.layer}.unknown-key", f"unknown key {name!r} in {kind.name}", node.keys[name].span,
                        self.unknown_hint(kind, name))  # fmt: skip
@@ -124,7 +128,7 @@ class Reader:
     def unknown_hint(self, kind: Kind, name: str) -> str | None:
         """What to write instead of the unknown key ``name``."""
         slip = next((own for own in self.slips.get(name, ()) if own in kind.keys), None)
-        return f"write {slip}:" if slip else suggest(name, kind.keys, f"keys of {kind.name}")
+        return f"write {slip}:" if slip else suggest(name, kind.keys, f"the keys of {kind.name}")
 
     def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
         self.error(f"{self.layer}.missing-key", f"{kind.name} needs {key.name!r}", span, key.example)
@@ -133,12 +137,19 @@ class Reader:
         """Report that the key ``written`` has no value, or null."""
         place = value.span if value.text else written.span
         message = f"{key.name!r} is empty: it must be {key.takes.says}"
-        self.error(f"{self.layer}.wrong-type", message, place, key.example)
+        self.error(key.code or f"{self.layer}.wrong-type", message, place, key.example)
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         """Report that ``node`` is not of the type that its key takes."""
+        if isinstance(node, Scalar) and node.is_expr:
+            self.refuse_tag(node, key)
+            return
         message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
-        self.error(f"{self.layer}.wrong-type", message, node.span, hint or key.example)
+        self.error(key.code or f"{self.layer}.wrong-type", message, node.span, hint or key.example)
+
+    def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
+        """Report the tag !expr at a place that does not allow it."""
+        raise NotImplementedError
 
     def text(self, node: Node, key: Key) -> Scalar | None:
         """``node`` if it is a text."""
@@ -153,7 +164,8 @@ class Reader:
         if text is None:
             return None
         if not text.text.strip():
-            self.error(f"{self.layer}.blank-name", f"{key.name!r} is blank", text.span, key.example)
+            code = key.code or f"{self.layer}.blank-name"
+            self.error(code, f"{key.name!r} is blank", text.span, key.example)
             return None
         return Name(text.text, text.span)
 
@@ -175,6 +187,11 @@ class Reader:
         """The keys and values of a mapping."""
         if node is not None:
             yield from ((Name(name, key.span), node.fields[name]) for name, key in node.keys.items())
+
+
+def is_nothing(node: Node) -> bool:
+    """Whether a key has no value, not even null."""
+    return isinstance(node, Scalar) and node.value is None and not node.text
 
 
 def read_text(reader: Reader, node: Node, key: Key) -> Name | None:
@@ -243,6 +260,7 @@ def kind_schema(kind: Kind) -> Json:
         "description": kind.doc,
         "type": "object",
         "properties": {key.name: _key_schema(key) for key in kind.keys.values()},
+        **({"patternProperties": {f"^[^{kind.prefix}]": {}}} if kind.prefix else {}),
         **({"required": required} if required else {}),
         "additionalProperties": False,
     }

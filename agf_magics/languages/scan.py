@@ -61,6 +61,10 @@ class Scanner:
         self.at = skip_blanks(self.source, self.at, self.end)
         return self.at
 
+    def skip(self, at: int) -> None:
+        """Move to the first character from ``at`` that is not blank."""
+        self.at = skip_blanks(self.source, at, self.end)
+
     def peek(self) -> str:
         """Skip blanks; the character there, or an empty text at the end."""
         return self.source[self.at] if self.skip_blanks() < self.end else ""
@@ -101,7 +105,7 @@ def descend(value: Value, names: Iterable[str], read: Callable[[Value, str], Val
     (1, MISSING)
     """
     for name in names:
-        if isinstance(value, dict):
+        if type(value) is dict:  # any other class is opaque (decision A1)
             value = value.get(name, MISSING)
         elif read is not None:
             value = read(value, name)

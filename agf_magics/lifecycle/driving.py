@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from ..engine import run as engine
 from ..engine.subflows import duration_exceeded
 from ..host import host, job
 from ..host.interrupts import held_interrupts, hold_for
+from ..host.prints import watched_stdout
 from ..progress.events import Event
 from ..settings import current
 from ..text.diagnostics import AgfError, StepError
@@ -30,6 +32,11 @@ def drive(begin: Callable[[], Run], wait: Callable[[Run], object] = Run.wait) ->
         finally:
             held.ended = True
     return run
+
+
+def was_interrupted(run: Run) -> bool:
+    """Whether the run was asked to stop, even if it had completed by then."""
+    return run._cancel_reason is not None
 
 
 def start_on_engine(
@@ -85,17 +92,21 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
 async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
     place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
-    return await engine.run(
-        run._linked,
-        run._given,
-        host=place,
-        emit=run._emit,
-        limits=run.limits,
-        dry=run.dry,
-        journal=run.journal,
-        work=run.work,
-        secrets=run.secrets,
-    )
+    with watched_stdout() if run._stream else contextlib.nullcontext():
+        return await engine.run(
+            run._linked,
+            run._given,
+            host=place,
+            emit=run._emit,
+            limits=run.limits,
+            dry=run.dry,
+            journal=run.journal,
+            work=run.work,
+            secrets=run.secrets,
+            stream=run._stream,
+            budget=run._budget,
+            progress=run.progress if run._emit == run.progress.apply else None,
+        )
 
 
 def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
@@ -116,6 +127,8 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
             run.error = error
         case BaseException() as bug:
             run._bug = bug
+    if run._queue is not None:
+        run._queue.close()
     live.end(run)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -28,6 +27,7 @@ from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Span
 from .driving import drive, run_here, start_on_engine
+from .event_queue import EventQueue
 from .live import Live, live
 from .options import DEFAULTS, RunOptions
 from .persistence import start_journal
@@ -66,6 +66,7 @@ def run(
     registry: Registry | None = None,
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
+    stream: bool = False,
     raises: bool = True,
     dry: bool = False,
     ask: Asker | None = None,
@@ -82,6 +83,7 @@ def run(
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
     - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
       again and the run continues with a warning. Default None.
+    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as `ModelText`. Default False.
     - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
     - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
@@ -92,7 +94,9 @@ def run(
     Raises DefinitionError before the first step if a name is unknown or a required input is missing, StepError if a
     step fails, and RunCancelled if the run is interrupted.
     """
-    options = RunOptions(registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse)
+    options = RunOptions(
+        registry=registry, limits=limits, on_event=on_event, stream=stream, dry=dry, ask=ask, reuse=reuse
+    )
     ended = drive(lambda: start_run(flow, input, options))
     return ended.result() if raises else ended
 
@@ -105,6 +109,7 @@ async def arun(
     registry: Registry | None = None,
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
+    stream: bool = False,
     raises: bool = True,
     dry: bool = False,
     ask: Asker | None = None,
@@ -121,6 +126,7 @@ async def arun(
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
     - ``on_event``: a function that is called with each event, on the loop's thread. If it raises, it is not called
       again and the run continues with a warning. Default None.
+    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as `ModelText`. Default False.
     - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
     - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
@@ -130,7 +136,8 @@ async def arun(
 
     Raises the same errors as `run`.
     """
-    made = prepare_run(flow, input, RunOptions(registry=registry, limits=limits, dry=dry, ask=ask, reuse=reuse))
+    options = RunOptions(registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse)
+    made = prepare_run(flow, input, options)
     await run_here(made, make_emitter(made.progress, on_event, made.secrets))
     return made.result() if raises else made
 
@@ -143,6 +150,7 @@ def start(
     registry: Registry | None = None,
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
+    stream: bool = False,
     dry: bool = False,
     ask: Asker | None = None,
     reuse: bool | str = False,
@@ -161,6 +169,8 @@ def start(
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
     - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
       again and the run continues with a warning. Default None.
+    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as `ModelText`, and the events are
+      kept for `Run.events`. Default False.
     - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
@@ -169,14 +179,17 @@ def start(
 
     Raises DefinitionError as `run` does; no run is started then.
     """
-    options = RunOptions(registry=registry, limits=limits, on_event=on_event, dry=dry, ask=ask, reuse=reuse)
-    return start_run(flow, input, replace(options, background=True))
+    options = RunOptions(
+        registry=registry, limits=limits, on_event=on_event, stream=stream, queue=stream, dry=dry, ask=ask,
+        reuse=reuse, background=True,
+    )  # fmt: skip
+    return start_run(flow, input, options)
 
 
 def start_run(flow: Flow | str | Path, input: Value, options: RunOptions) -> Run:
     """Start a run and return it at once."""
     made = prepare_run(flow, input, options)
-    listener = make_emitter(made.progress, options.on_event, made.secrets)
+    listener = make_emitter(made.progress, options.on_event, made.secrets, made._queue)
     start_on_engine(made, listener, options.enter, options.background)
     return made
 
@@ -201,7 +214,10 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
-    made._asker = options.ask
+    made._asker, made._budget, made._stream = options.ask, options.budget, options.stream
+    made._queue = EventQueue() if options.queue else None
+    for value in options.secrets:
+        made.secrets.learn(value)
     start_journal(made)
     if options.reuse:
         reuse_results(made, options.reuse)
@@ -235,12 +251,22 @@ def settled(input: Value, flow: Flow) -> Value:
     """A copy of an input of ``flow``, checked. Raises DefinitionError."""
     if input is None:
         return {}
-    whole = not isinstance(input, Mapping) and flow.accepts is not None  # the definition's interface checks it
-    if not whole and (not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input)):
+    if isinstance(input, Mapping) or flow.accepts is None:
+        return settled_fields(input)
+    return _settled(lambda: settle(input))  # the definition's interface checks it
+
+
+def settled_fields(input: Value) -> dict[str, Value]:
+    """A copy of a mapping of names to values. Raises DefinitionError."""
+    if not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input):
         message = f"the input must be a mapping of names to values, not {type_name(input)}"
         raise DefinitionError(Diagnostic("run.input", message, hint="for example {'word': 'pear'}"))
+    return _settled(lambda: {str(key): settle(value) for key, value in input.items()})
+
+
+def _settled(copy: Callable[[], R]) -> R:
     try:
-        return settle(input) if whole else {str(key): settle(value) for key, value in input.items()}
+        return copy()
     except Exception as error:  # it contains itself, or a user's class that raises
         why = str(error) if isinstance(error, TooDeep) else describe_exception(error)
         raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None
@@ -268,23 +294,27 @@ def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
 
 
 def make_emitter(
-    progress: Progress, listener: Callable[[Event], None] | None, secrets: Secrets | None = None
+    progress: Progress,
+    listener: Callable[[Event], None] | None,
+    secrets: Secrets | None = None,
+    queue: EventQueue | None = None,
 ) -> Callable[[Event], None]:
-    """A function that applies each event to ``progress`` and passes it to ``listener`` without secrets. A listener
-    that raises is dropped with a warning."""
-    if listener is None:
+    """A function that applies each event to ``progress`` and passes it to ``listener`` and ``queue`` without secrets. A
+    listener that raises is dropped with a warning."""
+    if listener is None and queue is None:
         return progress.apply
-    listeners: list[Callable[[Event], None]] = [listener]
+    listeners: list[Callable[[Event], None]] = [*([queue.put] if queue else []), *([listener] if listener else [])]
 
     def emit(event: Event) -> None:
         if progress.ended is not None and type(event) is not BackgroundCallEnded:  # no other event follows RunEnded
             return
         progress.apply(event)
-        for notify in listeners:
+        shown = secrets.event(event) if secrets is not None and secrets.active else event
+        for notify in list(listeners):
             try:
-                notify(secrets.event(event) if secrets is not None and secrets.active else event)
+                notify(shown)
             except Exception as error:
-                listeners.clear()
+                listeners.remove(notify)
                 message = f"on_event raised {describe_exception(error)}; it is not called again"
                 progress.apply(Warned(clock(), Diagnostic("run.listener", message, severity="warning")))
 

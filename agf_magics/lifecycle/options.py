@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..catalog import Registry
 from ..flow.values import Value
 from ..host.host import Asker
-from ..host.limits import Limits
+from ..host.limits import Budget, Limits
 from ..progress.events import Event
 from ..text.diagnostics import Diagnostic
 
@@ -22,6 +22,10 @@ class RunOptions:
     limits: Limits | None = None
     """None: those of the settings; for a resumed run, the original ones."""
     on_event: Callable[[Event], None] | None = None
+    stream: bool = False
+    """Whether the text of models is reported while it arrives."""
+    queue: bool = False
+    """Whether the events wait for `Run.events`."""
     ask: Asker | None = None
     """Puts a question to a person; None: the notebook or the terminal asks."""
     dry: bool = False
@@ -37,6 +41,10 @@ class RunOptions:
     """Warnings that the person has already seen; the run does not repeat them."""
     answer: Value = None
     """Of a resumed run: the answer to the question that it waits for; None: ask."""
+    budget: Budget | None = None
+    """What earlier runs have used of the limits, which this run continues; None: its own."""
+    secrets: tuple[Value, ...] = ()
+    """Values that are secret from the start, whichever tool receives them."""
     trust: bool = False
     """Of a resumed run: whether to unpickle values that are not signed by the user."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -18,7 +19,8 @@ from ..journal.queries import RunRow
 from ..journal.records import UNREADABLE, Record, decoded, error_from
 from ..journal.store import Store
 from ..progress.events import format_path
-from ..progress.progress import Progress, Row, Usage
+from ..progress.progress import Progress, Row, Usage, count_use
+from ..progress.rows import one_reply
 from ..secrets.masking import Secrets
 from ..serialization.codec import DecodeError, decode_value, encode, is_signed, user_key
 from ..settings import current
@@ -26,7 +28,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from .lookup import as_definition_errors, describe_lost, describe_resumed, refused, unusable
 from .manifest import Manifest, read_manifest
 from .resume import load_text
-from .snapshot import count_calls, count_usage, drop_elements, restore_rows, time_calls
+from .snapshot import count_calls, drop_elements, restore_rows, time_calls, uses
 from .trace import Calls, Comparison, Trace, trace_rows
 
 T = TypeVar("T")
@@ -123,7 +125,6 @@ class PastRun:
         records = [record for record in self.records() if record.what in ("finished", "failed", "dropped")]
         one, last = self._row.listed, max((record.ended or 0 for record in records), default=0)
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
-        progress.usage = self.usage
         progress.when, progress.ended = one.started, one.ended or max(last, one.started)
         try:
             if (found := self._decoded(self._row.tree)) is not None:
@@ -132,6 +133,8 @@ class PastRun:
                 count_calls(progress, records)
             time_calls(progress, records)
             drop_elements(progress, records)
+            for reply in uses(self.records()):
+                count_use(progress, reply)
         except UNREADABLE:
             self._refuse_end()
         return progress
@@ -139,7 +142,15 @@ class PastRun:
     @cached_property
     def usage(self) -> Usage:
         """The use of models in this run, without results that were reused from another run."""
-        return count_usage(self.records())
+        used = Usage()
+        for one in uses(self.records()):
+            used = used.plus(one_reply(one.input, one.output, one.model, one.cost))
+        return used
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The cost of its models in US dollars, estimated; None if a price is not known, or it asked no model."""
+        return self.usage.cost
 
     @property
     def steps(self) -> Mapping[str, Row]:
@@ -186,7 +197,7 @@ class PastRun:
             head = {
                 "run": self.run_id, "name": self.name, "language": self.language, "status": self.status,
                 "started": self.started.isoformat(), "seconds": self.seconds, "input": self.input,
-                "output": self.output, "stores": self.stores, "usage": self.usage._asdict(),
+                "output": self.output, "stores": self.stores, "usage": self.usage.as_json(),
                 "error": str(self.error) if self.error else None,
                 "definitions": [{"name": one.name, "language": one.language, "text": one.source.text}
                                 for one in self.order.flows],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ..journal import queries
@@ -34,6 +35,8 @@ class RunLine(NamedTuple):
     note: str
     tokens: int | None = None
     """None: it asked no model."""
+    cost: Decimal | None = None
+    """US dollars; None: it is not known."""
 
 
 class Runs(tuple[RunLine, ...]):
@@ -153,10 +156,11 @@ def _line(one: RunHead) -> RunLine:
     note = "; ".join(filter(None, (describe_resumed(one.taken), describe_lost(one.lost))))
     if one.status == "damaged":
         note = "journal.damaged: %runs --delete RUN"
-    return RunLine(one.run_id, one.name, one.status, one.started, seconds, note, one.tokens)
+    cost = Decimal(one.cost) if one.cost is not None else None
+    return RunLine(one.run_id, one.name, one.status, one.started, seconds, note, one.tokens, cost)
 
 
 def _live_line(run: Run) -> RunLine:
     seconds, tokens = run.progress.seconds, run.usage.tokens if run.usage.requests else None
     started = time.time() - (time.monotonic() - run.progress.when) if run.progress.when is not None else time.time()
-    return RunLine(run.run_id, run.name, run.status, started, seconds, "not in the journal", tokens)
+    return RunLine(run.run_id, run.name, run.status, started, seconds, "not in the journal", tokens, run.cost)

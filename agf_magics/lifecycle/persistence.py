@@ -13,6 +13,7 @@ from ..journal.errors import JournalError
 from ..journal.recorder import Journal, not_journaled
 from ..journal.store import ROOM, Store
 from ..progress.events import Warned
+from ..progress.rows import PRICE, Usage
 from ..serialization.codec import key_file
 from ..settings import current, user_file
 from .manifest import write_manifest
@@ -82,12 +83,18 @@ def watch(run: Run) -> None:
     names, steps = find_secret_sources(run._linked)
     flows = reachable_flows(run._linked)
     run.journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
-    run.journal.tokens = lambda: run.progress.usage.tokens if run.progress.usage.requests else None
+    run.journal.used = lambda: _used(run.progress.usage)
     run.journal.secret = run.secrets
     run.secrets.names = names
     run.secrets.steps = frozenset((id(flows[number].flow), step) for number, step in steps)
     for name in names & set(run.input if isinstance(run.input, dict) else ()):
         run.secrets.learn(run.input[name])
+
+
+def _used(usage: Usage) -> tuple[int | None, str | None]:
+    """The tokens and the cost as the journal lists them."""
+    cost = f"{usage.cost:f}" if usage.cost is not None else None
+    return usage.tokens if usage.requests else None, cost if cost is None or PRICE.fullmatch(cost) else None
 
 
 def _open_store(run: Run) -> Store | None:

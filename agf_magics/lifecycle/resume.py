@@ -6,7 +6,7 @@ Completed calls are not repeated; a call that was interrupted is.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,7 @@ def prepare_resumed(
         found = find_run(store, run_id) if run_id is not None else last_unfinished(store)
         made = _resumed(store, found, run_id or found.listed.run_id, input, options)
         made._asker = options.ask
+        made._stream = options.stream
         if options.answer is not None:
             otherwise = options.ask or (current.ask_in_background if options.background else current.ask)
             made._asker = _answering(options.answer, otherwise)
@@ -145,6 +146,9 @@ def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value
     given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
     made = Run(linked, given, options.limits or order.limits, sort_findings(tuple(problems)), dry=False)
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
+    made._budget = options.budget
+    for value in options.secrets:
+        made.secrets.learn(value)
     made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
     watch(made)
     for warning in moved:
@@ -160,9 +164,7 @@ def _journaled(store: Store, found: RunRow, run_id: str, trust: bool) -> tuple[M
     if one.status == "running":
         raise refused_running(run_id)
     try:
-        if not trust and not is_signed(user_key(), found.work_sign, one.run_id, "work", found.work):
-            raise SignatureError("its definitions are not signed with your key")
-        order = read_manifest(found.work, one.run_id, trust)
+        order = _manifest(found, trust)
         earlier = ReplayLog(read_all(store, one, trust), one.status in ("error", "cancelled"))
     except DecodeError as error:
         hint = (
@@ -172,6 +174,26 @@ def _journaled(store: Store, found: RunRow, run_id: str, trust: bool) -> tuple[M
         )
         raise refused("journal.unreadable", f"run {run_id!r} cannot be resumed: {error}", hint) from None
     return order, earlier
+
+
+def _manifest(found: RunRow, trust: bool) -> Manifest:
+    """The manifest of a run. Raises DecodeError if it is damaged or not signed by the user."""
+    run_id = found.listed.run_id
+    if not trust and not is_signed(user_key(), found.work_sign, run_id, "work", found.work):
+        raise SignatureError("its definitions are not signed with your key")
+    return read_manifest(found.work, run_id, trust)
+
+
+def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
+    """The messages of the named context before a run of the journal. Raises DefinitionError."""
+    store = journal()
+    with as_definition_errors():
+        found = find_run(store, run_id)
+    try:
+        context = _manifest(found, trust=False).context
+    except DecodeError as error:
+        raise refused("journal.unreadable", f"run {run_id!r} cannot be resumed: {error}") from None
+    return context if isinstance(context, list) else ()
 
 
 def _given(order: Manifest, input: Value, run_id: str) -> Value:

@@ -7,7 +7,8 @@ import contextlib
 import itertools
 import re
 import secrets
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from ..engine import run as engine
@@ -17,7 +18,7 @@ from ..flow.frame import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..host import host, job
-from ..host.limits import ANYTHING, Limits
+from ..host.limits import ANYTHING, Budget, Limits
 from ..host.loop import cancel_background_calls, count_background_calls
 from ..journal.errors import JournalError
 from ..journal.queries import once_each
@@ -29,6 +30,7 @@ from ..progress.progress import Progress, Row, Usage
 from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import AgfError, Diagnostic, StepError
+from .event_queue import EventQueue
 from .trace import Trace, trace_rows
 
 
@@ -59,6 +61,8 @@ class Run:
         self.journal: Journal | None = None
         """None: the run is not journaled."""
         self.work = ""
+        self._stream = False
+        """Whether the text of models is reported while it arrives."""
         self.secrets = Secrets()
         self.grant = ANYTHING
         """The tools that it may use; a resumed run may use no more than the original one."""
@@ -68,6 +72,8 @@ class Run:
         """The cell that started it and shows its result: ``In[6]``."""
         self._linked = linked
         self._asker: host.Asker | None = None
+        self._budget: Budget | None = None
+        """What earlier runs have used of the limits; None: nothing."""
         self._warnings = warnings
         self._given = given
         self._job: job.Job[engine.Done] | None = None
@@ -78,6 +84,7 @@ class Run:
         self._bug: BaseException | None = None
         self._place: host.Host | None = None
         self._emit: Callable[[Event], None] = self.progress.apply
+        self._queue: EventQueue | None = None
 
     @property
     def flow(self) -> Flow:
@@ -107,8 +114,14 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """The use of models so far, including earlier sessions: ``requests``, ``input``, ``output``, ``tokens``."""
+        """The use of models so far, including earlier sessions: ``requests``, ``input``, ``output``, ``tokens``,
+        ``cost``, and ``by_model``."""
         return self.progress.usage
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The cost of its models so far in US dollars, estimated; None: a price is not known, or it asked none."""
+        return self.usage.cost
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -173,6 +186,14 @@ class Run:
             except (asyncio.CancelledError, AgfError):
                 return self  # the run has the error
         return self
+
+    def events(self) -> AsyncIterator[Event]:
+        """The events of the run, for ``async for``: from the first to the last, with the text of models (`ModelText`).
+
+        Each event is given once. Raises RuntimeError unless ``agf.start(…, stream=True)`` started the run."""
+        if self._queue is None:
+            raise RuntimeError("this run keeps no events: start it with agf.start(…, stream=True)")
+        return self._queue.read()
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls that it started, even

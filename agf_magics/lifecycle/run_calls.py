@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..engine.linked import Linked
 from ..flow.steps import Each, Flow, Fold, Repeat, Step, Walk, children
 from ..journal import calls as queries
 from ..journal.calls import CallCount, CallSpan, Element
@@ -81,3 +82,8 @@ def loops_around(outer: Step, step: Step) -> int | None:
             repeats = isinstance(outer, Fold | Repeat | Walk) or (isinstance(outer, Each) and child is outer.body)
             return found + repeats
     return None
+
+
+def linked_flow(run: Run | PastRun) -> Linked:
+    """The flow of a run and the flows that it calls. Raises DefinitionError if those of a past run cannot be loaded."""
+    return run._linked

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Any
 
 from ..journal.records import Record, error_from, is_within
 from ..journal.replay import ReplayLog
-from ..progress.progress import FAILURES_KEPT, Failure, Progress, Row, Usage
+from ..progress.events import TokensUsed
+from ..progress.progress import FAILURES_KEPT, Failure, Progress, Row
+from ..progress.rows import cost_of
 from ..secrets.masking import Secrets
 from ..serialization.codec import preview
 from ..text.diagnostics import AgfError, Diagnostic, StepError
@@ -124,18 +126,20 @@ def drop_elements(progress: Progress, records: list[Record]) -> None:
         progress.failures.append(Failure(at, error_from(why, ()) if why is not None else unknown))
 
 
-def count_usage(records: Iterable[Record]) -> Usage:
-    """The use of models in a run; replies reused from another run are not counted."""
-    taken, found = set[tuple[Any, str]](), list[Any]()
+def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
+    """The replies of models in a run; those reused from another run are not counted."""
+    taken = set[tuple[Any, str]]()
     for record in records:
         if record.what == "taken":
             taken.add((record.at, record.tries))
         elif record.what == "finished" and record.kind == "model" and (record.at, record.tries) not in taken:
             reply = record.value_shown
             usage = reply.get("usage") if isinstance(reply, dict) else None
-            found.append(usage if isinstance(usage, dict) else {})
-    return Usage(len(found), _total(found, "input"), _total(found, "output"))
+            known = usage if isinstance(usage, dict) else {}
+            input, output = (_amount(known, what) for what in ("input", "output"))
+            yield TokensUsed(record.at, 0.0, input, output, record.name, cost_of(known))
 
 
-def _total(usages: list[dict[str, Any]], what: str) -> int:
-    return sum(count for usage in usages if _is_count(count := usage.get(what, 0)))
+def _amount(usage: dict[str, Any], what: str) -> int:
+    count = usage.get(what, 0)
+    return count if _is_count(count) else 0

@@ -12,6 +12,9 @@ INPUT = Option(
 OUT = Option("--out", "the variable that receives the run", "new", "VAR")
 DRY = Option("--dry", "call no tool and no agent; use values made from their schemas instead")
 TIMEOUT = Option("--timeout", "cancel the run after this time", "seconds", "SECONDS")
+MAX_TOKENS = Option("--max-tokens", "end the run when its models have used more tokens", "count", "N")
+MAX_COST = Option("--max-cost", "end the run when its models have cost more; refuse models of unknown price", "dollars",
+                  "DOLLARS")  # fmt: skip
 PICTURE = Option("--draw", "show the picture; of a run, with the state of each step")
 REUSE = Option(
     "--reuse", "reuse the results of identical calls in the last run of this name or in RUN", "run", "RUN",
@@ -20,7 +23,7 @@ REUSE = Option(
 QUIET = Option("--quiet", "show no warnings and no progress")
 STRICT = Option("--strict", "treat warnings as errors")
 
-FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, REUSE)
+FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, MAX_TOKENS, MAX_COST, REUSE)
 """The options of a run."""
 
 

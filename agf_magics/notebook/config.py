@@ -64,6 +64,13 @@ class AgfMagics(Configurable):
     step_timeout = _setting(
         Float, DEFAULTS.step_timeout, "Seconds a call of a tool, an agent or a transform may take; 0: no limit.", 0.0
     )
+    max_tokens = _setting(Int, DEFAULTS.max_tokens, "Tokens that the models of a run may use; 0: no limit.", 0)
+    max_cost = _setting(
+        Float,
+        DEFAULTS.max_cost,
+        "US dollars that the models of a run may cost; 0: no limit. A model of unknown price is not asked then.",
+        0.0,
+    )
     model = _setting(
         Unicode,
         DEFAULTS.model,

@@ -12,7 +12,7 @@ from ..journal.calls import MOST_GROUPED, CallSpan
 from ..journal.records import Record, error_from
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.run import Run
-from ..lifecycle.run_calls import RunCalls, calls_of
+from ..lifecycle.run_calls import RunCalls, calls_of, linked_flow
 from ..pictures.page import format_exception
 from ..pictures.plain import duration, line, plain
 from ..pictures.value_json import value_json
@@ -144,7 +144,7 @@ CALL_REQUESTS = {"calls": _calls, "call": _call, "spans": _spans, "elements": _e
 
 def linked_at(run: AnyRun, calls: Sequence[str]) -> Linked:
     """The flow that the calls with these ids lead to."""
-    found: object = run._linked
+    found: object = linked_flow(run)
     for id in calls:
         found = found.callees.get(id) if isinstance(found, Linked) else None
     if not isinstance(found, Linked):

@@ -14,11 +14,9 @@ from ..flow.steps import Each, Fold, Repeat
 from ..lifecycle.run import Run
 from ..lifecycle.run_calls import calls_of
 from ..pictures.boxes import Frame
-from ..pictures.counters import tallies, times, words
-from ..pictures.diagram import MOST_BOXES
-from ..pictures.dot import scene_dot
+from ..pictures.counters import spent, tallies, times, words
+from ..pictures.diagram import place
 from ..pictures.fold import fold
-from ..pictures.layout import NoPicture, layout
 from ..pictures.page import format_exception, status
 from ..pictures.plain import duration, line, plain
 from ..pictures.run_page import MOST_STORES, how_to_continue
@@ -45,6 +43,8 @@ from .explorer_session import Json
 MOST_UNFOLDED = 80
 """Boxes above which a picture starts with its outermost frames folded."""
 MOST_ATTEMPTS = 20
+MOST_PRINTED = 20_000
+"""Characters of what a step printed, and of each part of a reply that arrives."""
 MOST_LINES = 60
 """Lines of a definition."""
 MOST_FINDINGS = 20
@@ -69,14 +69,11 @@ def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
     if "folded" not in given and len(list(drawn.boxes)) > MOST_UNFOLDED:
         folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
     drawn = fold(drawn, folded)
-    boxes = [box.id for box in drawn.boxes]
-    if len(boxes) > MOST_BOXES:
-        raise NoPicture(f"no picture: {len(boxes):,} boxes; at most {MOST_BOXES:,} can be drawn")
-    placed = layout(scene_dot(drawn, {}))
+    placed, wiring = place(drawn)
     return {
-        "svg": paint(drawn, placed, {}),
+        "svg": paint(drawn, placed, wiring, {}),
         "flow": inside,
-        "boxes": boxes,
+        "boxes": [box.id for box in drawn.boxes],
         "frames": [frame.id for frame in drawn.frames],
         "folded": folded,
         "edges": [[way, round(at.x, 1), round(at.y, 1)] for way, at in edge_places(drawn, placed)],
@@ -130,12 +127,17 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         found["definition"] = _definition(row.step.span)
     if row.error is not None:
         found["error"] = _error(run, row.error)
+    if row.printed:
+        found["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
+    if row.arriving is not None:
+        parts = list(row.arriving.parts.items())
+        found["arriving"] = [[line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts]
     return {**found, **(_values_of_many(run) if _is_many(row) else _values(run, row))}
 
 
 def _counted(run: AnyRun, row: Row) -> str:
     tally = tallies(run.progress).get(row.key)
-    return str(tally) if tally is not None else times(row)
+    return " · ".join(filter(None, (str(tally) if tally is not None else times(row), *spent(row))))
 
 
 def _is_many(row: Row) -> bool:

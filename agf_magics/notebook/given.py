@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from ..host.limits import Limits
 from ..lifecycle import past_runs as kept_runs
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from ..text.nodes import shorten
@@ -127,6 +128,26 @@ def seconds(word: Token) -> float:
     if found is None or found == 0:
         raise line_error("seconds", f"{word.text!r} is not a number of seconds above 0", word, "write --timeout 30")
     return found
+
+
+def dollars(word: Token) -> float:
+    found = _number(word.text)
+    if found is None or found == 0:
+        raise line_error(
+            "dollars", f"{word.text!r} is not a number of US dollars above 0", word, "write --max-cost 0.5"
+        )
+    return found
+
+
+def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
+    """``limits`` with those of the line."""
+    seconds_word, tokens, cost = (parsed.word(name) for name in ("--timeout", "--max-tokens", "--max-cost"))
+    return replace(
+        limits,
+        timeout=seconds(seconds_word) if seconds_word else limits.timeout,
+        max_tokens=count(tokens) if tokens else limits.max_tokens,
+        max_cost=dollars(cost) if cost else limits.max_cost,
+    )
 
 
 def days(word: Token) -> float:

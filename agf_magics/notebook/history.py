@@ -63,8 +63,9 @@ class HistoryMagics(NotebookMagics):
                 limits = settings.current.settings.limits if "--caps" in parsed else None
                 answered = value(answer, names) if answer is not None else None
                 options = RunOptions(
-                    registry=notebook.registry, limits=limits, enter=enter, answer=answered, trust="--trust" in parsed
-                )
+                    registry=notebook.registry, limits=limits, enter=enter, answer=answered, trust="--trust" in parsed,
+                    stream=display.shows_page,
+                )  # fmt: skip
                 return resume_run(word.text if word is not None else None, inputs(parsed, names) or None, options)
 
             run = at(word, resumed) if word is not None else resumed()

@@ -6,7 +6,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from ..text.diagnostics import Diagnostic, suggest
 from ..text.source import Source
 from . import commands, view, watching
 from .config import AgfMagics
-from .given import inputs, new_name, reused, seconds, warn_about_names, write_file
+from .given import inputs, limits_of, new_name, reused, warn_about_names, write_file
 from .options import ParsedLine, Token, line_error
 from .rendering import format_findings
 
@@ -154,10 +153,10 @@ class Notebook:
             raise line_error("needs-run", message, parsed.words(idle)[0], "add --run")
         if "--quiet" not in parsed and (warnings := warn_about_names(parsed, self.names)):
             print(format_findings(warnings))
-        limits, limit, out = settings.current.settings.limits, parsed.word("--timeout"), parsed.word("--out")
+        out = parsed.word("--out")
         return RunRequest(
             given=inputs(parsed, self.names),
-            limits=replace(limits, timeout=seconds(limit)) if limit else limits,
+            limits=limits_of(parsed, settings.current.settings.limits),
             out=new_name(out) if out else None,
             dry="--dry" in parsed,
             draw="--draw" in parsed,
@@ -181,6 +180,7 @@ class Notebook:
                 flow, request.given, RunOptions(
                     registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
                     background=background, inline=inline, reuse=request.reuse, shown=tuple(shown),
+                    stream=display.shows_page,
                 )
             )  # fmt: skip
             self.adopt(run, display, request.out, is_last=not background)

@@ -16,8 +16,8 @@ from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Source, Span
 
 Kind = Literal[
-    "switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "days", "value", "expression", "context",
-    "reference", "count", "status", "tool", "code", "step",
+    "switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "dollars", "days", "value", "expression",
+    "context", "reference", "count", "status", "tool", "code", "step",
 ]  # fmt: skip
 """What a word is, for reading and completion. ``new``: a name that the magic will bind."""
 

@@ -28,7 +28,7 @@ INPUT = "input"
 
 POINTS_WORD = 10.0
 POINTS_NAME = 12.5
-CORNER = 92.0
+_CORNER = 92.0
 """Room for a state in the corner of every box: the layout must not change during a run."""
 LEADING = 15.0
 LONGEST = 230.0
@@ -72,7 +72,7 @@ class Box:
     def width(self) -> float:
         if self.small:
             return round(look.width(self.kicker, POINTS_WORD) + 28)
-        corner = CORNER if self.step is not None else 0.0
+        corner = _CORNER if self.step is not None else 0.0
         lines = (
             look.width(self.kicker, POINTS_WORD) + corner,
             *(look.width(one, POINTS_NAME, bold=True) for one in self.lines),

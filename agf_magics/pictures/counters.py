@@ -9,10 +9,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..progress.progress import Key, Progress, Row
-from .plain import line
+from .plain import counted, line, money, plain
 from .theme import State, state
 
 MOST_NUMBERS = 4
+
+TAIL, TAIL_LINES = 400, 5
+"""Characters and lines of an arriving reply, and of prints, that are shown: the last ones."""
+
+MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
 
 AGAIN = "↺"
 """Marks results that are reused from another run, or from an earlier session of this one."""
@@ -107,6 +112,28 @@ def times(row: Row) -> str:
              (row.retried, "retried"), (row.cancelled, "cancelled"),
              (0 if row.loops and row.finished else row.skipped, "skipped")]  # fmt: skip
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
+
+
+def spent(row: Row) -> tuple[str, ...]:
+    """The tokens and the cost of the models that a step asked."""
+    if row.usage is None:
+        return ()
+    cost = (money(row.usage.cost),) if row.usage.cost is not None else ()
+    return (counted(row.usage.tokens, "token"), *cost)
+
+
+def tails(row: Row) -> tuple[str, ...]:
+    """The end of what a step printed, and of each part of a reply that arrives: ``thinking: …``, its text, the calls of
+    tools."""
+    parts = [("printed", row.printed), *(list(row.arriving.parts.items()) if row.arriving is not None else ())]
+    return tuple(f"{MARKED.get(part, '')}{_tail(text)}" for part, text in parts if text.strip())
+
+
+def _tail(text: str) -> str:
+    """The last lines of a text; of a line that is written again and again, such as a progress bar, its last state."""
+    lines = text[-TAIL:].strip("\r\n").split("\n")
+    shown = "\n".join(one.rstrip("\r").rpartition("\r")[2] for one in lines[-TAIL_LINES:])
+    return plain(shown if len(text) <= TAIL and len(lines) <= TAIL_LINES else f"…{shown}")
 
 
 def _left(row: Row) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from functools import cached_property
 from math import ceil
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from ..progress.progress import Progress
 from .boxes import Scene
 from .dot import States, scene_dot, states
 from .layout import Layout, NoPicture, export, layout
-from .outline import outline
+from .nets import routed
+from .outline import outline, outline_html
 from .plain import html
+from .routing import Wiring, route
 from .scene import scene
 from .svg import EDGE, SCALE, described, paint, tooltip
 
@@ -21,10 +24,8 @@ SMALLEST = 1 / SCALE
 """A picture is not shown smaller than this fraction of its width: its smallest text then has 10 pixels."""
 MAX_PICTURE_HEIGHT = 800
 """Pixels of height; a taller picture is scrolled."""
-QUICK = 300
-"""Boxes and arrows of a picture that is displayed: of 1,000 random flows with at most so many, each took below 1 s."""
-MOST_BOXES = 1_000
-"""Boxes of any picture."""
+MOST_BOXES = 500
+"""Boxes of a picture: it then takes half a second, and 1 MB of a notebook."""
 
 
 class Diagram:
@@ -37,7 +38,6 @@ class Diagram:
         self._flow = flow
         self._progress = progress
         self._scene = scene(flow)
-        self._boxes = tuple(self._scene.boxes)
 
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
@@ -45,7 +45,7 @@ class Diagram:
 
     def svg(self) -> str:
         """The picture as SVG. Raises `NoPicture` if there is no graphviz."""
-        return paint(self._scene, self._layout(), self._states())
+        return paint(self._scene, *self._routed, self._states())
 
     def outline(self) -> str:
         """The flow as indented text."""
@@ -85,28 +85,33 @@ class Diagram:
     def _states(self) -> States:
         return states(self._progress) if self._progress else {}
 
-    def _layout(self) -> Layout:
-        if len(self._boxes) > MOST_BOXES:
-            raise NoPicture(f"no picture: {len(self._boxes):,} boxes; at most {MOST_BOXES:,} can be drawn")
-        # Without states: the cached layout serves the whole run.
-        return layout(scene_dot(self._scene, {}))
+    @cached_property
+    def _routed(self) -> tuple[Layout, Wiring]:
+        """Without states: one layout serves the whole run."""
+        return place(self._scene)
 
     def _shown(self, smallest: float) -> dict[str, str]:
         outlined = self.outline()
         try:
-            if len(self._boxes) + len(self._scene.arrows) > QUICK and len(self._boxes) <= MOST_BOXES:
-                message = f"no picture: {len(self._boxes):,} boxes take long to place"
-                raise NoPicture(f"{message}; agf.draw({self._flow.name!r}).save('picture.svg') draws them")
-            placed = self._layout()
+            placed, wiring = self._routed
         except NoPicture as error:
             reason = error.diagnostic.message
-            style = f"max-height:{MAX_PICTURE_HEIGHT}px;overflow:auto;margin:0"
-            page = f'<pre style="{style}">{html(outlined)}</pre><p><em>{html(reason)}</em></p>'
+            inside = outline_html(self._flow, self._progress)
+            style = f"max-height:{MAX_PICTURE_HEIGHT}px;overflow:auto"
+            page = f'<div style="{style}">{inside}</div><p><em>{html(reason)}</em></p>'
             return {"text/html": page, "text/plain": f"{outlined}\n({reason})"}
         found = self._states()
-        picture = paint(self._scene, placed, found)
+        picture = paint(self._scene, placed, wiring, found)
         figure = _figure(self._scene, picture, placed, found, smallest)
         return {"text/html": figure, "image/svg+xml": picture, "text/plain": outlined}
+
+
+def place(drawn: Scene) -> tuple[Layout, Wiring]:
+    """The places of the boxes and arrows, and the routes of the data edges. Raises `NoPicture`."""
+    count = len(tuple(drawn.boxes))
+    if count > MOST_BOXES:
+        raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")
+    return route(drawn, layout(scene_dot(drawn, {}, routed(drawn))))
 
 
 def _figure(drawn: Scene, picture: str, placed: Layout, found: States, smallest: float) -> str:

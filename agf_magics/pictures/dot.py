@@ -6,7 +6,7 @@ states too: any ``dot`` can draw it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ..flow.steps import Flow
 from ..progress.progress import Progress
@@ -33,7 +33,7 @@ STYLES = {
     "data": ["style=dashed", f'color="{look.DATA}"', f'fontcolor="{look.DATA}"'],
 }
 
-HEAD = """\
+_HEAD = """\
   graph [rankdir=TB, compound=true, newrank=true, remincross=false, nodesep=0.3, ranksep=RANKS, margin=0, pad=0.1,
          splines=true, nslimit=4, nslimit1=4, bgcolor=transparent, fontname="Helvetica,Arial,sans-serif"]
   node [shape=box, fixedsize=true, style="rounded,filled", penwidth=1.2, fontcolor="#1b1b1b", fontsize=11,
@@ -54,16 +54,17 @@ def states(progress: Progress) -> States:
     return found | {way(*edge): taken(numbers) for edge, numbers in paths(progress).items()}
 
 
-def scene_dot(drawn: Scene, shown: States) -> str:
+def scene_dot(drawn: Scene, shown: States, without: Collection[int] = ()) -> str:
     """Boxes are ``n0, n1, …``, frames ``cluster_0, …``, arrows ``e0, …`` in the order of the scene: a step's id may
-    contain any text, and graphviz has its own rules for names."""
+    contain any text, and graphviz has its own rules for names. ``without``: the places of arrows that are left out."""
     boxes = {box.id: place for place, box in enumerate(drawn.boxes)}
     frames = {frame.id: place for place, frame in enumerate(drawn.frames)}
     ranks = "0.5" if any(arrow.way for arrow in drawn.arrows) else "0.3"  # room for the numbers of the edges
-    lines = [f"digraph {_quoted(line(drawn.name, 80))} {{", HEAD.replace("RANKS", ranks)]
+    lines = [f"digraph {_quoted(line(drawn.name, 80))} {{", _HEAD.replace("RANKS", ranks)]
     for part in drawn.parts:
         lines += _part(part, boxes, frames, shown, "  ")
-    lines += [_arrow(arrow, place, boxes, frames) for place, arrow in enumerate(drawn.arrows)]
+    kept = [(place, arrow) for place, arrow in enumerate(drawn.arrows) if place not in without]
+    lines += [_arrow(arrow, place, boxes, frames) for place, arrow in kept]
     return "\n".join([*lines, "}", ""])
 
 

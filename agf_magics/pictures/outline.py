@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..flow.steps import END, Branches, Choose, Dag, Flow, Sequence, Step, Walk, children, every, outermost
 from ..progress.progress import Key, Progress
@@ -11,11 +11,63 @@ from .boxes import how
 from .counters import Tally, paths, taken, tallies, times, words
 from .dataflow import DataFlow
 from .edges import condition_of
-from .plain import cells, counted, line, padded
+from .plain import cells, counted, html, line, padded
+
+_MOST_OPEN = 30
+"""Lines of an outline that is not folded."""
+GROUP = 50
+"""Lines of a fold."""
+_SHORT = 5
+"""Lines that are not folded in a folded outline."""
+_MOST_LINES = 3_000
+"""Lines of an outline as HTML."""
 
 
 def outline(flow: Flow, progress: Progress | None = None) -> str:
     """A line for each step: kind and label, reads and writes, id, and its state in a run; then a graph's edges."""
+    return "\n".join(text for _, text in _lines(flow, progress))
+
+
+def outline_html(flow: Flow, progress: Progress | None = None) -> str:
+    """The outline as HTML. In a long one the steps inside a step, and `GROUP` steps in a row, are folded."""
+    (_, head), *lines = _lines(flow, progress)
+    shown = lines[:_MOST_LINES]
+    more = len(lines) - len(shown)
+    rest = f"<p><em>… {counted(more, 'more line')}: agf.draw({html(repr(line(flow.name, 80)))}).outline()</em></p>"
+    body = _pre(shown) if len(lines) <= _MOST_OPEN else "".join(_folded(shown))
+    return f"{_pre([(0, head)])}{body}{rest if more else ''}"
+
+
+def _folded(lines: list[tuple[int, str]]) -> Iterator[str]:
+    """``lines`` in folds by their depth."""
+    top = lines[0][0]
+    starts = [place for place, (depth, _) in enumerate(lines) if depth <= top]
+    plain: list[tuple[int, str]] = []
+    for first, after in zip(starts, [*starts[1:], len(lines)], strict=True):
+        if after == first + 1:
+            plain.append(lines[first])
+        if plain and (after > first + 1 or after == len(lines) or len(plain) == GROUP):
+            title = f"{line(plain[0][1], 80)} and {len(plain) - 1} more"
+            yield _pre(plain) if len(plain) < _SHORT else _details(title, _pre(plain))
+            plain = []
+        if after > first + 1:
+            inside = lines[first + 1 : after]
+            yield _details(lines[first][1].strip(), "".join(_folded(inside)) if len(inside) > _SHORT else _pre(inside))
+
+
+def _details(title: str, inside: str) -> str:
+    return (
+        f'<details><summary style="white-space:pre;overflow:hidden;font-family:monospace">{html(title)}</summary>'
+        f"{inside}</details>"
+    )
+
+
+def _pre(lines: Iterable[tuple[int, str]]) -> str:
+    return f'<pre style="margin:0">{html(chr(10).join(text for _, text in lines))}</pre>'
+
+
+def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
+    """The lines of the outline with their depths; the first one is the name."""
     shown = outermost(flow)
     named = [found for step in shown for found in _named(step, _whole(flow), 1)]
     about = f"{line(flow.name, 80)} · {flow.language} · {count_steps(flow)}"
@@ -25,14 +77,14 @@ def outline(flow: Flow, progress: Progress | None = None) -> str:
         title = f"{part}{look.kind(step.word).glyph} {line(step.word, 24)} {line(step.label, 60)}".rstrip()
         what = "  " * depth + " · ".join(bit for bit in (title, how(step)) if bit)
         rows.append((what, _flows(step, data), line(step.id, 120), _state(step, progress, tallied)))
-    lines = [about + (f" · {progress.status}" if progress else "")]
+    lines = [(0, about + (f" · {progress.status}" if progress else ""))]
     if flow.description:
-        lines.append(f"  {line(flow.description, 160)}")
+        lines.append((1, f"  {line(flow.description, 160)}"))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(3)]
-    for what, flows, id, state in rows:
+    for (depth, _, _), (what, flows, id, state) in zip(named, rows, strict=True):
         columns = (padded(what, widths[0]), padded(flows, widths[1]), padded(id, widths[2]), state)
-        lines.append("  ".join(column for column in columns if column).rstrip())
-    return "\n".join([*lines, *_edges(flow, progress)])
+        lines.append((depth, "  ".join(column for column in columns if column).rstrip()))
+    return [*lines, *((1 if text.startswith("  edges") else 2, text) for text in _edges(flow, progress))]
 
 
 def count_steps(flow: Flow) -> str:

@@ -14,15 +14,15 @@ from json import dumps
 from typing import NamedTuple
 
 from ..progress.events import format_path
-from ..progress.progress import Progress
+from ..progress.progress import Progress, Usage
 from ..text.diagnostics import AgfError, Diagnostic
 from . import theme as look
-from .counters import tallies, times, words
-from .plain import cells, counted, duration, html, line, padded, plain
+from .counters import spent, tails, tallies, times, words
+from .plain import cells, counted, duration, html, line, money, padded, plain
 from .values import WRAP, bounded
 
 MOST_FAILURES = 8
-MOST_OPEN = 24
+_MOST_OPEN = 24
 """Rows of a tree above which rows that have nothing new are folded."""
 DIM = "opacity:0.75"
 """Of text that matters less; fainter text has too little contrast on white."""
@@ -82,12 +82,14 @@ def steps_html(progress: Progress, *, now: float) -> str:
 
 
 def steps_text(progress: Progress, *, now: float) -> list[str]:
-    rows = []
+    rows, below = [], []
     for one in _lines(progress, now):
+        below.append([f"{'  ' * one.depth}    … {line(text, WIDE)}" for text in one.arriving])
         step = "  " * one.depth + f"{one.glyph} {one.word} {one.label}".strip()
         rows.append((one.words, step, one.elements, one.time, one.id))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(4)]
-    return [("  " + "  ".join((*map(padded, row, widths), row[4]))).rstrip() for row in rows]
+    shown = [("  " + "  ".join((*map(padded, row, widths), row[4]))).rstrip() for row in rows]
+    return [text for row, more in zip(shown, below, strict=True) for text in (row, *more)]
 
 
 def questions_html(progress: Progress) -> str:
@@ -175,9 +177,19 @@ def format_exception(error: BaseException) -> str:
 
 
 def tokens(progress: Progress) -> list[str]:
-    """How many tokens its models used, if it asked any."""
+    """How many tokens its models used and what they cost, if it asked any."""
     used = progress.usage
-    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}"] if used.requests else []
+    if not used.requests:
+        return []
+    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}", *cost(used)]
+
+
+def cost(used: Usage) -> list[str]:
+    """What models cost: ``≈ $0.0026``; also how many replies have no known price, if others have one."""
+    if used.unpriced == used.requests:
+        return []
+    missing = f" and {counted(used.unpriced, 'request')} without a known price" if used.unpriced else ""
+    return [money(used.known_cost) + missing]
 
 
 def counts(progress: Progress) -> list[str]:
@@ -215,6 +227,8 @@ class _Line(NamedTuple):
     time: str = ""
     id: str = ""
     bar: tuple[int, int] | None = None
+    arriving: tuple[str, ...] = ()
+    """The end of each part of a reply that arrives, or that ended in the middle."""
 
 
 def _lines(progress: Progress, now: float) -> list[_Line]:
@@ -226,7 +240,7 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
     lines: list[_Line] = []
     for state, group in groupby(rows, lambda row: row.state):
         found = list(group)
-        if len(rows) > MOST_OPEN and len(found) > 3 and state in quiet:
+        if len(rows) > _MOST_OPEN and len(found) > 3 and state in quiet:
             shown = look.state(state)
             depth = min(row.depth for row in found)
             lines.append(_Line(shown, f"{shown.mark} {shown.word}", depth, counted(len(found), "step")))
@@ -245,10 +259,11 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
                     line(row.label, 60),
                     look.kind(row.word).glyph,
                     line(row.word, 24),
-                    times(row) if tally is None else str(tally),
+                    " · ".join(filter(None, (times(row) if tally is None else str(tally), *spent(row)))),
                     duration(seconds),
                     line(row.id, 100),
                     bar,
+                    tails(row),
                 )
             )
     return lines
@@ -258,7 +273,9 @@ def _line_html(one: _Line) -> str:
     id = f' <code style="{DIM};font-size:85%;background-color:transparent">{html(one.id)}</code>' if one.id else ""
     bar = f'<progress value="{one.bar[0]}" max="{one.bar[1]}" style="width:90px"></progress> ' if one.bar else ""
     elements = f"<div>{bar}{html(one.elements)}</div>" if one.elements else ""
-    step = f"{one.glyph} {html(one.word)} <strong>{html(one.label)}</strong>{id}{elements}"
+    style = f"{DIM};{WRAP};white-space:pre-wrap;max-height:9em;overflow:hidden"
+    tail = "".join(f'<div style="{style}">{html(text)}</div>' for text in one.arriving)
+    step = f"{one.glyph} {html(one.word)} <strong>{html(one.label)}</strong>{id}{elements}{tail}"
     return (
         f'<tr><td style="{CELL};{WRAP}">{chip(one.state, one.words)}</td>'
         f'<td style="{CELL};white-space:nowrap">{html(one.time)}</td>'

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from itertools import islice
 from typing import Any, Protocol
 
 from . import theme as look
 from .page import chip
-from .plain import counted, duration, html, line, padded
+from .plain import counted, duration, html, line, money, padded
 from .run_page import RunLike, run_html, run_text
 from .values import WRAP, Table, bounded, drop_empty_columns, table_html, table_text, value_html, value_text
 
@@ -20,7 +21,7 @@ TIMELINE_WIDTH = 40
 """Characters of the timeline in a text."""
 
 _NO_RUNS = "no runs: %run_pipeline NAME starts one; %config AgfMagics.journal is the file that keeps them"
-_COLUMNS = ("run", "name", "status", "started", "took", "tokens", "shown in", "")
+_COLUMNS = ("run", "name", "status", "started", "took", "tokens", "cost", "shown in", "")
 
 
 class LineLike(Protocol):
@@ -40,6 +41,8 @@ class LineLike(Protocol):
     def note(self) -> str: ...
     @property
     def tokens(self) -> int | None: ...
+    @property
+    def cost(self) -> Decimal | None: ...
 
 
 class PastLike(RunLike, Protocol):
@@ -170,9 +173,10 @@ def _row(run: LineLike, place: str) -> tuple[str, ...]:
     shown = look.state(run.status)
     when = _moment(datetime.fromtimestamp(run.started)) if run.started else ""
     used = f"{run.tokens:,}" if run.tokens is not None else ""
+    paid = money(run.cost) if run.cost is not None else ""
     state = f"{shown.mark} {line(run.status, 20)}"
-    return (line(run.run_id, 90), line(run.name, 60), state, when, duration(run.seconds), used, line(place, 60),
-            line(run.note, 60))  # fmt: skip
+    return (line(run.run_id, 90), line(run.name, 60), state, when, duration(run.seconds), used, paid,
+            line(place, 60), line(run.note, 60))  # fmt: skip
 
 
 def _moment(when: datetime) -> str:

@@ -7,6 +7,7 @@ terminal, a lone surrogate cannot be sent to the browser. They are shown as Pyth
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from html import escape
 
 from ..text.excerpt import cells as cells
@@ -75,6 +76,17 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def money(dollars: Decimal) -> str:
+    """
+    >>> [money(Decimal(text)) for text in ("0", "0.00264", "0.5", "12.345", "1234")]
+    ['≈ $0', '≈ $0.0026', '≈ $0.50', '≈ $12.35', '≈ $1,234.00']
+    """
+    if not dollars:
+        return "≈ $0"
+    digits = 2 if dollars >= Decimal("0.1") else 1 - dollars.adjusted()
+    return f"≈ ${dollars:,.{min(digits, 12)}f}"
 
 
 def _named(found: re.Match[str]) -> str:

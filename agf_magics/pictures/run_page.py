@@ -15,7 +15,7 @@ from .plain import counted, html, line
 from .values import WRAP, value_html, value_text
 
 MOST_STORES = 30
-MOST_LINES = 6
+_MOST_LINES = 6
 """Lines of a store in the text."""
 
 
@@ -100,8 +100,8 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
             if len(found) == 1:
                 lines.append(f"  {line(name, 60)}: {found[0]}")
                 continue
-            more = [f"… {len(found) - MOST_LINES:,} more lines"] if len(found) > MOST_LINES else []
-            lines += [f"  {line(name, 60)}:", *(f"    {one}" for one in [*found[:MOST_LINES], *more])]
+            more = [f"… {len(found) - _MOST_LINES:,} more lines"] if len(found) > _MOST_LINES else []
+            lines += [f"  {line(name, 60)}:", *(f"    {one}" for one in [*found[:_MOST_LINES], *more])]
     lines += ["steps:", *page.steps_text(run.progress, now=_now(run))]
     lines += page.questions_text(run.progress) if questions else []
     return [*lines, *page.failures_text(run.progress), *page.warnings_text(run.warnings)]

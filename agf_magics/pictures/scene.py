@@ -8,6 +8,7 @@ the whole flow, it has no frame. The values of a graph are in its boxes: every n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -86,11 +87,20 @@ class _Drawing:
         if dest in self.wired and (source in self.wired or source == INPUT):
             self.arrows.append(Arrow(tail, dest, "wire", names, leaves))
             return
+        place = self.controls.get((tail, dest))
+        if place is not None:
+            self.arrows[place] = self.arrows[place]._replace(carries=names, label="")
+        else:
+            self.arrows.append(Arrow(tail, dest, "data", names, leaves))
+
+    @cached_property
+    def controls(self) -> dict[tuple[str, str], int]:
+        """The places of the arrows from step to step, when all of them are known."""
+        found: dict[tuple[str, str], int] = {}
         for place, arrow in enumerate(self.arrows):
-            if (arrow.tail, arrow.head, arrow.line) == (tail, dest, "control"):
-                self.arrows[place] = arrow._replace(carries=names, label="")
-                return
-        self.arrows.append(Arrow(tail, dest, "data", names, leaves))
+            if arrow.line == "control":
+                found.setdefault((arrow.tail, arrow.head), place)
+        return found
 
     def step(self, step: Step, many: bool, part: str = "", note: str = "", name: str = "") -> _Placed:
         """``part``, ``note``, ``name``: see `make_box`."""

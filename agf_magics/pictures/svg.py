@@ -16,6 +16,7 @@ from .layout import Layout, Point, Route
 from .numbers import around
 from .numbers import placed as area
 from .plain import html, line
+from .routing import Wiring
 
 EDGE = 6.0
 """The margin of the picture."""
@@ -23,10 +24,12 @@ BESIDE = 3.5
 """The distance of the two lines of an arrow that carries a value from its middle."""
 SCALE = 1.1
 """The size at which the SVG is shown: its smallest text has 11 pixels."""
+_CORNER = 5.0
+"""The radius of the corners of a data edge."""
 DASHED = ' stroke-dasharray="5 3.5"'
 
 
-def paint(drawn: Scene, placed: Layout, states: States) -> str:
+def paint(drawn: Scene, placed: Layout, wiring: Wiring, states: States) -> str:
     """``drawn`` as SVG. The places do not depend on the states."""
     width, height = placed.width + 2 * EDGE, placed.height + 2 * EDGE
     view = f"{-EDGE:g} {-EDGE:g} {width:.0f} {height:.0f}"
@@ -40,12 +43,17 @@ def paint(drawn: Scene, placed: Layout, states: States) -> str:
         out.append(_frame(frame, *placed.frames[f"cluster_{place}"]))
     seen = list(_routed(drawn, placed))
     # Data below control, both below the boxes: a line that crosses a box is hidden by it.
+    out += _wiring(wiring)
     for arrow, route in sorted(seen, key=lambda pair: pair[0].line not in ("data", "wire")):
         out += _arrow(arrow, route, states.get(arrow.way))
     for place, box in enumerate(drawn.boxes):
         out += _box(box, placed.boxes[f"n{place}"], states.get(box.id))
     for arrow, route in seen:
         out += _label(arrow, route)
+    out += [
+        _text(place.x, place.y, text, f'text-anchor="{anchor}" fill="{look.DATA}"')
+        for place, anchor, text in wiring.labels
+    ]
     out += _path(drawn, placed, seen, states)
     return "\n".join([*out, "</svg>", ""])
 
@@ -83,20 +91,44 @@ def _line(route: Route, aside: float, color: str, dashes: str, thick: float = 1.
     tip = Point(route.tip.x + aside, route.tip.y)
     path = f"M{first.x:.1f} {first.y:.1f}C" + " ".join(f"{p.x:.1f} {p.y:.1f}" for p in rest)
     yield f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{thick:g}"{dashes}/>'
-    base = min(first, rest[-1], key=lambda p: _far(p, tip))
+    yield _head(min(first, rest[-1], key=lambda p: _far(p, tip)), tip, color)
+
+
+def _head(base: Point, tip: Point, color: str) -> str:
     length = _far(base, tip) ** 0.5 or 1.0
     dx, dy = 3.2 * (tip.x - base.x) / length, 3.2 * (tip.y - base.y) / length
     wings = f"{base.x - dy:.1f},{base.y + dx:.1f} {base.x + dy:.1f},{base.y - dx:.1f}"
-    yield f'<polygon points="{tip.x:.1f},{tip.y:.1f} {wings}" fill="{color}"/>'
+    return f'<polygon points="{tip.x:.1f},{tip.y:.1f} {wings}" fill="{color}"/>'
+
+
+def _wiring(wiring: Wiring) -> Iterator[str]:
+    for points in wiring.lines:
+        yield f'<path d="{_corners(points)}" fill="none" stroke="{look.DATA}" stroke-width="1.3"{DASHED}/>'
+    for base, tip in wiring.heads:
+        yield _head(base, tip, look.DATA)
+    for dot in wiring.dots:
+        yield f'<path d="M{dot.x:.1f} {dot.y:.1f}h0" stroke="{look.DATA}" stroke-width="5" stroke-linecap="round"/>'
+
+
+def _corners(points: tuple[Point, ...]) -> str:
+    """A path of straight lines with round corners."""
+    path = f"M{points[0].x:.1f} {points[0].y:.1f}"
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        for point, begin in ((before, True), (after, False)):
+            length = _far(point, corner) ** 0.5 or 1.0
+            part = min(_CORNER, length / 2) / length
+            x, y = corner.x + part * (point.x - corner.x), corner.y + part * (point.y - corner.y)
+            path += f"L{x:.1f} {y:.1f}Q{corner.x:.1f} {corner.y:.1f}" if begin else f" {x:.1f} {y:.1f}"
+    return f"{path}L{points[-1].x:.1f} {points[-1].y:.1f}"
 
 
 def _routed(drawn: Scene, placed: Layout) -> Iterator[tuple[Arrow, Route]]:
     frames = {frame.id: placed.frames[f"cluster_{place}"] for place, frame in enumerate(drawn.frames)}
     middles = {box.id: placed.boxes[f"n{place}"] for place, box in enumerate(drawn.boxes)}
     for place, arrow in enumerate(drawn.arrows):
-        if arrow.line in HIDDEN:
+        route = placed.routes.get(f"e{place}")  # the others are in the wiring
+        if arrow.line in HIDDEN or route is None:
             continue
-        route = placed.routes[f"e{place}"]
         if arrow.line == "control" and arrow.leaves:
             route = _straight(route, middles[arrow.head].x, *frames[arrow.leaves])
         yield arrow, route
@@ -108,7 +140,7 @@ def _straight(route: Route, x: float, corner: Point, far: Point) -> Route:
     base = Point(x, route.tip.y - 7)
     if not corner.x + 14 < x < far.x - 14 or base.y <= y:
         return route
-    label = route.label and Point(x, (y + base.y) / 2)
+    label = route.label and Point(x, route.label.y)
     return Route((Point(x, y), Point(x, y), base, base), tip, label)
 
 
@@ -119,7 +151,6 @@ def _label(arrow: Arrow, route: Route) -> Iterator[str]:
     x, y, anchor = route.label.x + (6 if arrow.way else 2), route.label.y, "middle"
     if arrow.carries or arrow.line == "again":  # to the right of the line
         x, anchor = max(p.x for p in route.points) + BESIDE + 5, "start"
-        y = (route.points[0].y + route.points[-1].y) / 2
     data = arrow.carries or arrow.line in ("data", "wire")
     color = f'fill="{look.DATA}"' if data else f'fill="{look.LINE}" font-style="italic"'
     yield f'<text x="{x:.1f}" y="{y + 3.4:.1f}" text-anchor="{anchor}" {color}>{html(text)}</text>'

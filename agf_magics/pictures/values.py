@@ -263,7 +263,7 @@ def _key(name: str | None) -> str:
     return "" if name is None else f'<span style="opacity:0.7">{html(name)}:</span> '
 
 
-SHORT = 24
+_SHORT = 24
 """A cell of at most so many characters stays on one line."""
 MAX_VALUE_HEIGHT = 420
 """Pixels of a table or a tree; a taller one scrolls."""
@@ -288,7 +288,7 @@ def bounded(inside: str) -> str:
 
 
 def _td(cell: str) -> str:
-    flow = "white-space:nowrap" if len(cell) <= SHORT else f"min-width:12em;{WRAP}"  # not "480" and "ms" on two lines
+    flow = "white-space:nowrap" if len(cell) <= _SHORT else f"min-width:12em;{WRAP}"  # not "480" and "ms" on two lines
     return f'<td style="{LEFT};{flow}">{html(cell)}</td>'
 
 

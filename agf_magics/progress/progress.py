@@ -12,28 +12,14 @@ from ..flow.steps import Flow
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
-from .rows import Key, Row, Tree
+from .rows import Arriving, Key, Row, Tree, Usage, one_reply
 
-__all__ = ["Failure", "Failures", "Key", "Progress", "Row", "Usage"]
+__all__ = ["Arriving", "Failure", "Failures", "Key", "Progress", "Row", "Usage"]
 
 FAILURES_KEPT = 50
 """Failed elements that are listed; the others are counted."""
 
 EDGES_KEPT = 1_000
-
-
-class Usage(NamedTuple):
-    """The use of models in a run."""
-
-    requests: int = 0
-    """The number of replies."""
-    input: int = 0
-    """Tokens, as the models count them; 0 for models that do not report them."""
-    output: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.input + self.output
 
 
 class Failure(NamedTuple):
@@ -99,22 +85,35 @@ class Progress:
     def apply(self, event: ev.Event) -> None:
         if self.ended is not None and type(event) not in AFTER_END:  # a loop that was abandoned may continue later
             return
-        self.changes += 1
-        if type(event) is ev.StepStarted:  # the two events of every step and element are folded without a call
-            at, when, _ = event
-            row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
-            row.started += 1
-            if row.when is None:
-                row.when = when
+        if type(event) is ev.StepStarted:
+            self.start(*event)
         elif type(event) is ev.StepFinished:
-            at, when, value = event
-            row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
-            row.finished += 1
-            row.ended = when
-            if not row.many:
-                row.value = value
+            self.finish(None, *event)
         else:
+            self.changes += 1
             _fold_step(self, event)
+
+    def start(self, at: ev.StepPath, when: float, attempt: int = 1) -> Row | None:
+        """Fold a StepStarted without making the event; returns the row for `finish`, None after the end of the run."""
+        if self.ended is not None:
+            return None
+        self.changes += 1
+        row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
+        row.started += 1
+        if row.when is None:
+            row.when = when
+        return row
+
+    def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
+        """Fold a StepFinished without making the event. ``row``: from `start`; None: look it up."""
+        if self.ended is not None:
+            return
+        self.changes += 1
+        row = row or self.row(at)
+        row.finished += 1
+        row.ended = when
+        if not row.many:
+            row.value = value
 
     def row(self, at: ev.StepPath) -> Row:
         # One look-up is enough for a plain step and for an element of a single fan-out.
@@ -137,11 +136,13 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.failed += 1
             row.ended, row.error, row.asks = when, error, isinstance(error, ev.Unanswered)
+            _end_arriving(row, at)
             _blame(p, row)
         case ev.StepCancelled(at, when):
             row = p.row(at)
             row.cancelled += 1
             row.ended = when
+            _end_arriving(row, at)
             _blame(p, row)
         case ev.StepAbandoned(at, when):
             row = p.row(at)
@@ -179,8 +180,13 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
             p.asked[at] = question
         case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
             p.asked.pop(at, None)
-        case ev.TokensUsed(_, _, input, output):
-            p.usage = Usage(p.usage.requests + 1, p.usage.input + input, p.usage.output + output)
+        case ev.ModelText():
+            _arrive(p.row(event.at), event)
+        case ev.StepPrinted(at, _, text):
+            row = p.row(at)
+            row.printed = (row.printed + text)[-Arriving.LONGEST :]
+        case ev.TokensUsed():
+            count_use(p, event)
         case ev.BackgroundCallEnded(_, _, error):
             if error is not None:
                 found = error.diagnostic
@@ -192,6 +198,31 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
             p.status, p.when = "running", when
         case ev.RunEnded():
             _end(p, event)
+
+
+def count_use(p: Progress, event: ev.TokensUsed) -> None:
+    """Count a reply for the run, for its row, and for the calls around it. A past run may lack its row."""
+    key = tuple(bit for bit in event.at if isinstance(bit, str))
+    used = one_reply(event.input, event.output, event.model, event.cost)
+    p.usage = p.usage.plus(used)
+    for row in filter(None, (p.rows.get(key[:depth]) for depth in range(1, len(key) + 1))):
+        row.usage = (row.usage or Usage()).plus(used)
+        if row.arriving is not None and row.arriving.at == event.at:  # the reply is complete
+            row.arriving = None
+
+
+def _arrive(row: Row, event: ev.ModelText) -> None:
+    known = row.arriving
+    if known is not None and known.at != event.at and not known.ended:
+        return  # another element of the fan-out is shown
+    if known is None or (known.at, known.attempt) != (event.at, event.attempt):
+        known = row.arriving = Arriving(event.at, event.attempt)
+    known.add(event.part, event.text)
+
+
+def _end_arriving(row: Row, at: ev.StepPath) -> None:
+    if row.arriving is not None and row.arriving.at == at:
+        row.arriving.ended = True
 
 
 def _end(p: Progress, event: ev.RunEnded) -> None:

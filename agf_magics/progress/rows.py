@@ -6,8 +6,10 @@ steps of a loop taken together, and the step that is a whole plan or graph.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from ..flow.steps import (
     Branches,
@@ -25,13 +27,126 @@ from ..flow.steps import (
     outermost,
 )
 from ..flow.values import Value
+from .events import StepPath
 
 Key = tuple[str, ...]
 """The name of a row: a `StepPath` without its numbers."""
 
 
+class Usage(NamedTuple):
+    """The use of models in a run or a step."""
+
+    requests: int = 0
+    """The number of replies."""
+    input: int = 0
+    """Tokens, as the models count them; 0 for models that do not report them."""
+    output: int = 0
+    known_cost: Decimal = Decimal(0)
+    """US dollars for the replies whose price is known."""
+    unpriced: int = 0
+    """The number of replies whose price is not known."""
+    by_model: Mapping[str, Usage] = {}
+    """The same for each model, by its name."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars; None if a price is not known, or no model was asked."""
+        return self.known_cost if self.requests and not self.unpriced else None
+
+    def plus(self, other: Usage) -> Usage:
+        """Both together."""
+        models = dict(self.by_model)
+        for name, used in other.by_model.items():
+            models[name] = models[name].plus(used) if name in models else used
+        return Usage(
+            self.requests + other.requests,
+            self.input + other.input,
+            self.output + other.output,
+            self.known_cost + other.known_cost,
+            self.unpriced + other.unpriced,
+            models,
+        )
+
+    def as_json(self) -> dict[str, Value]:
+        """The amounts as text, because they are decimal numbers."""
+        cost = None if self.cost is None else f"{self.cost:f}"
+        found = {"requests": self.requests, "input": self.input, "output": self.output, "cost": cost}
+        models = {name: used.as_json() for name, used in self.by_model.items()}
+        return {**found, "by_model": models} if models else found
+
+
+def cost_of(usage: Mapping[str, Value]) -> Decimal | None:
+    """The price in the ``usage`` of a reply, which may come from a journal; None: it is not known."""
+    text = usage.get("cost")
+    if not isinstance(text, str) or not PRICE.fullmatch(text):
+        return None
+    return Decimal(text)
+
+
+PRICE = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,30})?")
+
+
+def one_reply(input: int, output: int, model: str, cost: Decimal | None) -> Usage:
+    """The usage of one reply."""
+    used = Usage(1, input, output, cost or Decimal(0), int(cost is None))
+    return used._replace(by_model={model: used})
+
+
+class Arriving:
+    """The reply of a model to one request, as far as it has arrived."""
+
+    LONGEST = 4_000
+    """Characters of each part that are kept: its last ones."""
+
+    def __init__(self, at: StepPath, attempt: int) -> None:
+        self.at = at
+        self.attempt = attempt
+        self.parts: dict[str, str] = {}
+        """The ends of its ``thinking``, ``text`` and ``call``, in the order of their first text."""
+        self.ended = False
+        """Whether the request failed, was cancelled or was answered."""
+
+    def add(self, part: str, text: str) -> None:
+        self.parts[part] = (self.parts.get(part, "") + text)[-self.LONGEST :]
+
+
 class Row:
-    """The counters and the state of one step."""
+    """The counters and the state of one step.
+
+    Rare values start as the class's: a run makes a row for each step, and setting them all would take a tenth of a
+    linear step.
+    """
+
+    by_need = False
+    """Whether it runs when its inputs are available, so that the reason why it was skipped matters."""
+    elements: tuple[Row, ...] = ()
+    """The rows that count the elements of a fan-out."""
+    failed = cancelled = left = skipped = dropped = retried = 0
+    earlier = 0
+    """How often an outcome of an earlier session replaced a call."""
+    excused = False
+    """Whether all its failures and cancellations so far are in elements that were dropped or retried, or in a step
+    whose failure did not end the run."""
+    within: frozenset[Row] | None = None
+    fatal = False
+    asks = False
+    """Whether it, or a step in it, needs the answer that the run waits for."""
+    width: int | None = None
+    """The number of elements of its fan-outs so far; None before the first one."""
+    error: BaseException | None = None
+    why = ""
+    """Why it was skipped, the last time it was."""
+    arriving: Arriving | None = None
+    """Of a request to a model: the reply that arrives, or that ended in the middle. A row of several concurrent
+    requests has one of them."""
+    usage: Usage | None = None
+    """The use of models by it, and by the flow that it calls; None: it asked none."""
+    printed = ""
+    """The end of what its user code printed, if the run was watched."""
 
     def __init__(
         self, key: Key, depth: int, step: Step, many: bool, loops: bool = False, around: Row | None = None
@@ -49,27 +164,8 @@ class Row:
         """The fan-out that runs it once for each element, if one does."""
         self.rescues = step.rescue is not None
         """Whether the run continues after its failure."""
-        self.by_need = False
-        """Whether it runs when its inputs are available, so that the reason why it was skipped matters."""
-        self.elements: tuple[Row, ...] = ()
-        """The rows that count the elements of a fan-out."""
-        self.started = self.finished = self.failed = self.cancelled = 0
-        self.left = self.skipped = self.dropped = self.retried = 0
-        self.earlier = 0
-        """How often an outcome of an earlier session replaced a call."""
-        self.excused = False
-        """Whether all its failures and cancellations so far are in elements that were dropped or retried, or in a step
-        whose failure did not end the run."""
-        self.within: frozenset[Row] | None = None
-        self.fatal = False
-        self.asks = False
-        """Whether it, or a step in it, needs the answer that the run waits for."""
-        self.width: int | None = None
-        """The number of elements of its fan-outs so far; None before the first one."""
+        self.started = self.finished = 0
         self.value: Value = None
-        self.error: BaseException | None = None
-        self.why = ""
-        """Why it was skipped, the last time it was."""
         self.when: float | None = None
         """Its first start and (`ended`) its last end, in seconds of a monotonic clock."""
         self.ended: float | None = None

@@ -228,6 +228,19 @@ class Secrets:
             return MASK
         return _pattern(found).sub(lambda _: MASK, text)
 
+    def maskable(self, text: str) -> int:
+        """How many characters at the beginning of ``text`` can be masked and shown while more of it arrives: no secret
+        begins in them and ends after them."""
+        forms = self._forms.texts
+        if not forms:
+            return len(text)
+        length = max(0, len(text) + 1 - max(map(len, forms)))
+        found = [form for form in forms if form in text]
+        for match in _pattern(found).finditer(text) if found else ():
+            if match.start() < length < match.end():
+                return match.start()
+        return length
+
     def error(self, error: BaseException) -> None:
         """Mask an error of ours, and remove its cause if that contains a secret."""
         if not self.active or not isinstance(error, AgfError):

@@ -102,22 +102,25 @@ def weigh(value: Value, room: int = DEEPEST) -> int:
         return 8
     if kind is list:
         return _weigh_all(value, value, room)
-    if kind is dict and TEXT.issuperset(map(type, value)):
+    if kind is dict:
+        for key in value:
+            if type(key) is not str:
+                return -1
         return _weigh_all(value, value.values(), room)
     return -1
 
 
 def _weigh_all(whole: Any, parts: Any, room: int) -> int:
     size = 8 * len(whole)
-    if ATOMS.issuperset(map(type, parts)):
-        return size + sum([len(part) for part in parts if type(part) is str])
-    if room <= 0:
-        return -1
     for part in parts:
-        more = weigh(part, room - 1)
-        if more < 0:
-            return -1
-        size += more
+        kind = type(part)
+        if kind is str:
+            size += len(part)
+        elif kind not in ATOMS:
+            more = weigh(part, room - 1) if room > 0 else -1
+            if more < 0:
+                return -1
+            size += more
     return size
 
 

@@ -125,7 +125,7 @@ def cut():
     with store.writing() as connection:
         connection.execute(
             "UPDATE runs SET status='running', ended=NULL, owner='1-000000000000',"
-            " state_crc=agf_checksum(num, '1-000000000000', taken, 'running', NULL, tokens, lost, end_crc)"
+            " state_crc=agf_checksum(num, '1-000000000000', taken, 'running', NULL, tokens, cost, lost, end_crc)"
         )
         connection.execute("DELETE FROM records WHERE name!='effect' OR at LIKE '%2%'")
         connection.execute("COMMIT")

@@ -48,8 +48,10 @@ def rows() -> list[Row]:
         given = FlowInput({"xs": list(range(ITEMS)), "big": _store(size)})
 
         async def once() -> Any:
-            emit = Progress(linked.flow).apply
-            return await run_linked(linked, given, host=Host(), emit=emit, limits=agf.Limits())
+            progress = Progress(linked.flow)
+            return await run_linked(
+                linked, given, host=Host(), emit=progress.apply, progress=progress, limits=agf.Limits()
+            )
 
         return lambda: loop.run_until_complete(once())
 

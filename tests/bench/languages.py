@@ -124,8 +124,8 @@ def running(flow: Flow, found: agf.Registry) -> Callable[[], Awaitable[Any]]:
 
     async def run() -> Any:
         given = FlowInput({"n": 0}, context=Context("c") if flow.extension is not None else None)
-        emit = Progress(linked.flow).apply
-        return await run_linked(linked, given, host=Host(), emit=emit, limits=LIMITS)
+        progress = Progress(linked.flow)
+        return await run_linked(linked, given, host=Host(), emit=progress.apply, progress=progress, limits=LIMITS)
 
     return run
 

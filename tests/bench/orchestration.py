@@ -86,8 +86,8 @@ def _linked(text: str) -> Callable[[], Awaitable[Any]]:
     given = FlowInput({"n": 1, "xs": list(range(ITEMS))})
 
     async def run() -> Any:
-        emit = Progress(linked.flow).apply
-        return await run_linked(linked, given, host=Host(), emit=emit, limits=agf.Limits())
+        progress = Progress(linked.flow)
+        return await run_linked(linked, given, host=Host(), emit=progress.apply, progress=progress, limits=agf.Limits())
 
     return run
 

@@ -19,6 +19,7 @@ import pytest
 import agf_magics as agf
 from agf_magics import settings
 from agf_magics.flow.values import Value
+from agf_magics.journal.records import row_crc
 from agf_magics.journal.store import Store
 from agf_magics.pictures.past_page import past_html, past_text
 from agf_magics.serialization.codec import decode_value, encode_value, weigh
@@ -419,7 +420,7 @@ def test_a_damaged_file_is_told_and_never_believed(tmp_path: Path) -> None:
             assert again.output == "seen"
         shutil.rmtree(folder)
     assert ends <= {"taken up", "journal.damaged", "journal.unknown-run", "journal.unreadable", "journal.newer",
-                    "journal.finished", "journal.unwritable", "journal.full"}  # fmt: skip
+                    "journal.finished", "journal.unwritable", "journal.full", "journal.foreign"}  # fmt: skip
 
 
 @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9])
@@ -593,3 +594,17 @@ def test_a_hostile_run_is_shown_safely(tmp_path: Path) -> None:
             assert "\u202e" not in page
             assert len(page) < 100_000
         assert "<script" not in past_html(run) + run.calls._repr_html_()
+
+
+def test_the_checksum_of_a_row_is_the_same_in_every_python() -> None:
+    cells = (1 << 40, "finished", '["steps[0].do",3]', "", "tool", "t", 1.5, 2.25, '{"x":1}', 1, "json", '"é"')
+    row = (*cells, None, None, b"\x00\x01", b"\xff")
+    assert row_crc(row) == CRC
+    assert row_crc((*row[:9], True, *row[10:])) != CRC
+    assert row_crc((*row[:12], "None", *row[13:])) != CRC
+    assert row_crc(("".join(["1"]), *row[1:])) != CRC
+    again = (row[0], "".join(["fin", "ished"]), *row[2:])  # another object with the same text
+    assert row_crc(again) == CRC
+
+
+CRC = 2736826006

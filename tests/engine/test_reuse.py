@@ -11,6 +11,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.definitions.define import register
+from agf_magics.journal.queries import forget, list_runs
+from agf_magics.journal.store import Store
 from agf_magics.settings import Settings, current
 
 
@@ -221,3 +223,35 @@ def test_of_equal_calls_the_newest_run_that_has_so_many_counts(calls: Calls) -> 
     agf.run(steps(1), registry=registry)
     found = agf.run(steps(4), registry=registry, reuse=True)
     assert list(found.stores.values()) == [4, 2, 3, 5]
+
+
+WIDE = """\
+pipeline: wide
+steps:
+- for_each:
+    over: ctx.xs
+    max_parallel: 4
+    on_error: abort
+    do: {tool: {name: square, args: {x: !expr item}}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def test_a_run_that_reused_has_rows_of_its_own(tmp_path: Path) -> None:
+    registry, called = agf.Registry(), tmp_path / "calls.txt"
+
+    @agf.tool(registry=registry, where="loop")
+    def square(x: int) -> dict[str, int]:
+        with called.open("a") as file:
+            file.write("x")
+        return {"square": x * x}
+
+    given = {"xs": list(range(300))}
+    runs = [agf.run(WIDE, given, registry=registry)]
+    for _ in range(2):  # the second one finds only the first one that reused
+        runs.append(agf.run(WIDE, given, registry=registry, reuse=True))
+        store = Store.at(Path(str(current.settings.journal)))
+        forget(store, [head.num for head in list_runs(store) if head.run_id != runs[-1].run_id])
+    assert [run.output for run in runs] == [runs[0].output] * 3
+    assert len(called.read_text()) == 300
+    assert [list(run.steps.values())[1].earlier for run in runs] == [0, 300, 300]

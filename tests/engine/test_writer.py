@@ -19,7 +19,7 @@ import agf_magics as agf
 from agf_magics.journal import writer
 from agf_magics.journal.errors import JournalError
 from agf_magics.journal.store import ADD, Store
-from agf_magics.journal.writer import LOG, SLOW
+from agf_magics.journal.writer import LOG
 from tests.engine import kept
 
 LONGEST = 60.0
@@ -198,8 +198,8 @@ def test_a_line_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) ->
             assert reading.execute("SELECT line FROM records ORDER BY line").fetchall() == [(1,), (3,)]
 
 
-@pytest.mark.parametrize("seconds", [0.0, SLOW * 100])
-def test_a_run_is_kept_alike_on_a_fast_disk_and_on_a_slow_one(seconds: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("on_main", [False, True], ids=["a loop commits", "the thread commits"])
+def test_a_run_is_kept_alike_whoever_commits(on_main: bool, tmp_path: Path) -> None:
     registry = agf.Registry()
     agf.tool(lambda n: n + 1, name="inc", where="loop", registry=registry)
     text = """\
@@ -209,8 +209,9 @@ steps:
              collect: {transform: {value: pipe}}}
 """
     with kept.journal_in(tmp_path) as path:
-        Store.at(path).writer._mean = seconds
-        run = agf.run(agf.load(text, registry=registry), {"xs": list(range(200))}, registry=registry)
+        flow, given = agf.load(text, registry=registry), {"xs": list(range(200))}
+        run = (asyncio.run(agf.arun(flow, given, registry=registry)) if on_main
+               else agf.run(flow, given, registry=registry))  # fmt: skip
         assert (run.output, run.warnings) == (list(range(1, 201)), ())
         assert len(kept.lines(path)) == 200
 
@@ -298,16 +299,6 @@ def test_the_main_thread_commits_nothing_where_an_interrupt_may_raise(
         written_one_by_one(Store.at(path), 50, apart=False)
         assert len(by_loop) >= 50
         assert not any(by_loop)
-
-
-def test_a_slow_disk_is_the_threads_until_it_is_fast_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with kept.journal_in(tmp_path) as path:
-        store = Store.at(path)
-        store.writer._mean = before = SLOW * 10_000
-        by_loop = who_commits(store, monkeypatch)
-        written_one_by_one(store, 20, apart=True)
-        assert not any(by_loop)
-        assert store.writer._mean < before
 
 
 def test_a_line_that_is_not_waited_for_any_more_takes_no_other_with_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 import agf_magics as agf
-from agf_magics.flow.steps import Branches, Each, Invoke, Sequence, Step, Walk
+from agf_magics.flow.steps import Branches, Choose, Each, Invoke, Sequence, Step, Walk
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.graph.state import Joining
 from agf_magics.languages.graph.tokens import Literal, format_literal
@@ -128,8 +128,9 @@ def normal(flow: agf.Flow) -> dict[str, Any]:
         "exits": dict(walk.exits),
         "rounds": walk.rounds,
         "width": walk.width,
+        "exports": [[one.name, one.format, one.file] for one in flow.exports],
     }
-    return {key: value for key, value in found.items() if value not in ("", {}, 50, 8)}
+    return {key: value for key, value in found.items() if value not in ("", {}, [], 50, 8)}
 
 
 def step_of(step: Step) -> dict[str, Any]:
@@ -142,13 +143,17 @@ def step_of(step: Step) -> dict[str, Any]:
                 "timeout": step.timeout,
             }
             found |= {"gives": step.gives and step.gives.text}
-            found |= {"tools": step.tools and [name.text for name in step.tools]}
+            found |= {"tools": [name.text for name in step.tools] if step.tools is not None else None}
+            asks = {name: value for name, value in step.asking._replace(span=None)._asdict().items() if value}
+            found |= {"asks": asks or None, "shows_while_waiting": step.while_waiting is not None}
         case Each():
             found |= {"node": step_of(step.body), "most": step.most, "limit": step.limit}
         case Branches():
             found |= {"call": step_of(step.branches["call"]), "retries": step.retries}
         case Sequence():
             found |= {"steps": [step_of(inner) for inner in step.steps]}
+        case Choose():
+            found |= {"cases": {name: step_of(case) for name, case in step.cases.items()}}
     return {key: value for key, value in found.items() if value not in (None, False, "")}
 
 

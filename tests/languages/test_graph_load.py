@@ -14,7 +14,18 @@ from agf_magics.languages.documents import Kind
 from agf_magics.languages.graph import SCHEMA, takes
 from agf_magics.languages.graph.kinds import BUILD
 from agf_magics.languages.graph.reading import Reader
-from agf_magics.languages.graph.words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, STATE_KEY, TOOL
+from agf_magics.languages.graph.words import (
+    CONFIG,
+    DEFAULTS,
+    EDGE,
+    EXPORT,
+    FALLBACK,
+    GRAPH,
+    NODES,
+    PROMPT_FILE,
+    STATE_KEY,
+    TOOL,
+)
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import documents, plain
@@ -23,7 +34,7 @@ from tests.languages.graph_case import load, normal, told
 VECTORS = Path(__file__).parents[1] / "vectors"
 ROWS = json.loads((VECTORS / "graph_documents.json").read_text("utf-8"))["rows"]
 RUNS = json.loads((VECTORS / "graph_runs.json").read_text("utf-8"))["rows"]
-KINDS = (*NODES.values(), EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, GRAPH)
+KINDS = (*NODES.values(), EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, FALLBACK, EXPORT, GRAPH)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
@@ -85,6 +96,9 @@ def _keys_of(kind: Kind, document: dict[str, Any]) -> set[str]:
         "state key": [key for key in (document.get("state") or {}).values() if isinstance(key, dict)],
         "config": [document.get("config", {})],
         "defaults": [document.get("defaults", {})],
+        "prompt": [node["prompt"] for node in nodes if isinstance(node.get("prompt"), dict)],
+        "fallback": [node["fallback"] for node in nodes if "fallback" in node],
+        "export": [*(document.get("exports") or {}).values()],
         "graph": [document],
     }
     for name in NODES:  # the three that ask an agent have most of their keys in common
@@ -99,6 +113,7 @@ def test_the_json_schema_and_the_loader_agree() -> None:
     accepts = jsonschema.Draft202012Validator(SCHEMA).is_valid
     shape = {f"graph.{what}" for what in ("unknown-key", "missing-key", "node-type", "count", "node-shape")}
     beyond = {"python-without-tool", "tool-call-without-tool", "no-nodes", "shell-without-command"}
+    beyond |= {"neither-message-nor-prompt", "fallback-missing", "fallback-without-model"}
     for row in [*ROWS, *RUNS]:
         problems = Diagnostics()
         nodes = documents(Source("test", row["text"]), problems)

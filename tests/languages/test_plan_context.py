@@ -622,9 +622,9 @@ def test_a_planner_is_asked_until_its_plan_has_an_output(registry: agf.Registry)
         calls = [{"_tool": "inc", "n": "†state.n || †input.n", "_outputPath": "†state.n"}]
         return calls if len(seen) < 3 else {"calls": calls, "output": "†state.n", "meta": {}}
 
-    runs = agf.planning.run_planner(planner, {"n": 1}, context="t", registry=registry)
-    assert [done.output for done in runs] == [None, None, 4]
-    assert seen == [0, 2, 3]
+    done = agf.planning.run_planner(planner, input={"n": 1}, context="t", registry=registry)
+    assert [run.output for run in done.runs] == [None, None, 4]
+    assert (done.output, done.asked, seen) == (4, (), [1, 2, 3])
 
 
 def test_a_planner_sees_what_failed_and_may_do_better(registry: agf.Registry) -> None:
@@ -633,11 +633,12 @@ def test_a_planner_sees_what_failed_and_may_do_better(registry: agf.Registry) ->
             return json.dumps({"calls": [{"_tool": "one", "_outputPath": "†state.a"}], "output": "†state.a"})
         return [{"_tool": "boom", "_outputPath": "†state.a"}]
 
-    assert [done.status for done in agf.planning.run_planner(planner, registry=registry)] == ["error", "ok"]
+    done = agf.planning.run_planner(planner, max_ticks=2, registry=registry)
+    assert [run.status for run in done.runs] == ["error", "ok"]
 
 
 def test_a_planner_without_an_answer_is_not_asked_for_ever(registry: agf.Registry) -> None:
-    runs = agf.planning.run_planner(lambda messages: [], max_ticks=2, registry=registry)
+    runs = agf.planning.run_planner(lambda messages: [], max_ticks=2, registry=registry).runs
     assert [found.code for found in runs[-1].warnings if found.code.startswith("run.max")] == ["run.max-ticks"]
     assert len(runs) == 2
     with pytest.raises(ValueError, match="max_ticks"):

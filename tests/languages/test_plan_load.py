@@ -17,8 +17,8 @@ from agf_magics.flow.steps import Dag, Definition, Flow, Invoke
 from agf_magics.languages import LANGUAGES, detect_language
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
-from agf_magics.languages.plan.document import instance_names
-from agf_magics.languages.plan.words import CALL, INSTANCE, PLAN
+from agf_magics.languages.plan.takes import INSTANCE, instance_names
+from agf_magics.languages.plan.words import CALL, PLAN
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain
@@ -184,17 +184,18 @@ TEXTS = [
     "lazy",
     "†state[*].x",
 ]
-KEYS = [*PLAN, *CALL, *INSTANCE, "v", "type", "kind", "content", "properties", "pattern", "const"]
+KEYS = [*PLAN.keys, *CALL.keys, *INSTANCE.keys, "v", "type", "kind", "content", "properties", "pattern", "const"]
 DOCUMENTS = st.recursive(
     st.one_of(st.sampled_from(TEXTS), st.none(), st.booleans(), st.integers(-1, 2)),
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(KEYS), inner, max_size=6)),
     max_leaves=20,
 )
 CALLS = st.fixed_dictionaries(
-    {"_tool": st.sampled_from(["a", "b"])}, optional={key: DOCUMENTS for key in [*CALL, "v", "w"] if key != "_tool"}
+    {"_tool": st.sampled_from(["a", "b"])},
+    optional={key: DOCUMENTS for key in [*CALL.keys, "v", "w"] if key != "_tool"},
 )
 PLANS = st.fixed_dictionaries(
-    {"calls": st.lists(CALLS, max_size=4)}, optional={key: DOCUMENTS for key in PLAN if key != "calls"}
+    {"calls": st.lists(CALLS, max_size=4)}, optional={key: DOCUMENTS for key in PLAN.keys if key != "calls"}
 )
 
 

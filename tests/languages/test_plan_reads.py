@@ -16,8 +16,9 @@ import agf_magics as agf
 from agf_magics.languages.plan import resolve
 from agf_magics.languages.plan.log import Log
 from agf_magics.languages.plan.messages import read_content, rendered
-from agf_magics.languages.plan.reference import MISSING, Both, Either, Expression, Literal, Reference, parse
-from agf_magics.languages.plan.replay import Conflict, replay, walk
+from agf_magics.languages.plan.reference import Both, Either, Expression, Literal, Reference, parse
+from agf_magics.languages.plan.replay import Conflict, find, replay
+from agf_magics.languages.scan import MISSING
 from agf_magics.text.source import Source
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "context_reads.json"
@@ -91,7 +92,7 @@ def folded(messages: list[dict[str, Any]], path: tuple[str, ...], instance: str 
     found = [one for message in messages if (one := read_content(message)) is not None]
     layers = [one for one in found if one.instance is None], [one for one in found if one.instance == instance]
     writings = [w for layer in (layers if instance else layers[:1]) for one in layer for w in one.writings]
-    return walk(replay(writings), path)
+    return find(replay(writings), path)
 
 
 READ = ["†k", "†k.a", "†k.b", "†k.0", "†k.1", "†k.a.b", "†k.a.0", "†k.b.a", "†k.b.1", "†k.0.a", "†k.1.0", "†k.a.0.b"]

@@ -20,7 +20,6 @@ from agf_magics.flow.values import Value
 from agf_magics.languages.policy import parse_path
 from agf_magics.languages.policy.delivery import Delivery
 from agf_magics.languages.policy.path import (
-    ABSENT,
     DIRECTIONS,
     ELEMENT,
     Path,
@@ -28,6 +27,7 @@ from agf_magics.languages.policy.path import (
     iteration_problem,
     source_problem,
 )
+from agf_magics.languages.scan import MISSING
 from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
 from agf_magics.text.source import Source
 
@@ -58,7 +58,7 @@ def resolve_path(
     if schema is None or field is None:
         return path.evaluate(context)
     only = {**schema, "required": [name for name in schema.get("required", ()) if name == field]}
-    return Delivery("the agent", {field: path}).build(context, only).get(field, ABSENT)
+    return Delivery("the agent", {field: path}).build(context, only).get(field, MISSING)
 
 
 def batch_inputs(
@@ -103,7 +103,7 @@ def test_a_text_is_a_path_or_is_told_why_not(row: dict[str, Any]) -> None:
 def test_what_a_path_gives(row: dict[str, Any]) -> None:
     given_ = partial(resolve_path, row["path"], row["context"], row.get("schema"), row.get("field"))
     if not told(given_, row):
-        value, wanted = given_(), ABSENT if "absent" in row else row["value"]
+        value, wanted = given_(), MISSING if "absent" in row else row["value"]
         assert value == wanted
         assert type(value) is type(wanted)
 
@@ -195,7 +195,7 @@ def test_what_is_delivered_under_a_schema_conforms_to_it(
 
 def test_a_path_of_a_hundred_thousand_names_is_read_without_recursion() -> None:
     path = parse_path("parent.input" + ".a" * 100_000, "policy_step")
-    assert path.find({"parent": {"input": {"a": {}}}}) is ABSENT
+    assert path.find({"parent": {"input": {"a": {}}}}) is MISSING
 
 
 def test_a_path_in_quotes_is_pointed_at_inside_of_them() -> None:

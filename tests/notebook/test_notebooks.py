@@ -69,6 +69,7 @@ def notebook_of(*cells: str) -> Any:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_our_notebooks_run_give_the_stored_outputs_and_announce_their_errors(path: Path, tmp_path: Path) -> None:
     shutil.copy(FOLDER / "scripted_server.py", tmp_path)
+    shutil.copytree(FOLDER / "graphs", tmp_path / "graphs")
     stored = nbformat.read(path, as_version=4)
     done = execute(nbformat.read(path, as_version=4), tmp_path)
     assert "widgets" not in done.metadata

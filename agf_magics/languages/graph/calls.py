@@ -18,7 +18,7 @@ from .lookup import describe, find, format_value
 from .prompt import Prompt, Slot, no_value, read_text
 from .reading import ROOT, Reader
 from .takes import MESSAGE
-from .value import CANNOT, Computed, Expression, resolve_node_variables, value_failed
+from .value import CANNOT, Computed, Expression, value_failed
 from .value_grammar import Sentence, parse_template
 
 Values = tuple[tuple[Name, Expr], ...]
@@ -131,6 +131,15 @@ class Whole:
         return self.expr.reads()
 
 
+def check_required(requires: Sequence[Name], state: Mapping[str, Value]) -> None:
+    """Raise StepError ``graph.requires`` for the first key without a value."""
+    for name in requires:
+        if state.get(name.text) is None:
+            hint = suggest(name.text, state, "keys of the state")
+            message = f"the node requires {name.text!r}, which has no value"
+            raise StepError(Diagnostic("graph.requires", message, name.span, hint))
+
+
 @dataclass(frozen=True, slots=True)
 class WithState:
     """The arguments of the function of a python node.
@@ -140,9 +149,11 @@ class WithState:
     """
 
     values: Values
+    requires: tuple[Name, ...] = ()
     names: None = None
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
+        check_required(self.requires, frame["state"])
         variables = evaluate_all(self.values, frame)
         state = {**frame["state"], **variables}
         if wanted is None:
@@ -159,33 +170,6 @@ class WithState:
 
     def reads(self) -> tuple[Ref, ...]:
         return reads_of(self.values) or (Ref(ROOT, certain=False),)
-
-
-@dataclass(frozen=True, slots=True)
-class Prompted:
-    """The prompt of an agent, and its variables as the input object."""
-
-    prompt: Prompt
-    values: Values | None
-    requires: tuple[Name, ...] = ()
-    names: tuple[tuple[str, Span | None], ...] = ()
-
-    def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        state = frame["state"]
-        for name in self.requires:
-            if state.get(name.text) is None:
-                hint = suggest(name.text, state, "keys of the state")
-                message = f"the node requires {name.text!r}, which has no value"
-                raise StepError(Diagnostic("graph.requires", message, name.span, hint))
-        variables = resolve_node_variables(None, state) if self.values is None else evaluate_all(self.values, frame)
-        return {"prompt": self.prompt.fill(state, variables), "input": variables}
-
-    def reads(self) -> tuple[Ref, ...]:
-        slots = self.prompt.slots
-        in_state = tuple(state_ref(slot.names, slot.span) for slot in slots if slot.in_state)
-        if self.values is not None:
-            return (*in_state, *reads_of(self.values))
-        return (*in_state, *(state_ref(slot.names, slot.span) for slot in slots if not slot.in_state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +195,8 @@ class Command:
     values: Values | None
     span: Span
     seconds: float | None = None
+    codes: tuple[int, ...] | None = None
+    """The exit codes that succeed; None: 0."""
 
     @property
     def names(self) -> tuple[tuple[str, Span | None], ...]:
@@ -222,7 +208,8 @@ class Command:
 
     def filled(self, state: Mapping[str, Value], variables: Mapping[str, Value]) -> dict[str, Value]:
         command = [Prompt(word, self.span).fill(state, variables, complete=True) for word in self.words]
-        return {"command": command} if self.seconds is None else {"command": command, "timeout": self.seconds}
+        more = {"timeout": self.seconds, "success_codes": self.codes and list(self.codes)}
+        return {"command": command, **{name: value for name, value in more.items() if value is not None}}
 
     @property
     def slots(self) -> tuple[Slot, ...]:

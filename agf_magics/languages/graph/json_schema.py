@@ -9,13 +9,27 @@ from collections.abc import Collection
 
 from ..documents import Json, Kind, kind_schema
 from .takes import TYPES
-from .words import CONFIG, DEFAULTS, EDGE, GRAPH, NODES, NOT_IN_A_MAP, REDUCERS, STATE_KEY, TOOL
+from .words import (
+    CONFIG,
+    DEFAULTS,
+    EDGE,
+    EXPORT,
+    FALLBACK,
+    GRAPH,
+    NODES,
+    NOT_IN_A_MAP,
+    PROMPT_FILE,
+    REDUCERS,
+    STATE_KEY,
+    TOOL,
+)
 
 
 def document_schema() -> Json:
     """The schema of a graph."""
-    kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS)
+    kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, FALLBACK, EXPORT)
     defs = {kind.name.replace(" ", "_"): kind_schema(kind) for kind in kinds}
+    del defs["prompt"]["additionalProperties"]  # another key only gives a warning
     defs["state_key"]["properties"]["reducer"]["enum"] = list(REDUCERS)
     defs["state_key"]["properties"]["type"]["examples"] = list(TYPES)  # another type only gives a warning
     nodes = {name: _node(kind) for name, kind in NODES.items()}

@@ -14,12 +14,11 @@ from .nodes import (
     build_interrupt,
     build_passthrough,
     build_python,
-    build_router,
-    build_session,
     build_subgraph,
     build_tool,
 )
 from .reading import Reader
+from .sessions import build_router, build_session, build_written_question
 from .tool_call import build_tool_call
 from .words import NODES, NOT_IN_A_MAP
 
@@ -73,5 +72,5 @@ BUILD: dict[str, Callable[[Reader, Given, Here], Built | None]] = {
     "agent": build_session,
     "router": build_router,
     "subgraph": build_subgraph,
-    "interrupt": build_interrupt,
+    "interrupt": lambda reader, given, here: build_interrupt(reader, given, here, build_written_question),
 }

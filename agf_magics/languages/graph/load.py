@@ -6,10 +6,11 @@ text that looks wrong gives a warning (lint.py). The linker checks names that th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from ...flow.declared import Caps
+from ...flow.declared import Caps, Export
 from ...flow.frame import Expr
 from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
@@ -22,11 +23,12 @@ from .edges import Edges
 from .kinds import build
 from .lint import Graph, lint
 from .nodes import Built, Here, node_id
+from .prompts import Folders
 from .reading import ROOT, Reader
 from .state import Declared, Joining, Keys, ends, starts
 from .takes import TYPES
 from .tools import Tools, read_tools
-from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY
+from .words import BUILT_IN, CONFIG, DEFAULTS, EXPORT, GRAPH, REDUCERS, STATE_KEY
 
 ROUNDS, CONCURRENT = 50, 8
 
@@ -78,6 +80,9 @@ class _Loader:
             return None
         keys = Keys(_with_written(declared, built))
         walk = self.walk(given, built, edges, keys, config)
+        exports = tuple(self.exports(given.get("exports")))
+        if self.reader.error_count:
+            return None
         lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None))
         initial: tuple[tuple[Name, Expr], ...] = given.get("variables") or ()
         described: Name | None = given.get("description")
@@ -92,6 +97,8 @@ class _Loader:
             stores=ROOT,
             span=walk.span,
             caps=_caps(config),
+            refuses=tuple(self.reader.refuses),
+            exports=exports,
         )
 
     def walk(
@@ -112,7 +119,11 @@ class _Loader:
             span=span,
             nodes={node: each.step for node, each in built.items()},
             edges=edges,
-            join=Joining(keys, {node: each.write for node, each in built.items()}),
+            join=Joining(
+                keys,
+                {node: each.write for node, each in built.items()},
+                {node: each.note for node, each in built.items() if each.note is not None},
+            ),
             limits={node: count for node, (_, count) in self.limits.items()},
             exits=exits,
             over=lambda node: _over_limit(node, *self.limits[node], node in exits),
@@ -171,6 +182,7 @@ class _Loader:
 
     def nodes(self, given: dict[str, Any], tools: Tools, limits: Mapping[str, Any]) -> dict[str, Built]:
         defaults = self.section(DEFAULTS, given.get("defaults"))
+        folders = self.folders({**defaults, **given})
         written: Fields | None = given.get("nodes")
         if written is not None and not written.fields:
             hint = "nodes: {first: {type: passthrough}}"
@@ -184,21 +196,35 @@ class _Loader:
                 self.reader.error("graph.node-name", f"a node cannot be named {name.text!r}", name.span, hint)
                 continue
             self.named.append(name.text)
-            here = Here(name.text, node_id(name.text), "", name.span, defaults, tools, limits)
+            here = Here(name.text, node_id(name.text), "", name.span, defaults, tools, limits, folders=folders)
             built = build(self.reader, value, here)
             if built is not None:
                 found[name.text] = built
-        self.check_models(written, given.get("defaults"))
         return found
 
-    def check_models(self, nodes: Fields | None, defaults: Fields | None) -> None:
-        """Warn about keys for a model: the registered agent answers."""
-        for held in (defaults, *(nodes.fields.values() if nodes else ())):
-            for name in ("provider", "model", "temperature", "max_tokens", "max_iterations"):
-                if isinstance(held, Fields) and name in held.keys:
-                    message = f"{name!r} is not used: the agent that answers has its own model"
-                    hint = "identity: NAME selects a registered agent; agf.model_agent registers one for a model"
-                    self.reader.warn("graph.model-ignored", message, held.keys[name].span, hint)
+    def folders(self, given: Mapping[str, Any]) -> Folders:
+        """Where prompt files are searched."""
+        folder: Name | None = given.get("prompts_dir")
+        return Folders(folder.text if folder is not None else None, bool(given.get("prompts_relative")))
+
+    def exports(self, node: Fields | None) -> Iterator[Export]:
+        for name, value in self.reader.entries(node):
+            if not isinstance(value, Fields):
+                hint = f"{name}: {{format: markdown, filename: {name}.md}}"
+                message = f"an export must be a mapping, got {shown(value)}"
+                self.reader.error("graph.wrong-type", message, value.span, hint)
+                continue
+            given = self.reader.fields(EXPORT, value, value.span)
+            kind, file = given.get("format") or "json", given.get("filename")
+            path = file.text if file is not None else f"{name}{ENDINGS[kind][0]}"
+            place = file.span if file is not None else name.span
+            if not is_inside(path):
+                hint = f"filename: {name}{ENDINGS[kind][0]} is written into the folder of the export"
+                self.reader.error("graph.export-file", f"{path!r} leaves the folder of the export", place, hint)
+            elif not path.lower().endswith(ENDINGS[kind]):
+                hint = f"the endings of {kind} are {', '.join(ENDINGS[kind])}"
+                self.reader.error("graph.export-file", f"{path!r} cannot have this ending", place, hint)
+            yield Export(name.text, kind, path, name.span)
 
     def check_start(self, given: dict[str, Any], edges: tuple[Edge, ...]) -> None:
         node = given.get("edges")
@@ -248,5 +274,19 @@ def _endless(rounds: int, span: Span | None) -> Diagnostic:
 
 
 def _caps(config: Mapping[str, Any]) -> Caps | None:
-    seconds, tokens = config.get("timeout"), config.get("max_tokens")
-    return Caps(seconds=seconds, tokens=tokens) if seconds is not None or tokens is not None else None
+    keys = {"timeout": "seconds", "max_tokens": "tokens", "max_cost": "cost"}
+    found = {name: config[key] for key, name in keys.items() if config.get(key) is not None}
+    return Caps(**found) if found else None
+
+
+ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "json": (".json",), "markdown": (".md", ".markdown"), "text": (".txt", ".md", ".csv", ".tsv"),
+}  # fmt: skip
+"""The endings of an exported file: none of them is that of a program."""
+
+
+def is_inside(path: str) -> bool:
+    """Whether a file name stays inside its folder, on every system."""
+    posix, windows = PurePosixPath(path), PureWindowsPath(path)
+    rooted = posix.is_absolute() or windows.drive or windows.root or "\0" in path
+    return bool(path.strip()) and not rooted and ".." not in (*posix.parts, *windows.parts)

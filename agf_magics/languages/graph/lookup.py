@@ -61,6 +61,8 @@ has its frame, a module all its imports. The last three are any class of that ki
 
 
 def _attribute(value: Value, name: str) -> Value:
+    if isinstance(value, dict):
+        return value.get(name, MISSING)
     if not name or name.startswith("_") or isinstance(value, CLOSED):
         return MISSING
     try:

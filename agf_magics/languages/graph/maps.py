@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from ...flow.frame import DROPPED, FanOutResult, Frame, Outcome, Ref
+from ...flow.frame import DROPPED, FanOutResult, Frame, Ref
 from ...flow.steps import Compute, Each, Name, Sequence, Step
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
@@ -18,8 +17,9 @@ from ...text.yamlnodes import Items, Node, Scalar, plain
 from ..documents import Key
 from ..scan import MISSING
 from .lookup import describe, find
-from .nodes import Built, Given, Here, Written, at
+from .nodes import Built, Given, Here, Stored, Written, at, repeated
 from .reading import ROOT, Reader
+from .sessions import CALLED, keep
 from .state import Failed
 from .takes import OVER
 from .tokens import KEY_NAME
@@ -45,25 +45,8 @@ def elements(span: Span, name: str, read: Callable[[Frame], Value], reads: tuple
     return Computed(span, evaluate, reads)
 
 
-class Stored(NamedTuple):
-    """Stores a value in a frame. A Target."""
-
-    write: Callable[[Frame, Value], Frame]
-    places: tuple[Ref, ...]
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return self.write(frame, outcome.value)
-
-    def writes(self) -> tuple[Ref, ...]:
-        return self.places
-
-
 def _lay_over(frame: Frame, element: Value) -> Frame:
     return {**frame, "state": {**frame["state"], **element}}
-
-
-CALLED = Ref(("called",))
-"""The place of the result of a call, outside the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +109,8 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
     inner = build(reader, given["node"], here._replace(name=here.name, id=f"{here.id}.node", inside=True))
     if over is None or inner is None:
         return None
+    if given.get("on_error") == "retry":
+        inner = repeated(given, inner)
     collect: Name = given["collect"]
     failures: Name = given.get("failures") or Name(f"{collect.text}_failures")
     gather = _gather(given, here, inner, failures)
@@ -160,7 +145,7 @@ def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
         least=given.get("min_success", 1.0),
         key=node["state_key"].text if "state_key" in node and not inner.collects else None,
         flat=bool(given.get("flatten_output")),
-        tolerated=isinstance(skips, Scalar) and skips.text == "skip",
+        tolerated=given.get("on_error") == "skip" or (isinstance(skips, Scalar) and skips.text == "skip"),
         span=here.span,
     )
 
@@ -170,8 +155,7 @@ def _collected(inner: Built, span: Span) -> Step:
     step = inner.step
     if not inner.collects:
         return step
-    kept = Stored(lambda frame, value: {**frame, "called": value}, (CALLED,))
-    call = replace(step, id=f"{step.id}.call", target=kept)
+    call = replace(step, id=f"{step.id}.call", target=keep)
     value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))
     result = Compute(id=f"{step.id}.result", word="result", span=span, value=value)
     return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))

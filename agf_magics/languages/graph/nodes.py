@@ -11,15 +11,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.frame import Frame
+from ...flow.frame import Frame, Outcome, Ref
 from ...flow.steps import Branches, Compute, Invoke, Name, Step, part
 from ...flow.values import Value
-from ...text.diagnostics import suggest
+from ...text.diagnostics import Diagnostic, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
-from .calls import Asked, Named, Passed, Prompted, Values, WithState, complete, evaluate_all, read_message, reads_of
-from .lookup import format_value
-from .prompt import Slot, read_prompt
+from .calls import Asked, Named, Passed, Values, WithState, complete, evaluate_all, read_message, reads_of
+from .prompt import Slot
+from .prompts import Folders
 from .reading import Reader
 from .state import Failed, State, Write
 from .tools import Tools
@@ -54,6 +54,21 @@ class Built(NamedTuple):
     """Of a router: the answers that lead to each node."""
     item: str = ""
     """Of a map: the name of its item."""
+    note: Callable[[Value], Diagnostic | None] | None = None
+    """The warning about its value, if there is one."""
+
+
+class Stored(NamedTuple):
+    """Stores a value in a frame. A Target."""
+
+    write: Callable[[Frame, Value], Frame]
+    places: tuple[Ref, ...]
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return self.write(frame, outcome.value)
+
+    def writes(self) -> tuple[Ref, ...]:
+        return self.places
 
 
 class Here(NamedTuple):
@@ -68,6 +83,7 @@ class Here(NamedTuple):
     limits: Mapping[str, Any]
     inside: bool = False
     """Whether it is the node of a map."""
+    folders: Folders = Folders()
 
 
 class Outputs(Computed):
@@ -86,7 +102,10 @@ class Outputs(Computed):
 
 
 def build_passthrough(reader: Reader, given: Given, here: Here) -> Built:
-    values: Values = given.get("output") or ()
+    if "output" in given and "set" in given:
+        hint = "keep one of them: set is another name for output"
+        reader.error("graph.same-key", "a passthrough cannot have both 'output' and 'set'", here.span, hint)
+    values: Values = given.get("output") or given.get("set") or ()
     label = ", ".join(str(name) for name, _ in values)
     step = Compute(**at(here), label=shorten(label), value=Outputs(here.span, values))
     keys = tuple(Written(name.text, name.span, declares=False) for name, _ in values)
@@ -98,16 +117,16 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
     here.tools.used.add(name.text)
     command, values = here.tools.commands.get(name.text), given.get("variables")
     values = None if values is None else complete(values)
-    write, key = _state_key(given, here)
+    write, key = state_key(given, here)
     if command is None:
         file = here.tools.files.get(name.text)
         step = Invoke(**common(here, given, name.text), kind="tool", name=name, args=Named(values or ()), file=file)
-        return _on_error(given, here, Built(step, write, (key,)))
+        return on_error(given, here, Built(step, write, (key,)))
     args = command.call(values)
     known = [variable.text for variable, _ in values or ()]
-    _check_slots(reader, "graph.command-variable", args.slots, None if values is None else known)
+    check_slots(reader, "graph.command-variable", args.slots, None if values is None else known)
     step = Invoke(**common(here, given, name.text), kind="tool", name=Name("shell", name.span), args=args)
-    return _on_error(given, here, Built(step, write_output(write, command), (key,), collects=here.inside))
+    return on_error(given, here, Built(step, write_output(write, command), (key,), collects=here.inside))
 
 
 def build_python(reader: Reader, given: Given, here: Here) -> Built | None:
@@ -120,72 +139,16 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built | None:
         hint = f"write type: tool to run the command {name.text!r}"
         reader.error("graph.tool-kind", f"{name.text!r} is a command, and python calls a function", name.span, hint)
         return None
-    write, key = _state_key(given, here, write_object)
+    write, key = state_key(given, here, write_object)
     step = Invoke(
         **common(here, given, name.text),
         kind="tool",
         name=name,
-        args=WithState(complete(given.get("variables") or ())),
+        args=WithState(complete(given.get("variables") or ()), given.get("requires") or ()),
         file=here.tools.files.get(name.text),
         wants=True,
     )
-    return _on_error(given, here, Built(step, write, (key,)))
-
-
-def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
-    prompt = read_prompt(reader, given["prompt"])
-    if prompt is None:
-        return None
-    given = {**here.defaults, **given}
-    values: Values | None = given.get("variables")
-    known = None if values is None else [name.text for name, _ in values]
-    _check_slots(reader, "graph.prompt-variable", prompt.slots, known)
-    identity: Name | None = given.get("identity")
-    tools: tuple[Name, ...] | None = given.get("tools")
-    own = here.tools.spans.keys() & {tool.text for tool in tools or ()}
-    here.tools.used.update(own)
-    label = identity.text if identity else prompt.span.text.strip("\"'")
-    step = Invoke(
-        **common(here, given, label),
-        kind="agent",
-        name=identity or Name(""),
-        args=Prompted(prompt, values, given.get("requires") or ()),
-        gives=given.get("schema"),
-        tools=tools,
-        files={name: here.tools.files[name] for name in own if name in here.tools.files},
-        derived=tuple(here.tools.commands[name].derived() for name in sorted(own) if name in here.tools.commands),
-    )
-    write, key = _state_key(given, here)
-    return _on_error(given, here, Built(step, write, (key,)))
-
-
-def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
-    routes: dict[str, Name] = given["routes"]
-    if not routes:
-        reader.error("graph.missing-key", "routes is empty", here.span, "routes: {good: publish, bad: revise}")
-        return None
-    built = build_session(reader, given, here)
-    if built is None:
-        return None
-    field: Name | None = given.get("route_field")
-    default: Name = given.get("default_route") or next(iter(routes.values()))
-    inner = built.write
-
-    def write(state: State, value: Value) -> Mapping[str, Value]:
-        label = value.get(field.text if field else "route") if isinstance(value, dict) else value
-        found = format_value(label).strip() if label is not None else ""
-        chosen = routes.get(found) or next((n for w, n in routes.items() if w.lower() == found.lower()), default)
-        if here.inside:
-            return {**(value if isinstance(value, dict) else {"value": value}), "_route": chosen.text}
-        return {**inner(state, value), "_route": chosen.text}
-
-    if here.inside:
-        return built._replace(write=write, collects=True)
-    answers: dict[str, str] = {}
-    for word, name in routes.items():
-        answers[name.text] = f"{answers[name.text]}, {word}" if name.text in answers else word
-    answers.setdefault(default.text, "otherwise")
-    return built._replace(write=write, routes=(*routes.values(), default), answers=answers)
+    return on_error(given, here, Built(step, write, (key,)))
 
 
 def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
@@ -204,10 +167,11 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
         args=Passed(None if everything else into or ()),
         file=name if is_file else None,
         wants=True,
+        while_waiting=_show_waiting(given.get("interrupt_output_mapping") or ()),
     )
     if direct or out == "auto":
         write = write_changed if here.inside else write_as_subgraph
-        return _on_error(given, here, Built(step, write, collects=here.inside))
+        return on_error(given, here, Built(step, write, collects=here.inside))
     mapping: tuple[tuple[Name, Name], ...] = out or ()
 
     def write_mapped(state: State, value: Value) -> Mapping[str, Value]:
@@ -215,16 +179,39 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
         return {own.text: found[other.text] for own, other in mapping if other.text in found}
 
     keys = tuple(Written(own.text, own.span) for own, _ in mapping)
-    return _on_error(given, here, Built(step, write_mapped, keys, collects=here.inside))
+    return on_error(given, here, Built(step, write_mapped, keys, collects=here.inside))
 
 
-def build_interrupt(reader: Reader, given: Given, here: Here) -> Built | None:
-    message = read_message(reader, given["message"])
-    if message is None:
+def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, State], Frame] | None:
+    """``interrupt_output_mapping``: keys of the other graph in the stores of the waiting run."""
+    if not mapping:
         return None
+
+    def show(frame: Frame, stores: State) -> Frame:
+        shown = {own.text: stores[other.text] for own, other in mapping if other.text in stores}
+        return {**frame, "state": {**frame["state"], **shown}}
+
+    return show
+
+
+def build_interrupt(reader: Reader, given: Given, here: Here, written: WriteQuestion) -> Built | None:
+    """``written`` builds the node if an agent writes the question."""
     asked: Name | None = given.get("state_key")
     answered: Name | None = given.get("resume_key")
     question, answer = asked.text if asked else "interrupt_message", answered.text if answered else "user_input"
+    keys = (Written(question, asked.span if asked else None), Written(answer, answered.span if answered else None))
+    if ("message" in given) == ("prompt" in given):
+        problem = "an interrupt needs 'message'" if "message" not in given else "an interrupt has message or prompt"
+        code = "graph.missing-key" if "message" not in given else "graph.same-key"
+        hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
+        reader.error(code, problem, here.span, hint)
+        return None
+    if "prompt" in given:
+        built = written(reader, given, here, question, answer)
+        return built and built._replace(keys=keys)
+    message = read_message(reader, given["message"])
+    if message is None:
+        return None
     step = Invoke(
         **common(here, given, message.text),
         kind="question",
@@ -235,8 +222,10 @@ def build_interrupt(reader: Reader, given: Given, here: Here) -> Built | None:
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {question: message.evaluate({"state": state}), answer: value}
 
-    keys = (Written(question, asked.span if asked else None), Written(answer, answered.span if answered else None))
     return Built(step, write, keys)
+
+
+WriteQuestion = Callable[[Reader, Given, Here, str, str], "Built | None"]
 
 
 # --- shared by several kinds ---
@@ -255,17 +244,17 @@ def node_id(name: str) -> str:
     return f"nodes{part(name)}"
 
 
-def _state_key(given: Given, here: Here, how: Callable[[str], Write] = write_key) -> tuple[Write, Written]:
+def state_key(given: Given, here: Here, how: Callable[[str], Write] = write_key) -> tuple[Write, Written]:
     name: Name | None = given.get("state_key")
     key = name.text if name else here.name
     declares = name is not None or how is write_object
     return how(key), Written(key, name.span if name else here.span, declares=declares)
 
 
-def _on_error(given: Given, here: Here, built: Built) -> Built:
+def on_error(given: Given, here: Here, built: Built) -> Built:
     how = given.get("on_error")
     if how == "retry":
-        return _retry(given, built)
+        return repeated(given, built)
     if how != "skip" or here.inside:  # a map collects the failures of its items itself
         return built
     key = built.keys[0].name if built.keys else None
@@ -273,7 +262,7 @@ def _on_error(given: Given, here: Here, built: Built) -> Built:
     return built._replace(step=replace(built.step, rescue=Failed), write=write)
 
 
-def _retry(given: Given, built: Built) -> Built:
+def repeated(given: Given, built: Built) -> Built:
     """``on_error: retry``: the call is the only branch of a step that retries its branches."""
     step = built.step
     inner = replace(step, id=f"{step.id}.call")
@@ -289,9 +278,9 @@ def _retry(given: Given, built: Built) -> Built:
     return built._replace(step=again)
 
 
-def _check_slots(reader: Reader, code: str, slots: tuple[Slot, ...], variables: list[str] | None) -> None:
+def check_slots(reader: Reader, code: str, slots: tuple[Slot, ...], variables: list[str] | None) -> None:
     """Warn about a slot that names no variable; None: every key of the state is one."""
     for slot in slots:
-        if variables is not None and not slot.in_state and slot.names[0] not in variables:
+        if variables is not None and slot.certain and not slot.in_state and slot.names[0] not in variables:
             hint = suggest(slot.names[0], variables, "variables") or f"write {{state.{'.'.join(slot.names)}}}"
             reader.warn(code, f"{slot.text} has no variable {slot.names[0]!r}", slot.span, hint)

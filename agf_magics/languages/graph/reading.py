@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ...flow.frame import Expr
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostics
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.nodes import shorten
 from ...text.source import Span, Text
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain
@@ -55,20 +55,21 @@ class Reader(documents.Reader):
 
     def __init__(self, problems: Diagnostics) -> None:
         super().__init__(problems)
+        self.refuses: list[Diagnostic] = []
+        """Requirements that are not met: warnings of the definition, errors of a run (decision A5)."""
+        self.warned: set[Span | None] = set()
+        """The places of warnings that are given once, although several nodes have the value."""
         self.known: set[str] = set()
         """The keys that expressions may name."""
         self.declared: frozenset[str] | None = None
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
-        if isinstance(node, Scalar) and node.is_expr:
-            self.refuse_tag(node)
-            return
         if braces := _unquoted_braces(node):
             hint = f'put quotes around the braces: {key.name}: "{braces}"'
         super().wrong_type(node, key, hint)
 
-    def refuse_tag(self, node: Scalar) -> None:
+    def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
         hint = 'write an expression in braces, in quotes: "{state.n + 1}"'
         self.error("graph.expr-tag", "a graph has no !expr", node.span, hint)
 
@@ -138,11 +139,11 @@ class Reader(documents.Reader):
             warn("graph.literal-path", f"{shorten(found[0])!r} is text here: it has no braces", found, 0, hint)
 
     def check_jinja(self, text: Text, source: str) -> str:
-        """Warn about Jinja2 in a prompt, once; the text with blanks in its place."""
+        """Warn about Jinja2 in a question or a command, once; the text with blanks in its place."""
         for found in _JINJA.finditer(source):
             if found[0].startswith("{{") and found[1] is None:
                 continue
-            message = f"{shorten(found[0])!r} stays text: Jinja2 is not supported in a prompt"
+            message = f"{shorten(found[0])!r} stays text: Jinja2 is only supported in a prompt"
             hint = "compute the text in a node before this one, and write {key}"
             if found[1] is not None and found[0].strip("{}- ") == found[1]:
                 hint = f"write {{{found[1]}}}"

@@ -7,6 +7,7 @@ with a reducer combines old and new values, any other key can be written by one 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...flow.frame import FlowInput, FlowResult, Frame, Outcome
@@ -19,6 +20,7 @@ from .takes import TYPES
 State = Mapping[str, Value]
 Write = Callable[[State, Value], Mapping[str, Value]]
 """The keys that a node writes, given the state it ran in and its value."""
+Note = Callable[[Value], Diagnostic | None]
 
 
 class Declared(NamedTuple):
@@ -121,8 +123,11 @@ class Keys:
 class Joining:
     """`Walk.join`: the frame after a round."""
 
-    def __init__(self, keys: Keys, writes: Mapping[str, Write]) -> None:
-        self.keys, self.writes = keys, writes
+    def __init__(
+        self, keys: Keys, writes: Mapping[str, Write], notes: Mapping[str, Note] = MappingProxyType({})
+    ) -> None:
+        """``notes``: of some nodes, the warning about their value."""
+        self.keys, self.writes, self.notes = keys, writes, notes
 
     def written(self, name: str, state: State, value: Value) -> Mapping[str, Value]:
         try:
@@ -137,6 +142,9 @@ class Joining:
         after = self.keys.after(state, written)
         if ends:
             after["current_step"] = ends[-1][0]
+        found = [self.notes[name](outcome.value) for name, outcome in ends if name in self.notes] if self.notes else ()
+        if noted := [note for note in found if note is not None]:
+            return {**frame, "state": after, "notes": (*frame.get("notes", ()), *noted)}
         return {**frame, "state": after}
 
 
@@ -183,6 +191,6 @@ def ends(keys: Keys) -> Callable[[Frame], FlowResult]:
 
     def end(frame: Frame) -> FlowResult:
         state = {name: value for name, value in frame["state"].items() if name not in own}
-        return FlowResult(state, state)
+        return FlowResult(state, state, frame.get("notes", ()))
 
     return end

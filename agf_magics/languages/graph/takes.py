@@ -89,6 +89,16 @@ def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None
     return {name.text: (name.span, count) for name, count in read if count is not None}
 
 
+def _codes(reader: Reader, node: Node, key: Key) -> tuple[int, ...] | None:
+    """Exit codes."""
+    listed = reader.items(node, key)
+    codes = [item.value for item in listed.items if isinstance(item, Scalar)] if listed is not None else []
+    if listed is not None and [type(code) for code in codes] != [int] * max(1, len(listed.items)):
+        reader.wrong_type(node, key)
+        return None
+    return tuple(codes) or None
+
+
 def _command(reader: Reader, node: Node, key: Key) -> Any:
     """The words of a command, split when the graph is loaded (decision P8)."""
     text = reader.text(node, key)
@@ -111,11 +121,12 @@ TYPES: Mapping[str, object] = {
 """The types of a state key, each with the first value of a key with a reducer (any: none)."""
 
 
-_S_PROMPT = {"type": "object", "properties": {"user": S_TEXT, "system": S_TEXT}, "required": ["user"]}
 _S_SHARE = [{"type": "integer", "minimum": 0}, {"type": "number", "minimum": 0, "maximum": 1}]
 _S_TYPE: Json = {"anyOf": [{**S_TEXT, "examples": list(TYPES)}, reference("state_key")]}
 
 SECONDS = Takes("a number of seconds above 0", "30", {"type": "number", "exclusiveMinimum": 0},
+                number_of(int, float, least=1e-9))  # fmt: skip
+DOLLARS = Takes("a number of US dollars above 0", "0.5", {"type": "number", "exclusiveMinimum": 0},
                 number_of(int, float, least=1e-9))  # fmt: skip
 NUMBER = Takes("a number", "0.5", {"type": "number"}, number_of(int, float))
 NAMES = Takes("a list of names", "[search, fetch]", S_NAMES, _names)
@@ -126,14 +137,25 @@ ARGUMENTS = Takes("a mapping of argument names to values, or one placeholder", '
                   {"anyOf": [mapping_of({}), {"type": "string", "pattern": r"^\{"}]}, _arguments)  # fmt: skip
 TEMPLATE = Takes("a text, with or without {state.…}", '"{state.tool}"', S_NAME, _template)
 MESSAGE = Takes("a text, with {name} and {state.name} as placeholders", '"Publish {text}?"', S_NAME, read_node)
-PROMPT = Takes("a text, or a mapping with user and system", '"Summarize {state.text}"',
-               {"anyOf": [S_NAME, _S_PROMPT]}, read_node)  # fmt: skip
+PROMPT = Takes("a text, a mapping with user and system, or the name of a file of one", '"Summarize {state.text}"',
+               {"anyOf": [S_NAME, reference("prompt")]}, read_node)  # fmt: skip
+FIELDS = Takes("a mapping with name and fields", "{name: Review, fields: {score: {type: int}}}",
+               {"type": "object", "required": ["fields"]}, read_node)  # fmt: skip
+JSON_SCHEMA = Takes("a JSON Schema", "{type: object}", {"type": "object"}, read_node)
+OTHER_MODEL = Takes("a mapping with provider and model", "{provider: openai, model: gpt-4o}", reference("fallback"),
+                 Reader.mapping)  # fmt: skip
+EXPORTS = Takes("a mapping of keys to files", "{report: {format: markdown, filename: report.md}}",
+                mapping_of(reference("export")), Reader.mapping)  # fmt: skip
+NAME_PAIRS = Takes("a mapping of keys to keys", "{phase: phase}", mapping_of(S_NAME), _pairs)
+CODES = Takes("a list of integers", "[0, 1]", {"type": "array", "items": {"type": "integer"}, "minItems": 1}, _codes)
+EXPORT_FORMAT = choice("json, markdown or text", "text", "json", "markdown")
 OVER = Takes("one placeholder, {state.name}, or a list", '"{state.rows}"',
              {"anyOf": [{"type": "string", "pattern": r"^\{.+\}$"}, {"type": "array"}]}, read_node)  # fmt: skip
 SHARE = Takes("a count, or a share between 0.0 and 1.0", "0.8", {"anyOf": _S_SHARE}, _share)
 OVERFLOW = choice("error or truncate", "error", "truncate")
 ON_ERROR = choice("fail or skip", "fail", "skip")
 ON_ERROR_RETRY = choice("fail, skip or retry", "fail", "skip", "retry")
+ON_ERROR_ASKED = choice("fail, skip, retry or fallback", "fail", "retry", "fallback", "skip")
 ROUTES = Takes("a mapping of labels to nodes", "{good: publish, bad: revise}",
                {**mapping_of(S_NAME), "minProperties": 1}, _name_map)  # fmt: skip
 MAPPING = Takes("a mapping of keys to keys, or auto", "{text: input_text}",

@@ -32,9 +32,10 @@ class ShellTool(NamedTuple):
     timeout: float | None
     span: Span
     description: str = ""
+    codes: tuple[int, ...] | None = None
 
     def call(self, values: Values | None) -> Command:
-        return Command(self.words, values, self.span, self.timeout)
+        return Command(self.words, values, self.span, self.timeout, self.codes)
 
     def read_output(self, result: Value) -> Value:
         """The output of the command in the form that ``parse`` names."""
@@ -108,6 +109,9 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
         if "timeout" in given:
             hint = "write the timeout in the node that calls it, or in Python: @tool(timeout=30)"
             reader.error("graph.tool-kind", "a function has no 'timeout' here", span, hint)
+        if "success_codes" in given:
+            hint = "only a command has exit codes: a function that fails raises an exception"
+            reader.error("graph.tool-kind", "a function has no 'success_codes'", span, hint)
         functions.append(Name(name, span))
         if (file := _file(name, given)) is not None:
             files[name] = file
@@ -129,6 +133,7 @@ def _read_command(name: str, given: Mapping[str, Any], command: Any) -> ShellToo
         timeout=given.get("timeout"),
         span=command.span,
         description=described.text if described else "",
+        codes=given.get("success_codes"),
     )
 
 

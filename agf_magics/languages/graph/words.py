@@ -21,15 +21,29 @@ _REQUIRES = Key("requires", takes.NAMES, "Keys that the state must have; without
 _IDENTITY = Key("identity", takes.NAME, "The registered agent that answers; defaults to the default agent.")
 _SCHEMA = Key("schema", takes.NAME, "The registered schema that the answer must conform to.")
 _PROMPT = Key("prompt", takes.PROMPT, "The prompt; {name} is a variable, {state.name} a key of the state.", True)
-_MODEL_DOC = "Gives a warning: the agent that answers chooses its own model."
-_MODEL = (
-    Key("provider", takes.TEXT, _MODEL_DOC),
-    Key("model", takes.TEXT, _MODEL_DOC),
-    Key("temperature", takes.NUMBER, _MODEL_DOC),
-    Key("max_tokens", takes.COUNT, _MODEL_DOC),
-    Key("max_iterations", takes.COUNT, _MODEL_DOC),
+_PROMPT_MODEL = (
+    Key("provider", takes.TEXT, "The provider of model."),
+    Key("model", takes.TEXT, "The model that answers, unless a model is configured or the identity has its own."),
+    Key("temperature", takes.NUMBER, "The temperature of its requests; defaults to that of the provider."),
+    Key("max_tokens", takes.COUNT, "The largest number of tokens of one reply."),
 )
-_SESSION = (_TYPE, _PROMPT, _VARIABLES, _STATE_KEY, _IDENTITY, _SCHEMA, _REQUIRES, _RETRY, _RETRIES, _TIMEOUT, *_MODEL)
+_MODEL = (*_PROMPT_MODEL, Key("max_iterations", takes.COUNT, "The largest number of requests; defaults to 10."))
+_SESSION = (
+    _TYPE,
+    _PROMPT,
+    _VARIABLES,
+    _STATE_KEY,
+    _IDENTITY,
+    _SCHEMA,
+    Key("parse_json", takes.FLAG, "Whether JSON in the answer is read; a schema is then not used."),
+    _REQUIRES,
+    Key("skip_if_exists", takes.FLAG, "Whether the node is skipped if its state_key has a value; defaults to false."),
+    Key("on_error", takes.ON_ERROR_ASKED, "fail (the default), skip, retry, or fallback: the model in fallback."),
+    _RETRIES,
+    Key("fallback", takes.OTHER_MODEL, "The model that is asked after a failure, with on_error: fallback."),
+    _TIMEOUT,
+    *_MODEL,
+)
 _TOOL = Key("tool", takes.NAME, "The tool: a registered tool, or a tool of the graph.", True)
 
 NODES: Mapping[str, Kind] = {
@@ -40,6 +54,7 @@ NODES: Mapping[str, Kind] = {
             "Computes new values for keys of the state.",
             _TYPE,
             Key("output", takes.VALUES, "The keys and their new values; expressions read the state before the node."),
+            Key("set", takes.VALUES, "Another name for output."),
         ),
         kind(
             "map",
@@ -61,6 +76,8 @@ NODES: Mapping[str, Kind] = {
                 takes.NAME,
                 "The key that failures are appended to; defaults to COLLECT_failures.",
             ),
+            Key("on_error", takes.ON_ERROR_RETRY, "fail (the default); skip accepts failures; retry repeats an item."),
+            _RETRIES,
             Key(
                 "flatten_output",
                 takes.FLAG,
@@ -96,6 +113,7 @@ NODES: Mapping[str, Kind] = {
             Key("function", takes.NAME, "Another name for tool."),
             _VARIABLES,
             Key("state_key", takes.NAME, "The key for a result that is not an object; defaults to the node's name."),
+            _REQUIRES,
             _RETRY,
             _RETRIES,
             _TIMEOUT,
@@ -106,6 +124,7 @@ NODES: Mapping[str, Kind] = {
             "Asks an agent that may use tools.",
             *_SESSION,
             Key("tools", takes.NAMES, "The only tools that it may use: registered tools and tools of the graph."),
+            Key("tool_results_key", takes.NAME, "The key that a list of the tool calls is written to."),
         ),
         kind(
             "router",
@@ -131,13 +150,21 @@ NODES: Mapping[str, Kind] = {
                 takes.MAPPING,
                 "Keys of this graph, each with its name in the other; auto: all.",
             ),
+            Key(
+                "interrupt_output_mapping",
+                takes.NAME_PAIRS,
+                "The same for the stores of a run that waits for an answer inside the other graph.",
+            ),
             _ON_ERROR,
         ),
         kind(
             "interrupt",
             "Asks a person; without a person the run waits.",
             _TYPE,
-            Key("message", takes.MESSAGE, "The question; {name} and {state.name} are keys of the state.", True),
+            Key("message", takes.MESSAGE, "The question; {name} and {state.name} are keys of the state."),
+            Key("prompt", takes.PROMPT, "In place of message: the prompt to which an agent answers with the question."),
+            Key("variables", takes.VALUES, "Values for the prompt, instead of the state."),
+            _IDENTITY,
             Key("choices", takes.NAMES, "The possible answers."),
             Key("state_key", takes.NAME, "The key that the question is written to; defaults to interrupt_message."),
             Key("resume_key", takes.NAME, "The key that the answer is written to; defaults to user_input."),
@@ -171,6 +198,7 @@ TOOL = kind(
     Key("command", takes.COMMAND, "A program and its arguments, with {name} for a variable; no shell interprets it."),
     Key("parse", takes.PARSE, "How the output of a command is read: text (the default), json, or none."),
     Key("timeout", takes.SECONDS, "The longest time for a command."),
+    Key("success_codes", takes.CODES, "The exit codes with which a command succeeds; defaults to [0]."),
     Key("description", takes.TEXT, "A description, for agents that may use it."),
 )
 
@@ -190,6 +218,12 @@ CONFIG = kind(
     Key("max_concurrency", takes.COUNT, "The number of nodes or items that run at the same time; defaults to 8."),
     Key("timeout", takes.SECONDS, "The longest time for a run."),
     Key("max_tokens", takes.COUNT, "The largest number of tokens for a run."),
+    Key("max_cost", takes.DOLLARS, "The largest cost of the models of a run, in US dollars."),
+)
+
+_FOLDERS = (
+    Key("prompts_dir", takes.TEXT, "The folder of the prompt files, relative to the current folder."),
+    Key("prompts_relative", takes.FLAG, "Whether prompt files are searched relative to the graph's file first."),
 )
 
 DEFAULTS = kind(
@@ -198,7 +232,31 @@ DEFAULTS = kind(
     Key("on_error", takes.ON_ERROR_RETRY, "Their on_error."),
     Key("on_overflow", takes.OVERFLOW, "A map's on_overflow."),
     Key("identity", takes.NAME, "Their identity."),
+    *_FOLDERS,
     *_MODEL,
+)
+
+FALLBACK = kind("fallback", "The model that is asked after a failure.", *_PROMPT_MODEL)
+
+EXPORT = kind(
+    "export",
+    "A file that is written when a run is exported.",
+    Key("format", takes.EXPORT_FORMAT, "json (the default), markdown or text."),
+    Key("filename", takes.TEXT, "The file, relative to the folder of the export; defaults to the name of the key."),
+)
+
+PROMPT_FILE = kind(
+    "prompt",
+    "A prompt with its parts, in a node or in a file.",
+    Key("user", takes.TEXT, "The prompt: a text with {name}, or a Jinja2 template.", True),
+    Key("system", takes.TEXT, "The system prompt: a message of its own."),
+    Key("schema", takes.FIELDS, "The fields of the answer: name and fields."),
+    Key("output_schema", takes.JSON_SCHEMA, "In place of schema: a JSON Schema of the answer."),
+    *_PROMPT_MODEL,
+    Key("name", takes.ANYTHING, "A name, for readers."),
+    Key("description", takes.ANYTHING, "A description, for readers."),
+    Key("version", takes.ANYTHING, "A version, for readers."),
+    Key("metadata", takes.ANYTHING, "Anything, for readers."),
 )
 
 GRAPH = kind(
@@ -216,6 +274,8 @@ GRAPH = kind(
     Key("edges", takes.EDGES, "The edges between the nodes.", True),
     Key("loop_limits", takes.LOOP_LIMITS, "How many times a node may run."),
     Key("loop_exits", takes.LOOP_EXITS, "The next node after a node that reached its limit; defaults to END."),
+    *_FOLDERS,
+    Key("exports", takes.EXPORTS, "The files that an export of a run writes, by key of the state."),
     Key("checkpointer", takes.ANYTHING, "Not used: every run is journaled and can be resumed."),
 )
 

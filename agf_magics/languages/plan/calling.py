@@ -12,13 +12,13 @@ from ...flow.steps import Name
 from ...flow.values import Value
 from ...flow.violations import describe
 from ...text.diagnostics import DefinitionError, misspelled_names, suggest
+from ...text.nodes import Fields, Node, Scalar
 from ...text.source import Span, Text
-from ...text.yamlnodes import Fields, Items, Scalar, plain, shown
+from ..documents import is_nothing
 from .calls import Call
 from .destinations import Alternatives, parse_output
-from .messages import METHODS
-from .reference import KIND, canonical
-from .templates import Reader, is_nothing
+from .reference import canonical
+from .templates import Reader
 from .words import CALL
 
 
@@ -36,23 +36,19 @@ class _CallReader:
 
     def call(self) -> Call | None:
         node, reader = self.node, self.reader
-        unknown = [name for name in node.fields if name.startswith("_") and name not in CALL]
-        for name in unknown:
-            hint = suggest(name, CALL, "the keys of a call")
-            self.error("unknown-key", f"unknown key {name!r} of a call", node.keys[name].span, hint)
-        delegate = self.named("_delegate")
-        activity = self.activity()
-        tool = self.named("_tool") or delegate
+        given = reader.fields(CALL, node, node.span)
+        delegate: Name | None = given.get("_delegate")
+        activity: str | None = given.get("_activity")
+        tool: Name | None = given.get("_tool") or delegate
         if tool is None:
-            self.no_tool(unknown)
+            self.no_tool()
             return None
         schema = reader.tools.get(tool.text)
-        path, alternatives = self.path(schema)
+        path, alternatives = self.path(given.get("_outputPath"), schema)
         authored = {key: reader.authored(value) for key, value in node.fields.items()}
         if path is not None:
             authored["_outputPath"] = path
-        instance, shared = self.instance()
-        answer = node.fields.get("_output")
+        instance, shared = given.get("_instance", (None, False))
         return Call(
             index=self.index,
             id=f"calls[{self.index}]",
@@ -64,25 +60,26 @@ class _CallReader:
                 if not name.startswith("_")
             ),
             alternatives=alternatives,
-            method=self.method(),
+            method=given.get("_outputMethod"),
             instance=instance,
             shared=shared,
-            scopes=self.scopes(),
+            scopes=self.scopes(given),
             latent=self.latent(tool, activity, schema),
-            answer=None if answer is None else plain(answer),
+            answer=given.get("_output"),
             delegate=delegate is not None,
             schema=schema,
             span=tool.span,
             path_span=node.fields["_outputPath"].span if "_outputPath" in node.fields else None,
         )
 
-    def no_tool(self, unknown: list[str]) -> None:
+    def no_tool(self) -> None:
         node = self.node
-        if "_tool" not in node.fields and "_tool" not in misspelled_names(unknown, CALL):
+        unknown = [name for name in node.fields if name.startswith(CALL.prefix) and name not in CALL.keys]
+        if "_tool" not in node.fields and "_tool" not in misspelled_names(unknown, CALL.keys):
             slip = node.keys.get("tool")
             named = node.fields.get("tool")
             hint = f"write _tool: {named.text}" if isinstance(named, Scalar) and named.text else "add _tool: NAME"
-            self.error("bad-call", "a call needs the key '_tool'", slip.span if slip else node.span, hint)
+            self.error("plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint)
 
     def latent(self, tool: Name, activity: str | None, schema: Mapping[str, Value] | None) -> bool:
         """Whether the call is latent: never executed, with its answer in the document (decision C3)."""
@@ -91,88 +88,34 @@ class _CallReader:
         if declared and answer is None:
             span = self.node.keys["_activity"].span if activity == "" else tool.span
             message = f"tool {tool.text!r} is latent (never executed): the call must give '_output'"
-            self.error("no-activity", message, span, "write its answer: _output: …")
+            self.error("plan.no-activity", message, span, "write its answer: _output: …")
         if declared or (answer is not None and schema is not None and activity is None):
             return True
         if answer is not None:
             message = f"'_output' is the answer of a latent tool, but {tool.text!r} is not declared latent"
             path = f"to store the result of the tool, write _outputPath: {self.reader.sign}state.NAME"
-            self.error("no-activity", message, answer.span, f"{path}; to declare it: tools: {{{tool.text}: {{}}}}")
+            self.error("plan.no-activity", message, answer.span, f"{path}; to declare it: tools: {{{tool.text}: {{}}}}")
         return False
 
-    def named(self, key: str) -> Name | None:
-        return self.reader.name(self.node.fields.get(key), "bad-call", f"{key!r} must be a name")
-
-    def activity(self) -> str | None:
-        value = self.node.fields.get("_activity")
-        if isinstance(value, Scalar) and value.value == "":
-            return ""
-        name = self.named("_activity")
-        return name.text if name else None
-
-    def method(self) -> str | None:
-        value = self.node.fields.get("_outputMethod")
-        if value is None:
-            return None
-        if isinstance(value, Scalar):
-            if value.text in METHODS:
-                return value.text
-            hint = suggest(value.text, METHODS, "methods")
-            self.error("unknown-method", f"unknown method {value.text!r}", value.span, hint)
-        else:
-            hint = f"use one of {', '.join(METHODS)}"
-            self.error("unknown-method", f"'_outputMethod' must be a text, not {shown(value)}", value.span, hint)
-        return None
-
-    def instance(self) -> tuple[str | None, bool]:
-        value = self.node.fields.get("_instance")
-        if value is None:
-            return None, False
-        if isinstance(value, Scalar) and value.value is None:
-            return None, True
-        if not isinstance(value, Scalar) or not value.text.strip() or value.text.strip() == "*":
-            hint = "use any text; null makes the call once, for all instances"
-            self.error("instance", f"'_instance' must be a name, not {shown(value)}", value.span, hint)
-            return None, False
-        return value.text, False
-
-    def scopes(self) -> tuple[str, ...]:
-        value = self.node.fields.get("_scopes")
-        if value is None:
-            return ()
-        if "_delegate" in self.node.fields:
+    def scopes(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        if "_scopes" in given and "_delegate" in self.node.fields:
             message = "'_scopes' has no effect with '_delegate': the called plan has a log of its own"
             hint = f"pass the values as arguments, for example state: {self.reader.sign}state"
-            self.error("bad-call", message, self.node.keys["_scopes"].span, hint)
-            return ()
-        if not isinstance(value, Items):
-            hint = "_scopes: [state]"
-            self.error("bad-call", f"'_scopes' must be a list of kinds, not {shown(value)}", value.span, hint)
-            return ()
-        kinds = []
-        for item in value.items:
-            found = KIND.match(item.text.lstrip("†$")) if isinstance(item, Scalar) else None
-            if found is None:
-                hint = "_scopes: [state, input]"
-                self.error("bad-call", f"a scope must be a kind of messages, not {shown(item)}", item.span, hint)
-            else:
-                kinds.append(found[0])
-        return tuple(kinds)
+            self.error("plan.bad-call", message, self.node.keys["_scopes"].span, hint)
+        return given.get("_scopes") or ()
 
-    def path(self, schema: Mapping[str, Value] | None) -> tuple[str | None, Alternatives]:
+    def path(self, value: Node | None, schema: Mapping[str, Value] | None) -> tuple[str | None, Alternatives]:
         """The output path with † for $, and its alternatives."""
-        value = self.node.fields.get("_outputPath")
         rule = _path_rule(schema)
         text: Text
         if value is None or is_nothing(value):
             if not isinstance(rule.get("const"), str):
                 return None, ()
             text = _Prescribed(rule["const"], self.node.span)
-        elif isinstance(value, Scalar) and type(value.value) is str:
+        elif isinstance(value, Scalar) and type(value.value) is str and not value.is_expr:
             text = value
         else:
-            hint = f"for example {self.reader.sign}state.result"
-            self.error("bad-output-path", f"'_outputPath' must be a path, not {shown(value)}", value.span, hint)
+            self.reader.wrong_type(value, CALL.keys["_outputPath"], f"for example {self.reader.sign}state.result")
             return None, ()
         try:
             alternatives = parse_output(text, self.reader.sign)
@@ -190,13 +133,13 @@ class _CallReader:
         for fault in faults:
             if fault.pattern not in self.reader.bad_patterns:  # else the document reader reports it
                 message = f"the pattern {fault.pattern[:80]!r} for this tool's paths cannot be used: {fault.error}"
-                self.error("bad-pattern", message, span, SYNTAX)
+                self.error("plan.bad-pattern", message, span, SYNTAX)
         allowed = rule.get("enum", ())
         hint = suggest(path, allowed, "its paths") or (
             f"write _outputPath: {rule['const']}" if "const" in rule else None
         )
         for violation in () if faults else judge(rule)(path):
-            self.error("forbidden-path", f"the output path of this tool {describe(violation)}", span, hint)
+            self.error("plan.forbidden-path", f"the output path of this tool {describe(violation)}", span, hint)
             return
 
 

@@ -6,13 +6,18 @@ is written to the first one, a failure to the last one.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
+from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Span, Text
-from .reference import KIND, SIGNS, Both, Either, Expression, Literal, Reference, as_written, parse, refuse, sign_of
+from .reference import KIND, SIGNS, Both, Either, Expression, Literal, Reference, as_written, parse, sign_of
 
 MOST_DESTINATIONS: Final = 64
 """The most destinations of one output path, all alternatives together."""
+
+
+def _refuse(message: str, span: Span, hint: str | None = None) -> NoReturn:
+    raise DefinitionError(Diagnostic("plan.bad-output-path", message, span, hint))
 
 
 class Destination(NamedTuple):
@@ -38,7 +43,7 @@ def parse_output(text: Text, sign: str = SIGNS[0]) -> Alternatives:
     if not text.text.lstrip().lstrip("(").lstrip().startswith(SIGNS):
         path = text.text.strip()
         hint = f"write {sign}{path}" if KIND.match(path) else f"for example {sign}state.result"
-        refuse("plan.bad-output-path", "an output path must begin with † or $", whole, hint)
+        _refuse("an output path must begin with † or $", whole, hint)
     expression = parse(text)
     _check_operands(expression, whole)
     alternatives = _distributed(expression, whole)
@@ -48,7 +53,7 @@ def parse_output(text: Text, sign: str = SIGNS[0]) -> Alternatives:
                 if one.kind == other.kind and overlap(one.path, other.path):
                     message = f"the output path writes to {other} and to {one}, which overlap"
                     hint = "keep one of them, or join alternatives with ||"
-                    refuse("plan.bad-output-path", message.replace("†", sign_of(text.text)), whole, hint)
+                    _refuse(message.replace("†", sign_of(text.text)), whole, hint)
     return alternatives
 
 
@@ -61,11 +66,11 @@ def overlap(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 def _check_operands(expression: Expression, whole: Span) -> None:
     if isinstance(expression, Literal):
         message = f"an output path is made of references: cannot write to {expression}"
-        refuse("plan.bad-output-path", message, expression.span or whole)
+        _refuse(message, expression.span or whole)
     if isinstance(expression, Reference) and expression.instance is not None:
         message = f"an output path cannot select an instance: {as_written(expression)}"
         hint = "a call writes to its own instance; _instance: NAME sets it"
-        refuse("plan.bad-output-path", message, expression.span or whole, hint)
+        _refuse(message, expression.span or whole, hint)
     if isinstance(expression, Either | Both):
         for operand in expression.operands:
             _check_operands(operand, whole)
@@ -90,4 +95,4 @@ def _distributed(expression: Expression, whole: Span) -> Alternatives:
 
 def _check_count(count: int, whole: Span) -> None:
     if count > MOST_DESTINATIONS:
-        refuse("plan.bad-output-path", f"an output path may have at most {MOST_DESTINATIONS} destinations", whole)
+        _refuse(f"an output path may have at most {MOST_DESTINATIONS} destinations", whole)

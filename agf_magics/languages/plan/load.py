@@ -32,9 +32,9 @@ _BOUNDS = Bounds()
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS, latent: Collection[str] = ()) -> Definition:
     """The plan that ``source`` defines. Errors are added to ``problems``. ``latent``: tools that are latent in addition
     to those that the document declares."""
-    before = len(problems.errors)
+    before = problems.error_count
     nodes = documents(source, problems, bounds)
-    if len(problems.errors) > before:
+    if problems.error_count > before:
         return Definition(None)
     if not nodes:
         hint = "begin with a list of calls: - _tool: …"
@@ -42,17 +42,17 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS, latent
         return Definition(None)
     reader = DocumentReader(problems, sign_of(source.text), latent)
     for node in nodes[1:]:
-        reader.error("two-plans", "one plan per cell", node.span, "define the other plan in its own cell or file")
+        reader.error("plan.two-plans", "one plan per cell", node.span, "define the other plan in its own cell or file")
     first = nodes[0]
     if isinstance(first, Items):
         first = Fields({"calls": first}, {}, first.span)
     if not isinstance(first, Fields):
-        message = f"a plan must be a list of calls or a mapping with 'calls', not {shown(first)}"
+        message = f"a plan must be a list of calls or a mapping with 'calls', got {shown(first)}"
         hint = f"for example - {{_tool: fetch, url: {reader.sign}input.url, _outputPath: {reader.sign}state.page}}"
-        reader.error("document-shape", message, first.span, hint)
+        reader.error("plan.document-shape", message, first.span, hint)
         return Definition(None)
     document = reader.document(first)
-    if len(problems.errors) > before:
+    if problems.error_count > before:
         return Definition(None)
     return Definition(_flow(source, document, problems, tuple(latent)))
 

@@ -13,11 +13,12 @@ from typing import Any
 
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
+from ..scan import MISSING
 from .lines import lost_in
 from .messages import SOUGHT, Content, Entry, Writing, inline, kind_of, read_content
 from .paths import Paths
-from .reference import EVERY, MISSING, Reference, as_written, is_index
-from .replay import Conflict, replay, walk
+from .reference import EVERY, Reference, as_written, is_index
+from .replay import Conflict, find, replay
 
 
 class _Index:
@@ -158,11 +159,11 @@ class Log(Sequence[Mapping[str, Value]]):
         if covered and len(numbers) == 1 and not reference.has_index:  # the usual case: one call wrote it, once
             only = writings[numbers[0]]
             rest = path[len(only.path) :]
-            return walk(only.value, rest) if rest else only.value
+            return find(only.value, rest) if rest else only.value
         whole = self._whole(kind, path, instance)
         if whole != path:
             numbers, _ = self._collected(kind, whole, instance)
-        return walk(replay(map(writings.__getitem__, numbers)), path)
+        return find(replay(map(writings.__getitem__, numbers)), path)
 
     def _whole(self, kind: str, path: tuple[str, ...], instance: str | None) -> tuple[str, ...]:
         """The part of ``path`` that must be replayed as a whole: a list is only known as a whole, and the place of a
@@ -213,7 +214,7 @@ def _may_list(writing: Writing, path: tuple[str, ...]) -> bool:
     """Whether a write at ``path`` or above may create a list there."""
     if writing.method in ("push", "concat", *SOUGHT):
         return True
-    return type(walk(writing.value, path[len(writing.path) :])) is list
+    return type(find(writing.value, path[len(writing.path) :])) is list
 
 
 def _without(message: Mapping[str, Value], paths: Collection[tuple[str, ...]]) -> Mapping[str, Value]:

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from ...flow.values import DEEPEST, Value
 from ...text.diagnostics import DefinitionError
 from ...text.source import Source
+from ..scan import MISSING
 from .destinations import Alternatives, Destination, parse_output
-from .reference import MISSING
 
 METHODS: Final = ("set", "merge", "assign", "push", "concat")
 PATCH: Final = "patch"

@@ -15,10 +15,11 @@ from typing import Literal, NamedTuple
 from ...flow.frame import Node
 from ...flow.values import Value
 from ...text.diagnostics import StepError
+from ..scan import MISSING
 from .calls import Call
 from .log import Log
 from .paths import Paths
-from .reference import EVERY, MISSING, Both, Either, Expression, Reference, references
+from .reference import EVERY, Both, Either, Expression, Reference, references
 
 Verdict = Literal["go", "wait", "never"]
 """Of a reference: its value exists, may still be written, will not be written."""

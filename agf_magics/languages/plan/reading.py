@@ -10,8 +10,9 @@ from ...flow.frame import Frame, Ref
 from ...flow.values import TooDeep, Value, isolate, type_name
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Source, Text
+from ..scan import MISSING
 from .log import Log
-from .reference import MISSING, Expression, Reference, as_written, evaluate, parse, references
+from .reference import Expression, Reference, as_written, evaluate, parse, references
 
 
 def resolve(messages: Sequence[Mapping[str, Value]] | Log, reference: str, instance: str | None = None) -> Value:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Span, Text
+from ..scan import MISSING, QUOTED, Scanner, parse_at, read_number
 
 DAGGER: Final = "†"
 SIGNS: Final = (DAGGER, "$")
@@ -28,24 +28,12 @@ KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _SEGMENT = re.compile(r"""[^\s.|&()\[\]'"†]+""")
 _INSTANCE = re.compile(r"""\s*+[^\[\]'"]++""")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
-_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _WORD = re.compile(r"""[^\s|&()†]+""")
-_BLANK = re.compile(r"\s*")
 _DOLLAR = re.compile(r"\$[A-Za-z_]")
 _WORDS: dict[str, Callable[[], Value]] = {
     "true": lambda: True, "false": lambda: False, "null": lambda: None, "[]": list, "{}": dict,
 }  # fmt: skip
 
-
-class Missing:
-    """The value of a reference that does not exist."""
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = Missing()
 
 EVERY: Final = "*"
 """The selector of all instances; no instance can have this name."""
@@ -118,23 +106,14 @@ def parse(text: Text) -> Expression:
     >>> str(parse(Source("", "(†a||$b.c[0])&&†d || 10").span()))
     '((†a || †b.c.0) && †d) || 10'
     """
-    parser = _Parser(text)
-    parsed = parser.either(0)
-    if parser.at < len(parser.text):
-        if parser.text[parser.at] == ")":
-            parser.refuse("unexpected ')': no '(' is open")
-        parser.refuse(
-            "expected an operator here",
-            "join references with || (the first that exists) or && (all); a plan does not compute",
-        )
-    return parsed
+    return parse_at(text, lambda source: _Parser(text).whole())
 
 
 def canonical(text: Text) -> str:
     """The text of an expression with ``†`` for each ``$``, as logs contain it."""
     parser = _Parser(text)
-    parser.either(0)
-    letters = list(parser.text)
+    parse_at(text, lambda source: parser.either(0))
+    letters = list(text.text)
     for at in parser.begins:
         letters[at] = DAGGER
     return "".join(letters)
@@ -190,37 +169,34 @@ def is_index(segment: str) -> bool:
     return segment.isdigit() and _INDEX.fullmatch(segment) is not None
 
 
-def refuse(code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-    """Raise the DefinitionError."""
-    raise DefinitionError(Diagnostic(code, message, span, hint))
-
-
-class _Parser:
+class _Parser(Scanner):
     """One text; ``at`` is the position of the next character that is not a blank."""
 
     def __init__(self, text: Text) -> None:
-        self.source, self.text = text, text.text
+        super().__init__(text.text)
+        self.locate = text.locate
         self.sign = sign_of(text.text)
-        self.at = 0
         self.loose = False
         """Whether the last result of `both` is an ``&&`` without parentheses around it."""
         self.begins: list[int] = []
         """The positions where references begin."""
-        self.skip(0)
+        self.skip_blanks()
 
-    def skip(self, at: int) -> None:
-        found = _BLANK.match(self.text, at)
-        self.at = found.end() if found else at
+    def whole(self) -> Expression:
+        parsed = self.either(0)
+        if self.at < self.end:
+            if self.source[self.at] == ")":
+                self.wrong("unexpected ')': no '(' is open")
+            hint = "join references with || (the first that exists) or && (all); a plan does not compute"
+            self.wrong("expected an operator here", hint)
+        return parsed
 
-    def refuse(
-        self, message: str, hint: str | None = None, start: int | None = None, end: int | None = None
-    ) -> NoReturn:
-        start = self.at if start is None else start
-        span = self.source.locate(start, min(len(self.text), start + 1) if end is None else end)
-        refuse("plan.bad-expression", message, span, hint)
+    def wrong(self, message: str, hint: str | None = None, start: int = -1, end: int | None = None) -> NoReturn:
+        start = self.at if start < 0 else start
+        self.refuse("plan.bad-expression", message, start, min(self.end, start + 1) if end is None else end, hint)
 
-    def refuse_reference(self, message: str, start: int, end: int, hint: str | None = None) -> NoReturn:
-        refuse("plan.bad-reference", message, self.source.locate(start, max(end, start + 1)), hint)
+    def wrong_reference(self, message: str, start: int, end: int, hint: str | None = None) -> NoReturn:
+        self.refuse("plan.bad-reference", message, start, max(end, start + 1), hint)
 
     def either(self, depth: int) -> Expression:
         operands, mixed = [], False
@@ -240,103 +216,103 @@ class _Parser:
 
     def operator(self, sign: str) -> bool:
         """Skip the operator of two such signs, if it is next."""
-        if self.text[self.at : self.at + 1] != sign:
+        if self.source[self.at : self.at + 1] != sign:
             return False
-        if self.text[self.at : self.at + 2] != sign * 2:
-            self.refuse(f"a single {sign!r} is not an operator", f"write {sign * 2}")
+        if self.source[self.at : self.at + 2] != sign * 2:
+            self.wrong(f"a single {sign!r} is not an operator", f"write {sign * 2}")
         self.skip(self.at + 2)
         return True
 
     def operand(self, depth: int) -> Expression:
         at = self.at
-        sign = self.text[at : at + 1]
+        sign = self.source[at : at + 1]
         if sign == "(":
             if depth >= DEEPEST:
-                self.refuse(f"parentheses nest deeper than {DEEPEST}")
+                self.wrong(f"parentheses nest deeper than {DEEPEST}")
             self.skip(at + 1)
             inner = self.either(depth + 1)
-            if self.text[self.at : self.at + 1] != ")":
-                self.refuse("this parenthesis is not closed", None, at, at + 1)
+            if self.source[self.at : self.at + 1] != ")":
+                self.wrong("this parenthesis is not closed", None, at, at + 1)
             self.skip(self.at + 1)
             return inner
-        if sign == DAGGER or (sign == "$" and KIND.match(self.text, at + 1)):
+        if sign == DAGGER or (sign == "$" and KIND.match(self.source, at + 1)):
             return self.reference()
         if not sign or sign in "|&)":
-            self.refuse("expected a reference here", f"an operator joins two: {self.sign}a || {self.sign}b")
+            self.wrong("expected a reference here", f"an operator joins two: {self.sign}a || {self.sign}b")
         return self.literal()
 
     def literal(self) -> Literal:
         at = self.at
-        quoted = _QUOTED.match(self.text, at)
-        word = quoted or _WORD.match(self.text, at)
-        if word is None or (not quoted and self.text[at] in "'\""):
-            self.refuse("this text is not closed", None, at, len(self.text))
-        span = self.source.locate(at, word.end())
+        quoted = QUOTED.match(self.source, at)
+        word = quoted or _WORD.match(self.source, at)
+        if word is None or (not quoted and self.source[at] in "'\""):
+            self.wrong("this text is not closed", None, at, self.end)
+        span = self.locate(at, word.end())
         self.skip(word.end())
         if quoted:
-            return Literal(self.unquoted(word[0], span), span)
+            return Literal(self.unquoted(word[0], at), span)
         if word[0] in _WORDS:
             return Literal(_WORDS[word[0]](), span)
-        if _NUMBER.fullmatch(word[0]) and len(word[0]) <= 100:
-            value = json.loads(word[0])
-            if value - value == 0:
-                return Literal(value, span)
+        if (number := read_number(word[0])) is not None:
+            return Literal(number, span)
         hint = "a reference begins with † or $" + (f": {self.sign}{word[0]}" if KIND.match(word[0]) else "")
         if self.begins:  # a default after a reference
             hint = f'quote a text: "{word[0]}"; {hint}'
-        self.refuse_reference(f"{word[0][:40]!r} is not a reference", at, word.end(), hint)
+        self.wrong_reference(f"{word[0][:40]!r} is not a reference", at, word.end(), hint)
 
-    def unquoted(self, quoted: str, span: Span) -> str:
-        """As JSON reads it; between single quotes a backslash keeps the character after it."""
+    def unquoted(self, quoted: str, start: int) -> str:
+        """The text in ``quoted``, which begins at ``start``: of single quotes a backslash keeps the character after
+        it, double quotes are JSON."""
         if quoted[0] == "'":
             return re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL)
         try:
             found: str = json.loads(quoted, strict=False)
         except ValueError:
-            refuse("plan.bad-expression", "invalid escape in this text", span, r"JSON has \" \\ \n \t \u00e9")
+            hint = r"JSON has \" \\ \n \t \u00e9"
+            self.wrong("invalid escape in this text", hint, start, start + len(quoted))
         return found
 
     def reference(self) -> Reference:
         start = self.at
-        sign = self.text[start]
-        kind = KIND.match(self.text, start + 1)
+        sign = self.source[start]
+        kind = KIND.match(self.source, start + 1)
         if kind is None:
             hint = f"for example {sign}state.user"
-            self.refuse_reference(f"expected a kind of messages after {sign}", start, start + 1, hint)
+            self.wrong_reference(f"expected a kind of messages after {sign}", start, start + 1, hint)
         self.begins.append(start)
         at = kind.end()
         instance: str | None = None
         path: list[str] = []
-        while self.text[at : at + 1] in (".", "["):
-            if self.text[at] == ".":
-                segment = _SEGMENT.match(self.text, at + 1)
+        while self.source[at : at + 1] in (".", "["):
+            if self.source[at] == ".":
+                segment = _SEGMENT.match(self.source, at + 1)
                 if segment is None:
                     hint = f'a name follows a dot; quote a name with blanks or signs: {sign}{kind[0]}["a b"]'
-                    self.refuse_reference("expected a name after this dot", at, at + 1, hint)
+                    self.wrong_reference("expected a name after this dot", at, at + 1, hint)
                 at = segment.end()
                 path.append(segment[0])
             else:
                 at, chosen = self.bracket(at, path, first=at == kind.end())
                 instance = chosen if chosen is not None else instance
         if len(path) > MOST_SEGMENTS:
-            self.refuse_reference(f"a path has at most {MOST_SEGMENTS} parts", start, at)
+            self.wrong_reference(f"a path has at most {MOST_SEGMENTS} parts", start, at)
         self.skip(at)
-        return Reference(kind[0], tuple(path), instance, self.source.locate(start, at), sign)
+        return Reference(kind[0], tuple(path), instance, self.locate(start, at), sign)
 
     def bracket(self, at: int, path: list[str], first: bool) -> tuple[int, str | None]:
         """Read brackets: an index or a quoted name for ``path``, or (directly after the kind) an instance."""
-        quoted = _QUOTED.match(self.text, at + 1)
-        end = quoted.end() if quoted else self.text.find("]", at)
-        if end < 0 or self.text[end : end + 1] != "]":
-            self.refuse_reference("this bracket is not closed", at, at + 1)
-        inside = self.text[at + 1 : end]
+        quoted = QUOTED.match(self.source, at + 1)
+        end = quoted.end() if quoted else self.source.find("]", at)
+        if end < 0 or self.source[end : end + 1] != "]":
+            self.wrong_reference("this bracket is not closed", at, at + 1)
+        inside = self.source[at + 1 : end]
         if quoted:
-            path.append(self.unquoted(inside, self.source.locate(at + 1, end)))
+            path.append(self.unquoted(inside, at + 1))
             return end + 1, None
         if is_index(inside):
             path.append(inside)
             return end + 1, None
         if not first or not _INSTANCE.fullmatch(inside) or re.fullmatch(r"\s*[-+]?[0-9]+\s*", inside):
             hint = '[0] is the first element, ["a b"] a quoted name, and after the kind [①] an instance'
-            self.refuse_reference(f"[{inside[:40]}] is not an index", at, end + 1, hint)
+            self.wrong_reference(f"[{inside[:40]}] is not an index", at, end + 1, hint)
         return end + 1, inside.strip()

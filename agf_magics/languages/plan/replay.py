@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...flow.values import Value, type_name
+from ..scan import MISSING, descend
 from .messages import METHODS, PATCH, SEEKING, Writing
-from .reference import MISSING, Reference, is_index
+from .reference import Reference, is_index
 
 GAP = 10_000
 """The most elements that a write after the end of a list may leave empty."""
@@ -33,16 +34,15 @@ def replay(writings: Iterable[Writing]) -> Value:
     return tree
 
 
-def walk(value: Value, path: tuple[str, ...]) -> Value:
-    """The value at ``path`` of ``value``, or MISSING."""
-    for segment in path:
-        if type(value) is dict and segment in value:
-            value = value[segment]
-        elif type(value) is list and is_index(segment) and int(segment) < len(value):
-            value = value[int(segment)]
-        else:
-            return MISSING
-    return value
+def find(value: Value, path: tuple[str, ...]) -> Value:
+    """The value at ``path`` of ``value``, or MISSING. A part of the path may be the index of a list."""
+    return descend(value, path, _element)
+
+
+def _element(value: Value, segment: str) -> Value:
+    if type(value) is list and is_index(segment) and int(segment) < len(value):
+        return value[int(segment)]
+    return MISSING
 
 
 class _Replay:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
-from ...flow.steps import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, join_hints
 from ...text.source import Source, Span
-from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
+from ...text.yamlnodes import Fields, Items, Node, Scalar
+from .. import documents
+from ..documents import Key, Kind
 from .reference import DAGGER, KIND, canonical, parse
 
 KINDS: Final = frozenset({"state", "input", "data", "output", "error"})
@@ -45,11 +46,14 @@ class Suspect(NamedTuple):
     span: Span
 
 
-class Reader:
+class Reader(documents.Reader):
     """The state of one loading: its problems, and what the document declares."""
 
+    layer = "plan"
+    slips: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(("steps", "nodes", "tasks", "plan"), ("calls",))
+
     def __init__(self, problems: Diagnostics, sign: str, latent: Collection[str] = ()) -> None:
-        self.problems = problems
+        super().__init__(problems)
         self.sign = sign
         """The sign of references in hints: the one that the document uses."""
         self.latent = frozenset(latent)
@@ -60,17 +64,13 @@ class Reader:
         """Patterns of `tools` that are reported already."""
         self.suspects: list[Suspect] = []
 
-    def error(self, what: str, message: str, span: Span | None, hint: str | None = None) -> None:
-        self.problems.error(f"plan.{what}", message, span, hint)
+    def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
+        hint = key.example.replace(DAGGER, self.sign)
+        self.error("plan.missing-key", f"{kind.name} needs {key.name!r}", span, hint)
 
-    def name(self, node: Node | None, code: str, message: str) -> Name | None:
-        """A text that is not blank; any other value is an error that begins with ``message``."""
-        if node is None:
-            return None
-        if isinstance(node, Scalar) and type(node.value) is str and node.text.strip():
-            return Name(node.text, node.span)
-        self.error(code, f"{message}, not {shown(node)}", node.span)
-        return None
+    def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
+        hint = f"write the reference alone: {self.sign}state.x"
+        self.error("plan.expr-tag", "a plan has no !expr", node.span, hint)
 
     def template(self, node: Node) -> Any:
         """A JSON value that may contain expressions."""
@@ -79,7 +79,7 @@ class Reader:
         if isinstance(node, Fields):
             return {key: self.template(value) for key, value in node.fields.items()}
         if node.is_expr:
-            self.error("expr-tag", "a plan has no !expr", node.span, f"write the reference alone: {self.sign}state.x")
+            self.refuse_tag(node)
             return None
         if type(node.value) is not str:
             return node.value
@@ -118,11 +118,6 @@ class Reader:
             with suppress(DefinitionError):  # `template` reports it
                 return canonical(node)
         return node.value
-
-
-def is_nothing(node: Node) -> bool:
-    """Whether a key has no value."""
-    return isinstance(node, Scalar) and node.value is None and not node.text
 
 
 def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspect]:

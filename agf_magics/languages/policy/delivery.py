@@ -18,7 +18,8 @@ from ...flow.values import Value, isolate
 from ...flow.violations import describe_all, kinds
 from ...text.diagnostics import Diagnostic, StepError, misspelled_names
 from ...text.source import Span
-from .path import ABSENT, Absent, Path
+from ..scan import MISSING, Missing
+from .path import Path
 
 ANYTHING: Final[Mapping[str, Any]] = {}
 _ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
@@ -32,7 +33,7 @@ class _Field(NamedTuple):
     """None: the field is required and not mapped."""
     required: bool
     declared: bool
-    default: Value | Absent
+    default: Value | Missing
     fits: Callable[[Value], bool]
     violations: Callable[[Value], list[Violation]]
 
@@ -78,15 +79,15 @@ class Delivery:
         given: dict[str, Value] = {}
         for field in plan.fields:
             value = self._deliver(field, frame)
-            if value is not ABSENT:
+            if value is not MISSING:
                 given[field.name] = value
         return given
 
     def _deliver(self, field: _Field, frame: Frame) -> Value:
         path = field.path
-        value = ABSENT if path is None else path.find(frame)
-        if value is ABSENT:
-            if field.default is not ABSENT:
+        value = MISSING if path is None else path.find(frame)
+        if value is MISSING:
+            if field.default is not MISSING:
                 return isolate(field.default)
             if field.required:
                 raise self._missing(field, frame)
@@ -134,7 +135,7 @@ class Delivery:
         schema = known.get(name, ANYTHING)
         schema = schema if isinstance(schema, Mapping) else ANYTHING if schema else {"not": {}}
         violations = judge(schema, root) if schema.keys() - _ANNOTATIONS else _nothing
-        default = schema.get("default", ABSENT)
+        default = schema.get("default", MISSING)
         fits = _quick(schema) or (lambda value: not violations(value))
         return _Field(name, self.paths.get(name), required, name in known, default, fits, violations)
 

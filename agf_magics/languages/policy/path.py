@@ -15,9 +15,10 @@ from typing import Final, Literal, NamedTuple
 from ...flow.frame import Frame, Ref
 from ...flow.schemas import shown_value
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
+from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import shorten
 from ...text.source import Source, Span, Text
+from ..scan import MISSING, Missing, Refusal, descend, parse_at
 
 Where = Literal["policy_step", "batch", "condition", "route"]
 """The place of a path: the input of a step, of a batch, of a route; a key of a condition."""
@@ -31,16 +32,6 @@ NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 FORM = "a path is source.direction.field: parent.input.NAME, or ALIAS.output.NAME"
 CONSTANT = f"{FORM}; a constant goes into the input of the run or the agent itself"
 _ITERATES = {"policy_step": "a step's input_mapping", "condition": "a condition", "route": "a route's input_mapping"}
-
-
-class Absent:
-    """The value of a path whose field, or an object on the way to it, does not exist."""
-
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-ABSENT: Final = Absent()
 
 
 class Part(NamedTuple):
@@ -60,7 +51,7 @@ class Path:
     __slots__ = ("_text", "direction", "elements", "evaluate", "fields", "find", "parts", "source", "span", "text")
 
     find: Callable[[Frame], Value]
-    """The value, or ABSENT. Raises StepError if the source has not run or a value on the way is not an object."""
+    """The value, or MISSING. Raises StepError if the source has not run or a value on the way is not an object."""
     evaluate: Callable[[Frame], Value]
     """The value. Raises StepError at the first name that is absent."""
 
@@ -101,7 +92,7 @@ class Path:
     def over(self, frame: Frame) -> list[Value]:
         """The list before ``.[]``. Raises StepError if it is another value."""
         value = self._walk(self._origin(frame), self.fields, 2)
-        if value is ABSENT:
+        if value is MISSING:
             raise self.absent(frame)
         if type(value) is not list:
             message = f".[] needs a list, and {self.array} is {shown_value(value)}"
@@ -111,10 +102,10 @@ class Path:
     def absent(self, frame: Frame) -> StepError:
         """The error at the first name that is absent."""
         value, start = self._origin(frame), 2
-        if self.elements is not None and (ELEMENT in frame or self._walk(value, self.fields, 2) is not ABSENT):
+        if self.elements is not None and (ELEMENT in frame or self._walk(value, self.fields, 2) is not MISSING):
             elements = [frame[ELEMENT]] if ELEMENT in frame else self.over(frame)
             start = 3 + len(self.fields)
-            value = next(one for one in elements if self._walk(one, self.elements, start) is ABSENT)
+            value = next(one for one in elements if self._walk(one, self.elements, start) is MISSING)
         while self.parts[start].name in value:
             value, start = value[self.parts[start].name], start + 1
         name, before = self.parts[start].name, ".".join(part.name for part in self.parts[:start])
@@ -126,7 +117,7 @@ class Path:
 
         def evaluate(frame: Frame) -> Value:
             value = find(frame)
-            if value is ABSENT:
+            if value is MISSING:
                 raise self.absent(frame)
             return value
 
@@ -144,16 +135,15 @@ class Path:
         return of_one_field
 
     def _direct(self) -> Callable[[Frame], Value]:
+        # The loop of `descend`, because a call takes a third as long as reading one field.
         source, direction, fields = self.source, self.direction, self.fields
 
         def find(frame: Frame) -> Value:
             ran = frame.get(source)
             value = whole = ran[direction] if ran is not None and direction in ran else self._origin(frame)
             for name in fields:
-                if type(value) is not dict:
-                    return self._walk(whole, fields, 2)  # raises the error
-                if name not in value:
-                    return ABSENT
+                if type(value) is not dict or name not in value:
+                    return self._missing(whole, fields, 2)
                 value = value[name]
             return value
 
@@ -165,7 +155,7 @@ class Path:
         if ELEMENT in frame:
             return self._walk(frame[ELEMENT], self.elements, start)
         found = [self._walk(one, self.elements, start) for one in self.over(frame)]
-        return ABSENT if any(one is ABSENT for one in found) else found
+        return MISSING if any(one is MISSING for one in found) else found
 
     def _origin(self, frame: Frame) -> Value:
         ran = frame.get(self.source)
@@ -175,15 +165,20 @@ class Path:
 
     def _walk(self, value: Value, names: tuple[str, ...], start: int) -> Value:
         """``start``: the number of the part that ``names`` begins with."""
+        found = descend(value, names)
+        return found if found is not MISSING else self._missing(value, names, start)
+
+    def _missing(self, value: Value, names: tuple[str, ...], start: int) -> Missing:
+        """MISSING for a field that does not exist; StepError if a value on the way is not an object."""
         for index, name in enumerate(names, start):
             if type(value) is not dict:
                 before = ".".join(part.name for part in self.parts[:index])
                 message = f"{before} is {shown_value(value)}: it has no field {name!r}"
                 raise StepError(Diagnostic("policy.unresolved-path", message, self.part_span(index)))
             if name not in value:
-                return ABSENT
+                break
             value = value[name]
-        return value
+        return MISSING
 
     def __str__(self) -> str:
         return self.text
@@ -199,28 +194,31 @@ def parse_path(text: Text | str, where: Where) -> Path:
     '...'
     """
     text = Source("<path>", text).span() if isinstance(text, str) else text
-    parts = _parts(text.text)
+    return Path(text, parse_at(text, lambda source: _parse(source, where)))
+
+
+def _parse(text: str, where: Where) -> list[Part]:
+    parts = _parts(text)
     for index, part in enumerate(parts):
-        if problem := _part_problem(text.text, parts, index):
+        if problem := _part_problem(text, parts, index):
             message, hint = problem
-            start, end = part.start, part.end
-            if not part.name:  # an empty part has no character to point at: point at the dot next to it
-                start, end = max(0, part.start - 1), min(max(1, part.start), len(text.text))
-            fixed = _corrected(text.text)
-            span = text.locate(start, end) if len(parts) > 1 else text.locate(0, len(text.text))
-            raise _refused("policy.path-syntax", message, span, f"did you mean {fixed}?" if fixed else hint)
+            start, end = (part.start, part.end) if len(parts) > 1 else (0, len(text))
+            if not part.name and len(parts) > 1:  # an empty part has no character to point at: the dot next to it
+                start, end = max(0, part.start - 1), min(max(1, part.start), len(text))
+            fixed = _corrected(text)
+            raise Refusal("policy.path-syntax", message, start, end, f"did you mean {fixed}?" if fixed else hint)
     if len(parts) < 3:
-        raise _refused("policy.path-syntax", *_too_short(text, parts))
-    path = Path(text, parts)
-    every = [index for index, part in enumerate(parts) if part.name == ELEMENT]
+        raise Refusal("policy.path-syntax", *_too_short(text, parts))
+    every = [part for part in parts if part.name == ELEMENT]
     if len(every) > 1:
         hint = "let an agent of its own batch the inner list, and give it each element"
-        raise _refused("policy.iteration-multiple", "a path has at most one .[]", path.part_span(every[1]), hint)
+        message = "a path has at most one .[]"
+        raise Refusal("policy.iteration-multiple", message, every[1].start, every[1].end, hint)
     if every and where != "batch":
         hint = "use agf.batch: its input_mapping makes one call for each element"
         message = f".[] is not allowed in {_ITERATES[where]}"
-        raise _refused("policy.iteration-scope", message, path.part_span(every[0]), hint)
-    return path
+        raise Refusal("policy.iteration-scope", message, every[0].start, every[0].end, hint)
+    return parts
 
 
 def source_problem(path: Path, agents: Collection[str], ran: Collection[str]) -> Diagnostic | None:
@@ -303,15 +301,15 @@ def _is_sentence(text: str) -> bool:
     return any(character.isspace() for character in text.strip())
 
 
-def _too_short(text: Text, parts: Sequence[Part]) -> tuple[str, Span, str]:
-    whole = text.locate(0, len(text.text))
+def _too_short(text: str, parts: Sequence[Part]) -> tuple[str, int, int, str]:
+    """The message, the range and the hint for a path of less than three parts."""
     if len(parts) == 1:
-        return f"{shorten(text.text)!r} is not a path", whole, CONSTANT
+        return f"{shorten(text)!r} is not a path", 0, len(text), CONSTANT
     what = parts[1].name
-    hint = f"name a field: {text.text}.NAME"
+    hint = f"name a field: {text}.NAME"
     if what == "output":
         hint += "; if the output is a list, let a transform (output_from: custom_transform) return {NAME: list}"
-    return f"a path cannot read the whole {what} {shorten(text.text)!r}", whole, hint
+    return f"a path cannot read the whole {what} {shorten(text)!r}", 0, len(text), hint
 
 
 def _corrected(text: str) -> str | None:
@@ -324,7 +322,3 @@ def _corrected(text: str) -> str | None:
     bare = ".".join(parts)
     fits = len(parts) > 2 and NAME.fullmatch(parts[0]) and parts[1] in DIRECTIONS and NAME.fullmatch(parts[2])
     return bare if bare != text and fits and all(part == ELEMENT or NAME.fullmatch(part) for part in parts) else None
-
-
-def _refused(code: str, message: str, span: Span, hint: str) -> DefinitionError:
-    return DefinitionError(Diagnostic(code, message, span, hint))

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from ....text.diagnostics import DefinitionError, Diagnostic
 from ....text.source import Text
+from ...scan import Refusal, parse_at
 from . import hints, nodes
 from .hints import Token
 from .nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Path
@@ -49,7 +49,7 @@ def parse_nodes(text: Text, names: nodes.Names = nodes.NO_NAMES) -> Node:
         parts = _parts(alone[1])
         if parts[0] not in nodes.KEYWORDS:
             return _path(alone[1], alone.start(1), parts, names)
-    return _Parser(text, names).whole()
+    return parse_at(text, lambda source: _Parser(source, names).whole())
 
 
 def _parts(path: str) -> tuple[str, ...]:
@@ -81,8 +81,8 @@ def unquoted(token: str) -> str:
 
 
 class _Parser:
-    def __init__(self, text: Text, names: nodes.Names) -> None:
-        self.text, self.source, self.names = text, text.text, names
+    def __init__(self, source: str, names: nodes.Names) -> None:
+        self.source, self.names = source, names
         length = len(self.source)
         if length > LONGEST_SOURCE:
             message = f"an expression of {length:,} characters; {LONGEST_SOURCE:,} are allowed"
@@ -322,4 +322,4 @@ class _Parser:
         self.fail(code, message, self.token[2], self.token[2] + len(self.token[1]), hint)
 
     def fail(self, code: str, message: str, at: int, end: int, hint: str | None = None) -> NoReturn:
-        raise DefinitionError(Diagnostic(code, message, self.text.locate(at, end), hint))
+        raise Refusal(code, message, at, end, hint)

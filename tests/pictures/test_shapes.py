@@ -16,14 +16,15 @@ from agf_magics.pictures.boxes import INPUT, Box, Frame
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.dot import scene_dot
 from agf_magics.pictures.layout import layout
+from agf_magics.pictures.nets import routed
 from agf_magics.pictures.page import progress_html, progress_text
 from agf_magics.pictures.scene import scene
 from agf_magics.progress import events as ev
 from agf_magics.progress.progress import Progress
 from agf_magics.text.diagnostics import Diagnostic, StepError
-from tests.draw import shapes
-from tests.draw.flows import told
-from tests.draw.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, arrows, covers, places
+from tests.pictures import shapes
+from tests.pictures.flows import told
+from tests.pictures.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, arrows, covers, places
 
 FLOWS = {name: flow for name, flow in vars(shapes).items() if isinstance(flow, Flow)}
 every_flow = pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
@@ -36,8 +37,9 @@ def tree(parts: Iterable[Box | Frame]) -> list[object]:
 @every_flow
 def test_graphviz_places_every_shape_and_nothing_stands_on_another(flow: Flow) -> None:
     drawn = scene(flow)
-    placed = layout(scene_dot(drawn, {}))
-    assert (len(placed.boxes), len(placed.routes)) == (len(list(drawn.boxes)), len(drawn.arrows))
+    placed = layout(scene_dot(drawn, {}, routed(drawn)))
+    arrows = len(drawn.arrows) - len(routed(drawn))
+    assert (len(placed.boxes), len(placed.routes)) == (len(list(drawn.boxes)), arrows)
     root = ElementTree.fromstring(Diagram(flow).svg())
     boxes = [covers([item for item in group if item.tag == SVG + "rect"][-1]) for group in root.iter(SVG + "g")]
     for a in boxes:

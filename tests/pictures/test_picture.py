@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
+import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.flow.steps import Invoke, Name, every
+from agf_magics.pictures import graphviz_module
 from agf_magics.pictures import layout as layouts
 from agf_magics.pictures import theme as look
 from agf_magics.pictures.boxes import (
@@ -29,12 +33,14 @@ from agf_magics.pictures.boxes import (
     make_box,
 )
 from agf_magics.pictures.dataflow import DataFlow
-from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, MOST_BOXES, QUICK, Diagram
+from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, MOST_BOXES, Diagram
 from agf_magics.pictures.dot import dot, scene_dot
-from agf_magics.pictures.layout import HOW_TO, NoPicture, layout
+from agf_magics.pictures.layout import HOW_TO, TOO_LARGE, NoPicture, layout
+from agf_magics.pictures.nets import routed
+from agf_magics.pictures.outline import outline_html
 from agf_magics.pictures.scene import scene
 from agf_magics.pictures.svg import SCALE
-from tests.draw.flows import DIGEST, REVIEW, failed, halfway, load, long, told
+from tests.pictures.flows import DIGEST, REVIEW, failed, halfway, load, long, told
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = ("svg", "title", "desc", "g", "rect", "path", "polygon", "text")
@@ -224,10 +230,10 @@ def test_a_flow_that_reads_nothing_has_no_input_box() -> None:
 @pytest.mark.parametrize("text", [REVIEW, DIGEST, long(60)], ids=["three", "nested", "sixty"])
 def test_graphviz_places_everything(text: str) -> None:
     drawn = scene(load(text))
-    placed = layout(scene_dot(drawn, {}))
+    placed = layout(scene_dot(drawn, {}, routed(drawn)))
     assert len(placed.boxes) == len(list(drawn.boxes))
     assert len(placed.frames) == len(list(drawn.frames))
-    assert len(placed.routes) == len(drawn.arrows)
+    assert len(placed.routes) == len(drawn.arrows) - len(routed(drawn))
 
 
 def covers(item: ElementTree.Element) -> tuple[float, float, float, float]:
@@ -236,7 +242,7 @@ def covers(item: ElementTree.Element) -> tuple[float, float, float, float]:
     if item.tag == SVG + "rect":
         return x, y, x + float(item.get("width", 0)), y + float(item.get("height", 0))
     width = look.width(item.text or "", 10) * 0.85  # measured: the most a font takes
-    left = x - width / 2 if item.get("text-anchor") == "middle" else x
+    left = x - width * {"middle": 0.5, "end": 1.0}.get(item.get("text-anchor", ""), 0.0)
     return left, y - 8, left + width, y + 2
 
 
@@ -373,30 +379,73 @@ def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
         diagram.save(tmp_path / "x.docx")
 
 
-def test_a_large_flow_is_an_outline_and_its_picture_is_drawn_on_demand() -> None:
-    steps = QUICK // 2 + 1
-    diagram = Diagram(load(long(steps)))
+def test_a_flow_too_large_for_a_picture_is_an_outline_that_can_be_opened() -> None:
+    assert "image/svg+xml" in Diagram(load(long(MOST_BOXES)))._repr_mimebundle_()
+    diagram = Diagram(load(long(MOST_BOXES + 1)))
     bundle = diagram._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"}
-    hint = f"(no picture: {steps} boxes take long to place; agf.draw('long').save('picture.svg') draws them)"
-    assert bundle["text/plain"].endswith(hint)
-    assert f"max-height:{MAX_PICTURE_HEIGHT}px;overflow:auto" in bundle["text/html"]
-    assert diagram.svg().count("<g>") == steps
-    assert "image/svg+xml" in Diagram(load(long(steps - 1)))._repr_mimebundle_()
-
-
-def test_a_flow_too_large_for_any_picture_says_so() -> None:
-    diagram = Diagram(load(long(MOST_BOXES + 1)))
-    assert diagram._repr_mimebundle_()["text/plain"].endswith("(no picture: 1,001 boxes; at most 1,000 can be drawn)")
-    with pytest.raises(NoPicture):
+    reason = "no picture: 501 boxes; at most 500 can be drawn"
+    assert bundle["text/plain"].endswith(f"({reason})")
+    assert bundle["text/html"].endswith(f"<p><em>{reason}</em></p>")
+    assert bundle["text/html"].count("<details><summary") == 10
+    with pytest.raises(NoPicture, match="501 boxes"):
         diagram.svg()
+
+
+def test_a_layout_that_takes_too_long_is_an_outline_and_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphviz_module, "positions", partial(graphviz_module.positions, work=1_000_000))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    diagram = Diagram(load(long(17)))
+    assert diagram._repr_mimebundle_()["text/plain"].endswith(f"({TOO_LARGE})")
+    monkeypatch.undo()
+    with pytest.raises(NoPicture, match="too long"):
+        Diagram(load(long(17))).svg()
+    assert Diagram(load(long(18))).svg()
+
+
+SYSTEM = """#!{python}
+import sys
+if sys.argv[1:] == ["-Tjson0"]:
+    from agf_magics.pictures.graphviz_module import positions
+    sys.stdout.buffer.write(positions(sys.stdin.read()))
+else:
+    import threading
+    threading.Event().wait()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a script as a program")
+def test_the_dot_of_the_system_is_used_and_has_a_limit_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "dot"
+    program.write_text(SYSTEM.format(python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(Path(layouts.__file__).parents[2]))
+    monkeypatch.setattr(layouts, "find_spec", lambda name: None)
+    assert len(layout("digraph { n0 -> n1 [id=e0] }").boxes) == 2
+    monkeypatch.setattr(layouts, "MOST_SECONDS_EXPORT", 0.01)
+    with pytest.raises(NoPicture, match=r"took more than 0 s; save an \.svg"):
+        layouts.export("digraph { n0 -> n1 [id=e0] }", "png")
+    monkeypatch.setattr(layouts, "MOST_SECONDS_EXPORT", 60.0)
+    program.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no room')")
+    with pytest.raises(NoPicture, match=r"no picture: dot failed \(no room\)"):
+        layouts.export("digraph { n0 -> n2 [id=e0] }", "png")
+
+
+def test_the_outline_of_a_large_flow_has_its_steps_in_folds_and_a_bound() -> None:
+    each = [f"- fold: {{over: ctx.a, init: '0', do: {{tool: {{name: t{i}}}}}, output: s{i}}}" for i in range(40)]
+    flow = load("\n".join(["pipeline: folded", "steps:", *each, *long(3_000).split("\n")[2:]]))
+    page = outline_html(flow)
+    assert page.count("<details>") == 99, "one for each fold, the rest in fifties"
+    assert "⚙ tool t0 steps[40] and 49 more</summary>" in page.replace("→ v0 ", "")
+    assert "… 80 more lines: agf.draw(&#x27;folded&#x27;).outline()" in page
+    assert len(page) < 1_000_000
 
 
 def test_without_graphviz_there_is_the_outline_and_how_to_get_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(layouts, "find_spec", lambda name: None)
     diagram = Diagram(load(REVIEW.replace("review_and_report", "without_graphviz").replace("Review {", "Read {")))
-    layout.cache_clear()
     bundle = diagram._repr_mimebundle_()
     assert bundle["text/plain"] == f"{diagram.outline()}\n({HOW_TO})"
     assert HOW_TO.replace("'", "&#x27;") in bundle["text/html"]

@@ -9,8 +9,10 @@ import pytest
 import agf_magics as agf
 from agf_magics.flow.steps import Dag, Sequence, Walk, every
 from agf_magics.pictures.diagram import Diagram
+from agf_magics.pictures.rows import rectangles
 from agf_magics.pictures.scene import scene
-from tests.draw.random_flows import LANGUAGES, definition
+from tests.pictures.random_flows import LANGUAGES, definition
+from tests.pictures.test_routing import drawing, inside, segments
 
 SVG = "{http://www.w3.org/2000/svg}"
 PARTS, SIZE = 10, 100
@@ -33,6 +35,9 @@ def drawn(seed: int) -> str:
         x, y, across, down = (float(rectangle.get(name, 0)) for name in ("x", "y", "width", "height"))
         assert left - 1 <= x <= x + across <= left + width + 1
         assert top - 1 <= y <= y + down <= top + height + 1
+    scenery, placed, wiring = drawing(flow)
+    areas = rectangles(scenery, placed)
+    assert not [line for line in segments(wiring) for area in areas if inside(area, line)]
     return language
 
 

@@ -27,7 +27,7 @@ from agf_magics.pictures.run_page import run_html, run_text
 from agf_magics.progress import events as ev
 from agf_magics.secrets.masking import Secrets
 from agf_magics.text.diagnostics import Diagnostic, StepError
-from tests.draw.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, told
+from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, told
 
 # What JupyterLab 4 leaves of an untrusted output, as far as we use it; each style was tried on its own rules.
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "progress", "figure", "img"}

@@ -45,7 +45,7 @@ class Opaque:
         ([{"n": 1, "s": "x"}, {"n": 2}], "n  s\n1  x\n2"),
         ({"-": 1}, "-: 1"),
         ({1: 2}, "{…}"),
-        (Opaque(), "<tests.draw.test_values.Opaque>"),
+        (Opaque(), "<tests.pictures.test_values.Opaque>"),
         (object(), "<object>"),
         (10**5000, "a number of about 5,000 digits"),
         ("x" * 10_000_000, "x" * 4000 + "… 10 MB in all"),
@@ -165,7 +165,7 @@ invoice: 1 item
         (INVOICE, "number: 7\ndue: 2026-01-02\ntotal: 1.50"),
         (REVIEW, REVIEW_TEXT),
         ([{"day": datetime.date(2026, 1, 2)}, {"day": None}], "day\n2026-01-02\nnull"),
-        (Side.LEFT, "<tests.draw.test_values.Side>"),
+        (Side.LEFT, "<tests.pictures.test_values.Side>"),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
@@ -179,7 +179,7 @@ def test_a_class_that_only_looks_like_one_of_those_is_named_and_not_called() -> 
             raise AssertionError("code of a user")
 
     Liar = type("Figure", (Opaque,), {"__module__": "matplotlib.figure", "savefig": Opaque.__repr__})
-    assert value_text(Date(2026, 1, 2)) == "<tests.draw.test_values.test_a_class_that_only_looks_like_one_of_those_is_named_and_not_called.<locals>.Date>"  # fmt: skip  # noqa: E501
+    assert value_text(Date(2026, 1, 2)) == "<tests.pictures.test_values.test_a_class_that_only_looks_like_one_of_those_is_named_and_not_called.<locals>.Date>"  # fmt: skip  # noqa: E501
     assert value_html(Liar()) == '<code style="white-space:pre-wrap;overflow-wrap:break-word;word-break:normal">&lt;matplotlib.figure.Figure&gt;</code>'  # fmt: skip  # noqa: E501
 
 

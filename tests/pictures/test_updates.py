@@ -11,16 +11,15 @@ import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.flow.steps import Flow
 from agf_magics.pictures.boxes import Scene, within
-from agf_magics.pictures.dot import scene_dot
+from agf_magics.pictures.diagram import place
 from agf_magics.pictures.fold import fold
-from agf_magics.pictures.layout import layout
 from agf_magics.pictures.scene import scene
 from agf_magics.pictures.svg import paint
 from agf_magics.pictures.updates import Updates, describe_tree
 from agf_magics.pictures.value_json import PNG, value_json
 from agf_magics.progress.progress import Progress
-from tests.draw.flows import DIGEST
-from tests.draw.random_flows import definition
+from tests.pictures.flows import DIGEST
+from tests.pictures.random_flows import definition
 
 EACH = """\
 pipeline: p
@@ -137,7 +136,7 @@ def test_a_folded_picture_keeps_every_box_outside_of_its_frames(seed: int) -> No
 
 def test_a_folded_picture_is_drawn() -> None:
     drawn = fold(scene(defined(DIGEST, registry=Registry())), ["steps[1]"])
-    picture = paint(drawn, layout(scene_dot(drawn, {})), {})
+    picture = paint(drawn, *place(drawn), {})
     assert "steps[1]:" in picture
     assert "steps[1].do" not in picture
 

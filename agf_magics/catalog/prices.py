@@ -1,0 +1,26 @@
+"""Prices of models, from the table of `genai-prices`, without a connection. Imported with the first request.
+
+A price is an estimate: the table is as old as the installed package, and it knows no contract of the user's.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from genai_prices import Usage, calc_price
+
+from .messages import Tokens
+
+
+def price(provider: str, model: str, used: Tokens) -> Decimal | None:
+    """The price of a reply in US dollars; None: the table has no price for the model."""
+    usage = Usage(
+        input_tokens=used["input"],
+        output_tokens=used["output"],
+        cache_read_tokens=used.get("cache_read"),
+        cache_write_tokens=used.get("cache_write"),
+    )
+    try:
+        return calc_price(usage, model, provider_id=provider).total_price
+    except (LookupError, ValueError):  # an unknown model; tokens that the table has no price for
+        return None

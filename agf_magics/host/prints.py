@@ -1,0 +1,88 @@
+"""What user code prints, given to the call that prints it.
+
+`sys.stdout` is wrapped while a run is watched. Everything is still printed where it was; the call gets a copy. A thread
+that a tool starts prints for itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from .calls import is_awaitable
+
+Write = Callable[[str], None]
+
+printing: ContextVar[Write | None] = ContextVar("printing", default=None)
+"""Gets what the running user code prints."""
+
+
+class _Copied:
+    """A `sys.stdout` that gives a copy of each text to the call that prints it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> Any:
+        written = self._stream.write(text)
+        if (write := printing.get()) is not None and isinstance(text, str):
+            write(text)
+        return written
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Watched:
+    """Wraps `sys.stdout` for the first watched run and unwraps it after the last one."""
+
+    def __init__(self) -> None:
+        self._runs = 0
+        self._copied: _Copied | None = None
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        self._runs += 1
+        if not isinstance(sys.stdout, _Copied):
+            self._copied = sys.stdout = _Copied(sys.stdout)
+        try:
+            yield
+        finally:
+            self._runs -= 1
+            # Other code may have replaced it meanwhile, or holds it and will put it back: then it stays a plain copy.
+            if not self._runs and self._copied is not None and sys.stdout is self._copied:
+                sys.stdout = self._copied._stream
+                self._copied = None
+
+
+watched_stdout = _Watched()
+"""The context of a watched run."""
+
+
+def with_prints(write: Write, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, and ``write`` gets what it prints, also while its result is awaited."""
+
+    def call(**given: Any) -> Any:
+        before = printing.set(write)
+        try:
+            value = function(**given)
+        finally:
+            printing.reset(before)
+        return _awaiting(write, value) if is_awaitable(value) else value
+
+    return call
+
+
+async def _awaiting(write: Write, value: Awaitable[Any]) -> Any:
+    before = printing.set(write)
+    try:
+        return await value
+    finally:
+        printing.reset(before)

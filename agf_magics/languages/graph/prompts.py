@@ -1,0 +1,217 @@
+"""``prompt:`` of a node: a text, ``{system, user}``, or the name of a file of either (decisions Y12, Y12′, A16).
+
+A name such as ``review`` or ``loop/review`` leads to a file; `places` has the order in which folders are searched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...text.diagnostics import Diagnostics, suggest
+from ...text.nodes import shorten
+from ...text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
+from ...text.yamlnodes import Fields, Node, Scalar, documents, shown
+from ..documents import Key
+from .jinja import SYNTAX, JinjaPrompt, read_jinja
+from .prompt import Prompt, Slot, read_text, split_slots
+from .prompt_schema import read_output_schema, read_schema
+from .reading import Reader
+from .takes import PROMPT
+from .words import PROMPT_FILE
+
+_NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?:/[\w-][\w.-]*+)*+")
+_FILE = re.compile(r"[\w./-]+\.(?:yaml|yml|txt|md)")
+_LARGEST = 1_000_000
+_NOT_READ = ("name", "description", "version", "metadata")
+
+Filled = Prompt | JinjaPrompt
+
+
+class Folders(NamedTuple):
+    """Where prompt files are searched: ``prompts_dir`` and ``prompts_relative`` of a graph."""
+
+    prompts_dir: str | None = None
+    relative: bool = False
+
+
+class Prompts(NamedTuple):
+    """What a node asks."""
+
+    user: Filled
+    system: Filled | None
+    span: Span
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of the answer."""
+    model: Mapping[str, Any] = {}
+    """``provider``, ``model``, ``temperature``, ``max_tokens``, as far as the prompt has them."""
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        return (*(self.system.slots if self.system is not None else ()), *self.user.slots)
+
+
+def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Prompts | None:
+    """The prompt of a node of that kind; None after an error."""
+    if isinstance(node, Fields):
+        return _from_fields(reader, node, kind)
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        reader.wrong_type(node, Key("prompt", PROMPT))
+        return None
+    if not node.text.strip():
+        reader.error("graph.empty-prompt", "the prompt is empty", node.span, 'prompt: "Summarize {text}"')
+        return None
+    if _NAME.fullmatch(node.text) or _FILE.fullmatch(node.text):
+        found = _find(reader, node, folders)
+        if isinstance(found, Path):
+            return _from_file(reader, node, found, kind)
+        if not found:
+            return None
+    text = read_part(reader, node, kind)
+    return Prompts(text, None, node.span) if text is not None else None
+
+
+def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> Filled | None:
+    """A text of a prompt: a Jinja2 template as a whole, or a text with slots."""
+    if SYNTAX.search(text.text) is None:
+        return read_text(reader, text)._replace(joins=in_file)
+    single = [part for part in split_slots(text.text, text) if isinstance(part, Slot)]
+    if not single:
+        return read_jinja(reader, text)
+    by_slots = kind == "agent" and "{%" not in text.text  # as YAMLGraph reads the prompts of its agents
+    if by_slots:
+        message = f"{single[0].text} is replaced, and doubled braces stay text: a prompt has one of the two syntaxes"
+        hint = f"write {single[0].text} for each variable, or {{{{ {single[0].text.strip('{} ')} }}}}"
+    else:
+        message = f"{single[0].text} stays text: the prompt is a Jinja2 template"
+        hint = f"write {{{{ {single[0].text.strip('{} ')} }}}}"
+    reader.warn("graph.prompt-mixed", message, single[0].span, hint)
+    if by_slots:
+        return Prompt(split_slots(text.text, text), text.locate(0, len(text.text)), in_file)
+    return read_jinja(reader, text)
+
+
+def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False) -> Prompts | None:
+    for name in node.fields.keys() - PROMPT_FILE.keys.keys():
+        hint = suggest(name, PROMPT_FILE.keys, "keys of a prompt")
+        reader.warn("graph.prompt-key", f"{name!r} is not used in a prompt", node.keys[name].span, hint)
+    before = reader.error_count
+    texts: dict[str, Filled | None] = {}
+    for name in ("system", "user"):
+        text = node.fields.get(name)
+        if isinstance(text, Scalar) and isinstance(text.value, str):
+            texts[name] = read_part(reader, text, kind, in_file)
+        elif text is not None or name == "user":
+            span = text.span if text is not None else node.span
+            hint = 'prompt: {user: "Summarize {text}"}'
+            reader.error("graph.prompt-shape", f"a prompt needs {name!r}, and it must be a text", span, hint)
+    schema = _schema(reader, node)
+    keys = {name: key for name, key in PROMPT_FILE.keys.items() if name not in (*_NOT_READ, *_OWN)}
+    model = {name: key.takes.read(reader, node.fields[name], key) for name, key in keys.items() if name in node.fields}
+    user = texts.get("user")
+    if reader.error_count > before or user is None:
+        return None
+    return Prompts(user, texts.get("system"), node.span, schema, model)
+
+
+_OWN = ("user", "system", "schema", "output_schema")
+
+
+def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:
+    held, written = node.fields.get("schema"), node.fields.get("output_schema")
+    if held is not None and written is not None:
+        hint = "keep one of them: schema lists fields, output_schema is a JSON Schema"
+        message = "a prompt cannot have both schema and output_schema"
+        reader.error("graph.prompt-schema", message, node.keys["output_schema"].span, hint)
+        return None
+    if written is not None:
+        return read_output_schema(reader, written)
+    return read_schema(reader, held) if held is not None else None
+
+
+def places(name: str, own: Path, working: Path, folders: Folders) -> Iterator[Path]:
+    """The files that ``name`` may lead to, in order: world.md § 7 has the rule, the fourth place is ours.
+
+    ``own``: the folder of the graph; ``working``: the current folder.
+    """
+    if name.endswith((".yaml", ".yml", ".txt", ".md")):
+        yield own / name
+    for folder in _folders(own, working, folders):
+        yield from (folder / f"{name}.yaml", folder / f"{name}.yml")
+    head, _, tail = name.rpartition("/")
+    if head:
+        yield from (working / head / "prompts" / f"{tail}.yaml", working / head / "prompts" / f"{tail}.yml")
+
+
+def _folders(own: Path, working: Path, folders: Folders) -> Iterator[Path]:
+    if folders.prompts_dir is not None:
+        if folders.relative:
+            yield own / folders.prompts_dir
+        yield working / folders.prompts_dir
+    if folders.relative:
+        yield own
+    yield working / "prompts"
+    yield own / "prompts"
+
+
+def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
+    """The file that the name leads to; True: the name is the prompt itself; False after an error."""
+    working, own = Path.cwd().resolve(), source_folder(node.span.source.name)
+    root = working if own.is_relative_to(working) else own
+    tried, outside = dict[str, None](), False
+    for path in places(node.text, own, working, folders):
+        try:
+            found = path.resolve()
+            if not found.is_relative_to(root):
+                outside = True
+            elif found.is_file():
+                return found
+            else:
+                tried[_shown(found, root)] = None
+        except UNUSABLE as error:
+            tried[f"{shorten(str(path))} ({path_error_reason(error)})"] = None
+    if "/" not in node.text and not _FILE.fullmatch(node.text):
+        hint = f"a prompt file is {' or '.join(list(tried)[:4:2])}; a prompt of several words is text"
+        reader.warn("graph.prompt-word", f"{shorten(node.text)!r} is sent as the prompt itself", node.span, hint)
+        return True
+    if tried or not outside:
+        message = f"cannot find the prompt file {shorten(node.text)!r}"
+        hint = f"searched: {', '.join(tried)}; a prompt of several words is text"
+    else:
+        message, hint = f"{shorten(node.text)!r} is outside the folder", "move the prompt file next to the graph"
+    reader.error("graph.prompt-file", message, node.span, hint)
+    return False
+
+
+def _shown(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> Prompts | None:
+    working = Path.cwd().resolve()
+    name = _shown(path, working) if path.is_relative_to(working) else node.text
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST:,} bytes")
+        source = Source(name, path.read_bytes().decode("utf-8"))
+    except UNUSABLE as error:
+        message = f"cannot read {shorten(name)!r}: {path_error_reason(error)}"
+        reader.error("graph.prompt-file", message, node.span, "a prompt file is a text in UTF-8")
+        return None
+    if path.suffix in (".txt", ".md"):
+        text = read_part(reader, source.span(), kind, in_file=True)
+        return Prompts(text, None, node.span) if text is not None else None
+    found = Diagnostics()
+    read = documents(source, found)
+    if found.errors:
+        reader.problems.extend(found)
+        return None
+    if len(read) == 1 and isinstance(read[0], Fields):
+        prompts = _from_fields(reader, read[0], kind, in_file=True)
+        return prompts._replace(span=node.span) if prompts else None
+    what = shown(read[0]) if read else "an empty file"
+    message = f"{name!r} must hold a mapping with user and system, got {what}"
+    reader.error("graph.prompt-shape", message, node.span, "user: Summarize {text}")
+    return None

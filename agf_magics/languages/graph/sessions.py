@@ -1,0 +1,335 @@
+"""Nodes that ask an agent: ``llm``, ``agent``, ``router``, and an ``interrupt`` with a prompt.
+
+A node is one call. ``on_error: fallback``, ``parse_json`` and ``skip_if_exists`` add steps around it, so that each of
+them is drawn, journaled and shown like any other step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...flow.declared import Asking
+from ...flow.frame import Frame, Ref
+from ...flow.session import unfenced
+from ...flow.steps import Choose, Compute, Invoke, Name, Sequence, Step
+from ...flow.values import TooDeep, Value, is_json, isolate
+from ...text.diagnostics import Diagnostic
+from ...text.nodes import shorten
+from ...text.source import Span
+from .calls import Values, Wanted, check_required, evaluate_all, reads_of, state_ref
+from .lookup import format_value
+from .nodes import Built, Given, Here, Stored, Written, at, check_slots, common, on_error, state_key
+from .prompts import Prompts, read_prompt
+from .reading import ROOT, Reader
+from .state import Failed, State, Write
+from .value import Computed, resolve_node_variables
+from .words import FALLBACK
+
+CALLED = Ref(("called",))
+"""The place of the result of a call, outside the state."""
+
+keep = Stored(lambda frame, value: {**frame, "called": value}, (CALLED,))
+"""Keeps the result of a step for the next one."""
+
+MOST_STARTS = 100
+"""Places of an answer in which JSON is searched."""
+
+_DEFAULTS = ("on_error", "identity", "provider", "model", "temperature", "max_tokens", "max_iterations")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """The prompt of an agent, and its variables as the input object."""
+
+    prompts: Prompts
+    values: Values | None
+    requires: tuple[Name, ...] = ()
+    names: tuple[tuple[str, Span | None], ...] = ()
+
+    def build(self, frame: Frame, wanted: Wanted = None) -> Value:
+        state = frame["state"]
+        check_required(self.requires, state)
+        variables = resolve_node_variables(None, state) if self.values is None else evaluate_all(self.values, frame)
+        given = {"prompt": self.prompts.user.fill(state, variables), "input": variables}
+        if self.prompts.system is not None:
+            given["system"] = self.prompts.system.fill(state, variables)
+        return given
+
+    def reads(self) -> tuple[Ref, ...]:
+        slots = self.prompts.slots
+        in_state = tuple(state_ref(slot.names, slot.span) for slot in slots if slot.in_state)
+        if self.values is not None:
+            return (*in_state, *reads_of(self.values))
+        return (*in_state, *(state_ref(slot.names, slot.span) for slot in slots if not slot.in_state))
+
+
+def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
+    """An ``llm``, ``agent`` or ``router`` node."""
+    skips = bool(given.get("skip_if_exists"))
+    inner = here._replace(id=f"{here.id}.ask") if skips else here
+    step = build_request(reader, given, inner)
+    if step is None:
+        return None
+    given = {**{name: here.defaults[name] for name in _DEFAULTS if name in here.defaults}, **given}
+    write, key = state_key(given, here)
+    results: Name | None = given.get("tool_results_key")
+    keys: tuple[Written, ...] = (key,)
+    note = _not_json(here) if given.get("parse_json") else None
+    if results is not None:
+        step = replace(step, asking=step.asking._replace(calls=True))
+        keys, write = (key, Written(results.text, results.span, type="list")), _with_calls(write, results.text)
+    built = _around(reader, given, inner, Built(step, write, keys, collects=here.inside and results is not None))
+    if built is None:
+        return None
+    return _skipping(here, key.name, built._replace(note=note)) if skips else built._replace(note=note)
+
+
+def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
+    """The call of the agent."""
+    prompts = read_prompt(reader, given["prompt"], here.folders, here.kind)
+    if prompts is None:
+        return None
+    asking = read_asking(reader, {**here.defaults, **prompts.model, **given})
+    given = {**here.defaults, **given}
+    values: Values | None = given.get("variables")
+    known = None if values is None else [name.text for name, _ in values]
+    check_slots(reader, "graph.prompt-variable", prompts.slots, known)
+    identity: Name | None = given.get("identity")
+    tools: tuple[Name, ...] | None = given.get("tools")
+    own = here.tools.spans.keys() & {tool.text for tool in tools or ()}
+    here.tools.used.update(own)
+    label = identity.text if identity else prompts.span.text.strip("\"'")
+    wants_schema = not given.get("parse_json") and "schema" not in given
+    return Invoke(
+        **common(here, given, label),
+        kind="agent",
+        name=identity or Name(""),
+        args=Prompted(prompts, values, given.get("requires") or ()),
+        gives=None if given.get("parse_json") else given.get("schema"),
+        asking=asking._replace(schema=prompts.schema if wants_schema else None),
+        tools=tools,
+        files={name: here.tools.files[name] for name in own if name in here.tools.files},
+        derived=tuple(here.tools.commands[name].derived() for name in sorted(own) if name in here.tools.commands),
+    )
+
+
+def read_asking(reader: Reader, given: Mapping[str, Any]) -> Asking:
+    """The model and the settings that a node, its prompt or the defaults name."""
+    provider, model = given.get("provider"), given.get("model")
+    name = model.text if model is not None else ""
+    if provider is not None and model is not None and not name.startswith(f"{provider.text}:"):
+        name = f"{provider.text}:{name}"
+    if provider is not None and model is None and provider.span not in reader.warned:
+        reader.warned.add(provider.span)
+        hint = f"write model: NAME too, or configure one: %config AgfMagics.model = '{provider.text}:NAME'"
+        message = "'provider' without 'model' selects no model: the configured one answers"
+        reader.warn("graph.model-ignored", message, provider.span, hint)
+    settings = {"temperature": given.get("temperature"), "max_output_tokens": given.get("max_tokens")}
+    return Asking(
+        model=name,
+        settings={key: value for key, value in settings.items() if value is not None},
+        steps=given.get("max_iterations"),
+        span=next((held.span for held in (model, provider) if held is not None), None),
+    )
+
+
+def _around(reader: Reader, given: Given, here: Here, built: Built) -> Built | None:
+    """``on_error`` and ``parse_json``."""
+    fallback = given.get("fallback")
+    if given.get("on_error") != "fallback":
+        if fallback is not None:
+            hint = "add on_error: fallback"
+            reader.warn("graph.fallback", "'fallback' is not used without on_error: fallback", fallback.span, hint)
+        if given.get("parse_json"):
+            built = built._replace(step=_parsed(here, built.step))
+        return on_error(given, here, built)
+    if fallback is None:
+        hint = "fallback: {provider: openai, model: gpt-4o}"
+        reader.error("graph.missing-key", "on_error: fallback needs 'fallback'", here.span, hint)
+        return None
+    other = read_asking(reader, reader.fields(FALLBACK, fallback, fallback.span))
+    if not other.model:
+        reader.error("graph.missing-key", "'fallback' needs 'model'", fallback.span, "fallback: {model: openai:gpt-4o}")
+        return None
+    step = _with_fallback(here, built.step, other)
+    return built._replace(step=_parsed(here, step) if given.get("parse_json") else step)
+
+
+def _with_fallback(here: Here, step: Step, other: Asking) -> Step:
+    """``on_error: fallback``: the same request to another model if the first one fails."""
+    assert isinstance(step, Invoke)
+    first = replace(step, id=f"{step.id}.call", rescue=Failed, target=keep)
+    asking = step.asking._replace(
+        model=other.model, settings={**step.asking.settings, **other.settings}, span=other.span
+    )
+    again = replace(step, id=f"{step.id}.fallback.call", label=shorten(other.model), asking=asking)
+    called = Computed(here.span, lambda frame: frame["called"], (CALLED,))
+    chosen = Choose(
+        id=f"{step.id}.fallback",
+        word="fallback",
+        label=shorten(other.model),
+        span=here.span,
+        pick=Computed(here.span, lambda frame: isinstance(frame["called"], Failed), (CALLED,)),
+        labels=lambda failed: ("failed",) if failed else ("answered",),
+        cases={
+            "failed": again,
+            "answered": Compute(id=f"{step.id}.fallback.answer", word="answer", span=here.span, value=called),
+        },
+        conditions={"failed": "it failed", "answered": "it answered"},
+    )
+    return Sequence(id=step.id, word=step.word, label=step.label, span=step.span, steps=(first, chosen))
+
+
+def _parsed(here: Here, step: Step) -> Step:
+    """``parse_json``: a step that reads the JSON in the answer."""
+    first = _renamed(step, f"{step.id}.answer")
+    value = Computed(here.span, lambda frame: parse_answer(frame["called"]), (CALLED,))
+    read = Compute(id=f"{step.id}.parse_json", word="parse_json", span=here.span, value=value)
+    steps = (replace(first, target=keep), read)
+    return Sequence(id=step.id, word=step.word, label=step.label, span=step.span, steps=steps)
+
+
+def _renamed(step: Step, id: str) -> Step:
+    """``step`` with another id, also in the ids of its parts."""
+    if isinstance(step, Sequence):
+        steps = tuple(_renamed(one, one.id.replace(step.id, id, 1)) for one in step.steps)
+        return replace(step, id=id, steps=steps)
+    if isinstance(step, Choose):
+        cases = {name: _renamed(one, one.id.replace(step.id, id, 1)) for name, one in step.cases.items()}
+        return replace(step, id=id, cases=cases)
+    return replace(step, id=id)
+
+
+def parse_answer(answer: Value) -> Value:
+    """The JSON in an answer: all of it, in a code fence, or its first object or list; else the answer itself.
+
+    >>> parse_answer('Here it is: {"a": 1}.'), parse_answer("none")
+    ({'a': 1}, 'none')
+    """
+    if not isinstance(answer, str):
+        if type(answer) is dict and answer.keys() == {"answer", "calls"}:
+            return {**answer, "answer": parse_answer(answer["answer"])}
+        return answer
+    decoder, text = json.JSONDecoder(), unfenced(answer).strip()
+    starts = [0, *(index for index, letter in enumerate(text) if letter in "{[")][: MOST_STARTS + 1]
+    for start in starts:
+        try:
+            found, end = decoder.raw_decode(text, start)
+            if (start or end == len(text)) and is_json(found):
+                return isolate(found)
+        except (ValueError, RecursionError, TooDeep):
+            continue
+    return answer
+
+
+def _not_json(here: Here) -> Any:
+    def note(value: Value) -> Diagnostic | None:
+        answer = value.get("answer") if type(value) is dict and value.keys() == {"answer", "calls"} else value
+        if not isinstance(answer, str):
+            return None
+        message = f"the answer of {here.name!r} has no JSON: the key gets its text"
+        hint = "ask for JSON in the prompt, or describe the answer with schema"
+        return Diagnostic("graph.no-json", message, here.span, hint, "warning")
+
+    return note
+
+
+def _with_calls(write: Write, key: str) -> Write:
+    def write_both(state: State, value: Value) -> Mapping[str, Value]:
+        calls = {} if value["calls"] is None else {key: value["calls"]}
+        return {**write(state, value["answer"]), **calls}
+
+    return write_both
+
+
+def _skipping(here: Here, key: str, built: Built) -> Built:
+    """``skip_if_exists``: the node does nothing if its key has a value."""
+    held = Ref((*ROOT, key), here.span, False)
+    existing = Computed(here.span, lambda frame: frame["state"].get(key), (held,))
+    step = Choose(
+        id=here.id,
+        word=here.kind,
+        label=built.step.label,
+        span=here.span,
+        pick=Computed(here.span, lambda frame: frame["state"].get(key) is not None, (held,)),
+        labels=lambda exists: ("exists",) if exists else ("missing",),
+        cases={
+            "missing": built.step,
+            "exists": Compute(id=f"{here.id}.existing", word="skip", label=key, span=here.span, value=existing),
+        },
+        conditions={"missing": f"{key} has no value", "exists": f"{key} has a value"},
+    )
+
+    def write(state: State, value: Value) -> Mapping[str, Value]:
+        return {} if state.get(key) is not None else built.write(state, value)
+
+    return built._replace(step=step, write=write)
+
+
+def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
+    routes: dict[str, Name] = given["routes"]
+    if not routes:
+        reader.error("graph.missing-key", "routes is empty", here.span, "routes: {good: publish, bad: revise}")
+        return None
+    built = build_session(reader, given, here)
+    if built is None:
+        return None
+    field: Name | None = given.get("route_field")
+    default: Name = given.get("default_route") or next(iter(routes.values()))
+    inner = built.write
+
+    def write(state: State, value: Value) -> Mapping[str, Value]:
+        label = value.get(field.text if field else "route") if isinstance(value, dict) else value
+        found = format_value(label).strip() if label is not None else ""
+        chosen = routes.get(found) or next((n for w, n in routes.items() if w.lower() == found.lower()), default)
+        if here.inside:
+            return {**(value if isinstance(value, dict) else {"value": value}), "_route": chosen.text}
+        return {**inner(state, value), "_route": chosen.text}
+
+    if here.inside:
+        return built._replace(write=write, collects=True)
+    answers: dict[str, str] = {}
+    for word, name in routes.items():
+        answers[name.text] = f"{answers[name.text]}, {word}" if name.text in answers else word
+    answers.setdefault(default.text, "otherwise")
+    return built._replace(write=write, routes=(*routes.values(), default), answers=answers)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedByAgent:
+    """The question for a person that an agent wrote."""
+
+    choices: tuple[Name, ...] = ()
+    names: tuple[tuple[str, Span | None], ...] = ()
+
+    def build(self, frame: Frame, wanted: Wanted = None) -> Value:
+        return {"text": format_value(frame["called"]), "choices": [choice.text for choice in self.choices]}
+
+    def reads(self) -> tuple[Ref, ...]:
+        return (CALLED,)
+
+
+def build_written_question(reader: Reader, given: Given, here: Here, question: str, answer: str) -> Built | None:
+    """An ``interrupt`` with ``prompt``: an agent writes the question, then the person is asked."""
+    asking = build_request(reader, given, here._replace(id=f"{here.id}.prompt"))
+    if asking is None:
+        return None
+    answered = Stored(lambda frame, value: {**frame, "answered": value}, (Ref(("answered",)),))
+    put = Invoke(
+        **{**common(here, given, "the answer"), "id": f"{here.id}.question"},
+        kind="question",
+        name=Name(here.name, here.span),
+        args=AskedByAgent(given.get("choices") or ()),
+        target=answered,
+    )
+    both = Computed(here.span, lambda frame: [format_value(frame["called"]), frame["answered"]], (CALLED,))
+    last = Compute(id=f"{here.id}.answer", word="answer", span=here.span, value=both)
+    step = Sequence(**at(here), label=asking.label, steps=(replace(asking, target=keep), put, last))
+
+    def write(state: State, value: Value) -> Mapping[str, Value]:
+        return {question: value[0], answer: value[1]}
+
+    return Built(step, write)

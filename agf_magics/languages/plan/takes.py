@@ -1,0 +1,168 @@
+"""The kinds of value that a key of a plan may take: one row each with its phrase, example, JSON Schema and reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...flow.patterns import SYNTAX, fault_span, pattern_faults
+from ...flow.values import Value
+from ...text.diagnostics import suggest
+from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
+from ...text.source import Span
+from ..documents import ANYTHING, S_NAME, S_NAMES, S_TEXT, Key, Takes, choice, kind, mapping_of, read_node, reference
+from .messages import METHODS
+from .reference import KIND
+from .templates import Reader
+
+_Message = Mapping[str, Value]
+
+INSTANCE = kind(
+    "an instance", "The first values of an instance.", *(Key(name, ANYTHING) for name in ("input", "state", "data"))
+)
+
+_CIRCLED = [*range(0x2460, 0x2474), *range(0x3251, 0x3260), *range(0x32B1, 0x32C0)]
+
+
+def instance_names(count: int) -> list[str]:
+    """Names for ``count`` instances without names: ①, ② … ㊿, then i51, because a bare number is an index.
+
+    >>> instance_names(52)[::17]
+    ['①', '⑱', '㉟', 'i52']
+    """
+    return [chr(_CIRCLED[i]) if i < len(_CIRCLED) else f"i{i + 1}" for i in range(count)]
+
+
+def plain_message(kind: str, data: Value, instance: str | None = None) -> _Message:
+    named = {"kind": kind} if kind != "data" else {}
+    return {"type": "data", **named, **({"_instance": instance} if instance is not None else {}), "data": data}
+
+
+def _messages(reader: Reader, node: Node, key: Key) -> list[_Message]:
+    found: list[_Message] = []
+    listed = reader.items(node, key)
+    for item in listed.items if listed is not None else ():
+        if isinstance(item, Fields):
+            found.append(plain(item))
+        else:
+            reader.error("plan.wrong-type", f"a message must be a mapping, got {shown(item)}", item.span)
+    return found
+
+
+def _instances(reader: Reader, node: Node, key: Key) -> list[_Message]:
+    if isinstance(node, Items):
+        named = list(zip(instance_names(len(node.items)), node.items, strict=True))
+    elif isinstance(node, Fields):
+        named = list(node.fields.items())
+    else:
+        reader.wrong_type(node, key)
+        return []
+    return [message for name, content in named for message in _instance_messages(reader, name, content)]
+
+
+def _instance_messages(reader: Reader, name: str, content: Node) -> Iterator[_Message]:
+    if not name.strip():
+        reader.error("plan.instance", "the name of an instance cannot be blank", content.span, "①, ② or any text")
+    if not isinstance(content, Fields):
+        message = f"an instance must be a mapping, got {shown(content)}"
+        reader.error("plan.wrong-type", message, content.span, "for example {state: {text: Hello}}")
+        return
+    for own, value in reader.fields(INSTANCE, content, content.span).items():
+        yield plain_message(own, value, name)
+
+
+def _tools(reader: Reader, node: Node, key: Key) -> dict[str, Mapping[str, Value]]:
+    found: dict[str, Mapping[str, Value]] = {}
+    for name, schema in reader.entries(reader.mapping(node, key)):
+        if isinstance(schema, Fields):
+            found[name.text] = plain(schema)
+            _check_patterns(reader, schema)
+        elif isinstance(schema, Scalar) and schema.value is None:
+            found[name.text] = {}
+        else:
+            message = f"the schema of a tool must be a mapping, got {shown(schema)}"
+            hint = f"{name.text}: {{}} declares it without a schema"
+            reader.error("plan.wrong-type", message, schema.span, hint)
+    return found
+
+
+def _check_patterns(reader: Reader, node: Fields) -> None:
+    """Report patterns in a tool's schema that RE2 does not support. The schema may be its properties alone."""
+    whole = node
+    if "properties" not in node.fields and node.keys:
+        whole = Fields({"properties": node}, {"properties": next(iter(node.keys.values()))}, node.whole)
+    for fault in pattern_faults(plain(whole)):
+        reader.bad_patterns.add(fault.pattern)
+        message = f"the pattern cannot be used: {fault.error}"
+        reader.error("plan.bad-pattern", message, fault_span(whole, fault), SYNTAX)
+
+
+def _confirm(reader: Reader, node: Node, key: Key) -> bool | dict[str, Span] | None:
+    """Whether a person approves every call, or the tools whose calls a person approves."""
+    if isinstance(node, Scalar) and type(node.value) is bool:
+        return node.value
+    if isinstance(node, Items) and all(isinstance(one, Scalar) and type(one.value) is str for one in node.items):
+        return {one.text: one.span for one in node.items if isinstance(one, Scalar)}
+    reader.wrong_type(node, key)
+    return None
+
+
+def _activity(reader: Reader, node: Node, key: Key) -> str | None:
+    if isinstance(node, Scalar) and node.value == "":
+        return ""
+    name = reader.name(node, key)
+    return name.text if name else None
+
+
+def _method(reader: Reader, node: Node, key: Key) -> str | None:
+    if not isinstance(node, Scalar):
+        reader.wrong_type(node, key)
+    elif node.text in METHODS:
+        return node.text
+    else:
+        hint = suggest(node.text, METHODS, "methods")
+        reader.error("plan.unknown-method", f"unknown method {node.text!r}", node.span, hint)
+    return None
+
+
+def _instance(reader: Reader, node: Node, key: Key) -> tuple[str | None, bool]:
+    """The instance, and whether the call is made once for all instances."""
+    if isinstance(node, Scalar) and node.value is None:
+        return None, True
+    if isinstance(node, Scalar) and node.text.strip() not in ("", "*"):
+        return node.text, False
+    reader.wrong_type(node, key, "use any text; null makes the call once, for all instances")
+    return None, False
+
+
+def _scopes(reader: Reader, node: Node, key: Key) -> tuple[str, ...]:
+    kinds = []
+    listed = reader.items(node, key)
+    for item in listed.items if listed is not None else ():
+        found = KIND.match(item.text.lstrip("†$")) if isinstance(item, Scalar) else None
+        if found is None:
+            message = f"a scope must be a kind of messages, got {shown(item)}"
+            reader.error("plan.bad-call", message, item.span, "_scopes: [state, input]")
+        else:
+            kinds.append(found[0])
+    return tuple(kinds)
+
+
+CALLS = Takes("a list of calls", "[{_tool: fetch, _outputPath: †state.page}]",
+              {"type": "array", "items": reference("call")}, Reader.items)  # fmt: skip
+MESSAGES = Takes("a list of messages", "[{type: data, data: {n: 1}}]", {"type": "array", "items": {"type": "object"}},
+                 _messages)  # fmt: skip
+INSTANCES = Takes("a list or a mapping of instances, each with input, state and data", "{①: {state: {text: Hello}}}",
+                  {"type": ["object", "array"], "additionalProperties": reference("instance"),
+                   "items": reference("instance")}, _instances)  # fmt: skip
+TOOLS = Takes("a mapping of tool names to schemas", "{think: {}}", mapping_of({"type": ["object", "null"]}), _tools)
+VALUE = Takes("any value, with references", "†state.page", {}, read_node, null=True)
+MODE = choice("eager or lazy", "eager", "lazy")
+CONFIRM = Takes("true, false or a list of tools", "[send]", {"anyOf": [{"type": "boolean"}, S_NAMES]}, _confirm)
+
+PATH = Takes("an output path", "†state.result", {**S_TEXT, "pattern": r"^\s*[(\s]*[†$]"}, read_node, null=True)
+METHOD = Takes("a method", "set", {"enum": list(METHODS)}, _method)
+INSTANCE_NAME = Takes("the name of an instance, or null", "①", {"anyOf": [S_NAME, {"type": "null"}]}, _instance,
+                      null=True)  # fmt: skip
+SCOPES = Takes("a list of kinds", "[state]", S_NAMES, _scopes)
+ACTIVITY = Takes("a name, or an empty text", "fetch", S_TEXT, _activity)
+REASON = Takes("a text", "the page is needed", S_TEXT, read_node, null=True)

@@ -1,0 +1,137 @@
+"""The request of a tick: a model gets the context and replies with a plan.
+
+The request is a run with an agent step. It holds the context of the plan, so nobody else writes to the context between
+the request and the plan, and its manifest has the messages, which a resumed planner continues with.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from ..catalog import Model, ModelAgent, Registry
+from ..catalog.registry import Agents
+from ..definitions.define import load
+from ..flow.session import ASKED_AGAIN
+from ..flow.steps import Flow
+from ..flow.values import Value
+from ..languages.plan import Log
+from ..languages.plan.log import remove_secrets
+from ..lifecycle.launch import start_run
+from ..lifecycle.run import Run
+from ..secrets.masking import Secrets
+from ..text.source import Source
+from .offer import INSTRUCTIONS, Offer, request_text
+from .reply import Reply, ReplyReader
+from .ticks import Ticks
+
+STEPS: Final = ASKED_AGAIN + 2
+"""Requests of a session: one more than are made, because in its last request a session tells the model to stop."""
+AGENT: Final = "planner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What a model plans, and what it gets for it."""
+
+    model: Model | None
+    """None: the configured one."""
+    task: str
+    offer: Offer
+    instructions: str = ""
+    """Added to `INSTRUCTIONS`."""
+    confirm: bool | tuple[str, ...] = False
+
+
+class ModelPlanner:
+    """A model that plans the ticks of a context."""
+
+    def __init__(self, assignment: Assignment, ticks: Ticks) -> None:
+        self.assignment, self.ticks = assignment, ticks
+
+    def __call__(self, number: int) -> Reply | None:
+        """The plan of a tick; None if the request has failed: `Ticks.error` says why."""
+        options = self.ticks.options
+        reader = self.reader(number)
+        flow = request_flow(options.context, number, options.registry)
+        given: Value = {"prompt": self._prompt(reader.log)}
+        return self.replied(self.ticks.execute(partial(start_run, flow, given), self.registry(reader)), reader)
+
+    def replied(self, run: Run, reader: ReplyReader) -> Reply | None:
+        """The plan that the run of a request got."""
+        self.ticks.asked.append(run)
+        self.ticks.error = run.error
+        return reader.read(run.output) if run.error is None else None
+
+    def reader(self, number: int) -> ReplyReader:
+        """Reads the replies of a tick in the context as it is now."""
+        options, own = self.ticks.options, self.assignment
+        return ReplyReader(
+            name=f"tick {number}",
+            offer=own.offer.for_instances(self.ticks.log.instances),
+            registry=options.registry,
+            log=self.ticks.log,
+            confirm=own.confirm,
+            secret=frozenset(options.secret),
+        )
+
+    def registry(self, reader: ReplyReader) -> Registry:
+        """A registry in which the model answers the request."""
+        own, made = self.assignment, copy.copy(self.ticks.options.registry)
+        made.agents = Agents()
+        agent = ModelAgent(
+            name=AGENT,
+            model=own.model,
+            instructions="\n\n".join(filter(None, (INSTRUCTIONS, own.instructions))),
+            tools=(),
+            gives=reader.offer.schema,
+            read=reader.check,
+            steps=STEPS,
+        )
+        made.agents.add(agent)
+        return made
+
+    def _prompt(self, log: Log) -> str:
+        secret, secrets = self.ticks.options.secret, Secrets()
+        for value in secret.values():
+            secrets.learn(value)
+        return request_text(self.assignment.task, log, secret, secrets)
+
+
+def request_name(context: str, number: int) -> str:
+    """The name of the request's run of a tick."""
+    return f"{context}-{number}-ask"
+
+
+def request_flow(context: str, number: int, registry: Registry) -> Flow:
+    """The flow of a request. Its input is ``{"prompt": …}``, its output the reply."""
+    name = request_name(context, number)
+    text = (
+        f"pipeline: {json.dumps(name)}\n"
+        "steps:\n"
+        f'- agent: {{prompt: "{{ctx.prompt}}", identity: {AGENT}, capabilities: {{tools: []}}, output: plan}}\n'
+    )
+    flow = load(Source(name, text), "pipeline", registry=registry)
+    return replace(flow, extension=RequestExtension(context=context))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestExtension:
+    """The context of a request (`flow.steps.Extension`)."""
+
+    context: str | None
+    options: tuple[str, ...] = ()
+    latent: tuple[str, ...] = ()
+
+    def with_context(self, name: str | None) -> RequestExtension:
+        return replace(self, context=name)
+
+    def with_option(self, flow: Flow, option: str) -> Flow | None:
+        return None
+
+    def without_secrets(self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]) -> Log:
+        return remove_secrets(log, paths, holds)

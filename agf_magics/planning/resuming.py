@@ -1,0 +1,77 @@
+"""A planner is resumed: its last run is resumed, and the next ticks follow.
+
+The manifest of a run has the messages of the context before it, so the runs of completed ticks are not needed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from ..flow.steps import Flow
+from ..journal.queries import RunHead
+from ..languages.plan import Log
+from ..languages.plan.load import PlanExtension
+from ..lifecycle.past_runs import find_past_run, journaled_runs
+from ..lifecycle.resume import read_context, resume_run
+from ..text.diagnostics import DefinitionError, Diagnostic
+from .asking import ModelPlanner
+from .reply import Reply
+
+
+def resume_planner(planner: ModelPlanner) -> None:
+    """Continue the last planner of a context. Raises DefinitionError if there is none or it cannot be continued."""
+    ticks = planner.ticks
+    head, number, is_request = _last_run(ticks.options.context)
+    if _restore(planner, head) and head.status == "ok" and not is_request:
+        message = f"{head.run_id!r} is complete, and this kernel does not have the context of its planner"
+        hint = f"load the context: agf.context({ticks.options.context!r}).load(FILE), or start a new planner"
+        raise DefinitionError(Diagnostic("planner.resume", message, hint=hint))
+    if not (_resume_request if is_request else _resume_plan)(planner, head, number):
+        ticks.repeat(planner, number + 1)
+
+
+def _resume_request(planner: ModelPlanner, head: RunHead, number: int) -> bool:
+    """Whether the planner has ended after the tick of this request."""
+    ticks, reader = planner.ticks, planner.reader(number)
+    if head.status == "ok":
+        tick: Reply | None = reader.read(find_past_run(head.run_id).output)
+    else:
+        run = ticks.execute(partial(resume_run, head.run_id, None), planner.registry(reader))
+        tick = planner.replied(run, reader)
+    return tick is None or ticks.run_plan(number, tick)
+
+
+def _resume_plan(planner: ModelPlanner, head: RunHead, number: int) -> bool:
+    """Whether the planner has ended after this plan."""
+    ticks, own = planner.ticks, planner.assignment
+    if head.status == "ok":
+        return False
+    given = dict(ticks.options.secret) or None
+    run = ticks.execute(partial(resume_run, head.run_id, given), ticks.options.registry)
+    ticks.runs.append(run)
+    return ticks.ends(run, Reply(run.flow, _has_output(run.flow), own.offer.gives))
+
+
+def _has_output(flow: Flow) -> bool:
+    return isinstance(flow.extension, PlanExtension) and flow.extension.plan.has_output
+
+
+def _restore(planner: ModelPlanner, head: RunHead) -> bool:
+    """Set the context as it was before the run, if this kernel does not have it; whether that was necessary."""
+    options = planner.ticks.options
+    context = options.registry.contexts.named(options.context)
+    if context.log is not None:
+        return False
+    context.log, context.last = Log(read_context(head.run_id)), head.run_id
+    return True
+
+
+def _last_run(context: str) -> tuple[RunHead, int, bool]:
+    """The last run of a planner of this context, the number of its tick, and whether it is a request."""
+    pattern = re.compile(rf"{re.escape(context)}-([0-9]{{1,6}})(-ask)?")
+    for head in journaled_runs():
+        if found := pattern.fullmatch(head.name):
+            return head, int(found[1]), found[2] is not None
+    message = f"there is no planner of the context {context!r} in the journal"
+    raise DefinitionError(Diagnostic("planner.resume", message, hint="without resume=True a new planner starts"))

@@ -1,0 +1,153 @@
+"""Direct calls (engine/direct.py) do what all other calls do: each case runs with a tool that is called directly, and
+with the same tool under a time limit, which is not. Only the time differs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.engine.link import link
+
+Point = namedtuple("Point", "x y")
+
+
+async def doubled(x: int) -> int:
+    return x * 2
+
+
+async def after_a_turn(x: int) -> int:
+    await asyncio.sleep(0)
+    return x * 2
+
+
+def plain(x: int) -> Any:
+    return Point(x, (x, {"n": x}))
+
+
+def fails(x: int) -> int:
+    if x == 2:
+        raise ValueError(f"no {x}")
+    return x
+
+
+async def fails_after_a_turn(x: int) -> int:
+    await asyncio.sleep(0)
+    return fails(x)
+
+
+def stops(x: int) -> int:
+    raise StopIteration(x)
+
+
+async def exits(x: int) -> int:
+    raise SystemExit(3)
+
+
+def gives_a_future(x: int) -> Any:
+    done = asyncio.get_running_loop().create_future()
+    done.set_result(x + 1)
+    return done
+
+
+def starts_a_loop(x: int) -> Any:
+    coroutine = doubled(x)
+    try:
+        return asyncio.run(coroutine)
+    finally:
+        coroutine.close()
+
+
+def too_deep(x: int) -> Any:
+    value: list[Any] = [x]
+    value.append(value)
+    return value
+
+
+def changes_its_argument(x: list[int]) -> list[int]:
+    x.append(0)
+    return x
+
+
+def strict(x: str) -> str:
+    return x
+
+
+TOOLS = [
+    doubled, after_a_turn, plain, fails, fails_after_a_turn, stops, exits, gives_a_future, starts_a_loop, too_deep,
+    changes_its_argument, strict,
+]  # fmt: skip
+
+FLOWS = {
+    "linear": "steps:\n  - tool: {name: work, args: {x: !expr ctx.n}}\n  - transform: {value: pipe}",
+    "each": """steps:
+  - for_each:
+      over: ctx.xs
+      max_parallel: 2
+      on_error: ERRORS
+      do: {tool: {name: work, args: {x: !expr item}}}
+      collect: {transform: {value: pipe}}""",
+    "fold": """steps:
+  - fold:
+      over: ctx.xs
+      init: "0"
+      output: total
+      do: {tool: {name: work, args: {x: !expr item}}}""",
+}
+
+
+def outcome(tool: Callable[..., Any], text: str, **limits: Any) -> Any:
+    """Everything that a person can see of a run, without times."""
+    registry = agf.Registry()
+    agf.tool(tool, name="work", where="loop", registry=registry, **limits)
+    values: list[Any] = [[1], [2], [3]] if tool is changes_its_argument else [1, 2, 3]
+    flow = agf.load(f"pipeline: p\n{text}", registry=registry)
+    linked, _ = link(flow, registry)
+    assert bool(linked.direct) is not bool(limits), "the case compares a direct call with another one"
+    run = agf.run(flow, {"n": values[0], "xs": values}, registry=registry, raises=False)
+    rows = [
+        (row.id, row.state, row.started, row.finished, row.failed, row.dropped, row.retried, row.value)
+        for row in run.steps.values()
+    ]
+    error = run.error and [
+        str(run.error), run.error.where, repr(run.error.__cause__),
+        getattr(run.error.__cause__, "__notes__", None),
+    ]  # fmt: skip
+    warnings = Counter((one.code, one.message) for one in run.warnings)
+    return run.status, run.output, run.calls, error, rows, warnings
+
+
+@pytest.mark.parametrize("errors", ["abort", "continue", "retry(1)"])
+@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
+def test_a_direct_call_has_the_outcome_of_any_other_call(tool: Callable[..., Any], flow: str, errors: str) -> None:
+    text = FLOWS[flow].replace("ERRORS", errors)
+    assert outcome(tool, text) == outcome(tool, text, timeout=1_000.0)
+
+
+def test_a_direct_call_needs_the_grant_of_its_step() -> None:
+    registry, called = agf.Registry(), list[int]()
+
+    @agf.tool(where="loop", registry=registry)
+    def work(x: int) -> int:
+        called.append(x)
+        return x
+
+    @agf.tool(registry=registry)
+    def other() -> int:
+        return 1
+
+    flow = agf.load("pipeline: p\nsteps:\n  - tool: {name: work, args: {x: 1}}", registry=registry)
+
+    @agf.agent(tools=["other"], registry=registry)
+    async def narrow(prompt: str) -> str:
+        run = await agf.arun(flow, registry=registry, raises=False)
+        return str(run.error)
+
+    around = agf.load("pipeline: q\nsteps:\n  - agent: {identity: narrow, prompt: go}", registry=registry)
+    assert "may not use tool 'work'" in agf.run(around, registry=registry).output
+    assert not called

@@ -1,0 +1,444 @@
+"""Prompt files and what nodes ask: folders, roles, schemas, models, and the steps around a request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+import agf_magics as agf
+from agf_magics.catalog import default as default_registry
+from agf_magics.languages.graph.prompt_schema import read_type
+from agf_magics.languages.graph.sessions import parse_answer
+from agf_magics.settings import Settings, current
+
+
+def one(node: str, extra: str = "", state: str = "r: any") -> str:
+    return f"name: g\nstate: {{{state}}}\n{extra}nodes: {{a: {node}}}\nedges: [{{from: START, to: a}}]\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with a folder ``flows`` for a graph."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flows").mkdir()
+    return tmp_path
+
+
+class Model:
+    """A scripted model that keeps what it received."""
+
+    def __init__(self, *replies: Any) -> None:
+        self.replies, self.heard, self.asked = list(replies), list[list[tuple[str, str]]](), list[AgentInfo]()
+        self.registry = agf.Registry()
+        self.registry.choose(FunctionModel(self.answer))
+
+    def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.heard.append(
+            [(part.part_kind, str(getattr(part, "content", ""))) for one in messages for part in one.parts]
+        )
+        self.asked.append(info)
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, dict) and info.output_tools:
+            return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, reply)])
+        return ModelResponse(parts=[TextPart(reply if isinstance(reply, str) else json.dumps(reply))])
+
+    def run(self, text: str, given: dict[str, Any] | None = None) -> agf.Run:
+        return agf.run(agf.load(text, "graph", registry=self.registry), given or {}, registry=self.registry)
+
+
+# --- files ---
+
+
+PLACES = {
+    "flows/texts/ask.yaml": {"prompts_dir": "texts", "prompts_relative": True},
+    "texts/ask.yml": {"prompts_dir": "texts", "prompts_relative": True},
+    "flows/ask.yaml": {"prompts_relative": True},
+    "prompts/ask.yaml": {},
+    "flows/prompts/ask.yml": {},
+}
+"""In the order in which they are searched, each with the settings that search it."""
+
+
+def found(folder: Path, name: str, settings: dict[str, Any], where: str = "") -> str:
+    graph = folder / "flows" / "g.yaml"
+    keys = {"defaults": settings} if where == "defaults" else settings
+    extra = "".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items())
+    graph.write_text(one(f"{{prompt: {name}, state_key: r}}", extra), encoding="utf-8")
+    model = Model("ok")
+    flow = agf.load(graph, registry=model.registry)
+    agf.run(flow, {}, registry=model.registry)
+    return model.heard[0][-1][1]
+
+
+@pytest.mark.parametrize("path", PLACES)
+@pytest.mark.parametrize("where", ["graph", "defaults"])
+def test_a_name_leads_to_the_first_file_that_exists(path: str, where: str, folder: Path) -> None:
+    for place in list(PLACES)[list(PLACES).index(path) :]:
+        (folder / place).parent.mkdir(exist_ok=True)
+        (folder / place).write_text(f"user: this is {place}\n", encoding="utf-8")
+    assert found(folder, "ask", PLACES[path], where) == f"this is {path}"
+
+
+def test_a_name_with_a_slash_leads_into_prompts_of_that_folder(folder: Path) -> None:
+    (folder / "loop" / "prompts").mkdir(parents=True)
+    (folder / "loop" / "prompts" / "ask.yaml").write_text("user: in the loop\n", encoding="utf-8")
+    assert found(folder, "loop/ask", {}) == "in the loop"
+
+
+def test_no_name_leads_out_of_the_folder(folder: Path) -> None:
+    inner = folder / "flows"
+    (folder / "secret.yaml").write_text("user: secret\n", encoding="utf-8")
+    (inner / "prompts").mkdir()
+    (inner / "prompts" / "link.yaml").symlink_to(folder / "secret.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(inner)
+        for text in ("{prompt: ../secret.yaml}", "{prompt: prompts/link.yaml}", "{prompt: a/link}"):
+            extra = "prompts_dir: ../\n" if "a/" in text else ""
+            with pytest.raises(agf.DefinitionError, match=r"graph\.prompt-file"):
+                agf.load(one(text, extra), "graph", registry=agf.Registry())
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "at"),
+    [
+        ("user: |\n  Hello\n  {{ name | uper }}\n", "graph.template", "uper"),
+        ("user: |\n  Hello\n  {{ name.__class__ }}\n", "graph.template", "__class__"),
+        ("user: [1]\n", "graph.prompt-shape", "[1]"),
+        ("[1]", "graph.prompt-shape", "ask"),
+        ("", "graph.prompt-shape", "ask"),
+        ("user: [\n", "yaml.syntax", None),
+        ("user: Hello\nschema: {fields: {a: {type: textt}}}\n", "graph.prompt-schema", "textt"),
+    ],
+)
+def test_an_error_of_a_prompt_file_is_at_its_place(content: str, code: str, at: str | None, folder: Path) -> None:
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "ask.yaml").write_text(content, encoding="utf-8")
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.load(one("{prompt: ask}"), "graph", registry=agf.Registry())
+    (problem,) = [each for each in caught.value.diagnostics if each.severity == "error"]
+    assert problem.code == code
+    assert problem.span is not None
+    assert at is None or problem.span.text == at
+    if at in ("uper", "__class__"):
+        assert (problem.span.source.name, problem.span.place[0]) == ("prompts/ask.yaml", 3)
+
+
+def test_a_template_that_fails_names_the_line_of_its_file(folder: Path) -> None:
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "ask.yaml").write_text("user: |\n  Hello\n\n  {{ nobody }}\n", encoding="utf-8")
+    with pytest.raises(agf.StepError) as caught:
+        Model("ok").run(one("{prompt: ask}"))
+    problem = caught.value.diagnostic
+    assert problem.code == "graph.template-failed"
+    assert problem.span is not None
+    assert (problem.span.source.name, problem.span.place) == ("prompts/ask.yaml", (4, 3))
+
+
+def test_a_list_is_joined_in_a_prompt_file_only(folder: Path) -> None:
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "ask.yaml").write_text("user: Compare {xs}\n", encoding="utf-8")
+    model = Model("ok")
+    model.run(one("{prompt: ask}"), {"xs": ["a", 1]})
+    model.run(one("{prompt: 'Compare {xs}'}"), {"xs": ["a", 1]})
+    assert [heard[-1][1] for heard in model.heard] == ["Compare a, 1", "Compare ['a', 1]"]
+
+
+def test_a_file_that_is_too_large_or_no_text_is_refused(folder: Path) -> None:
+    (folder / "prompts").mkdir()
+    for content in (b"user: " + b"a" * 1_000_001, b"user: \xff\n"):
+        (folder / "prompts" / "ask.yaml").write_bytes(content)
+        with pytest.raises(agf.DefinitionError, match=r"graph\.prompt-file"):
+            agf.load(one("{prompt: ask}"), "graph", registry=agf.Registry())
+
+
+# --- roles ---
+
+
+SPOKEN = one("{prompt: {system: 'Be brief, {n}', user: 'Greet {n}'}, state_key: r}")
+
+
+def test_the_system_prompt_is_a_message_of_its_own() -> None:
+    model = Model("hello")
+    assert model.run(SPOKEN, {"n": "Ada"}).output["r"] == "hello"
+    assert model.heard == [[("system-prompt", "Be brief, Ada"), ("user-prompt", "Greet Ada")]]
+
+
+def test_it_comes_after_the_instructions_of_the_agent() -> None:
+    model = Model("hello")
+    agf.model_agent("clerk", model=FunctionModel(model.answer), instructions="Be polite", registry=model.registry)
+    model.run(SPOKEN.replace("state_key: r", "state_key: r, identity: clerk"), {"n": "Ada"})
+    assert model.heard[0] == [
+        ("system-prompt", "Be polite"),
+        ("system-prompt", "Be brief, Ada"),
+        ("user-prompt", "Greet Ada"),
+    ]
+
+
+def test_a_function_gets_it_as_a_parameter_or_before_the_prompt() -> None:
+    registry, heard = agf.Registry(), list[Any]()
+    agf.agent(lambda prompt, system: heard.append((prompt, system)), name="two", registry=registry)
+    agf.agent(lambda prompt: heard.append(prompt), name="one", registry=registry)
+    agf.agent(lambda **given: heard.append(given), name="all", registry=registry)
+    for name in ("two", "one", "all"):
+        text = SPOKEN.replace("state_key: r", f"state_key: r, identity: {name}")
+        agf.run(agf.load(text, "graph", registry=registry), {"n": "Ada"}, registry=registry)
+    assert heard[:2] == [("Greet Ada", "Be brief, Ada"), "Be brief, Ada\n\nGreet Ada"]
+    assert heard[2] == {"n": "Ada"}
+
+
+# --- schemas ---
+
+
+RATED = one(
+    "{prompt: {user: Rate it, schema: {name: R, fields: {n: {type: int, constraints: {ge: 1}}, s: "
+    "{type: str, optional: true}}}}, state_key: r}"
+)
+
+
+def test_a_model_is_asked_again_until_its_answer_conforms() -> None:
+    model = Model({"n": 0}, {"n": 2, "s": None})
+    assert model.run(RATED).output["r"] == {"n": 2, "s": None}
+    assert len(model.asked) == 2
+    assert "needs at least 1" in model.heard[1][-1][1]
+
+
+def test_a_function_whose_answer_does_not_conform_fails_its_node() -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt, schema: '{"n": "two"}', name="f", registry=registry, default=True)
+    with pytest.raises(agf.StepError, match=r"agent\.reply-schema"):
+        agf.run(agf.load(RATED, "graph", registry=registry), {}, registry=registry)
+
+
+def test_the_schema_of_the_node_is_used_in_place_of_the_prompts() -> None:
+    registry, wanted = agf.Registry(), list[Any]()
+    agf.define("schema: S\nfields: {x: {type: string, required: true}}", registry=registry)
+    agf.agent(lambda prompt, schema: wanted.append(schema) or {"x": "y"}, name="f", registry=registry, default=True)
+    text = RATED.replace("state_key: r", "schema: S, state_key: r")
+    assert agf.run(agf.load(text, "graph", registry=registry), {}, registry=registry).output["r"] == {"x": "y"}
+    assert [schema["title"] for schema in wanted] == ["S"]
+
+
+@pytest.mark.parametrize(
+    ("text", "schema"),
+    [
+        ("list[dict[str, int]]",
+         {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "integer"}}}),
+        (" list [ str ] ", {"type": "array", "items": {"type": "string"}}),
+        ("list[", None), ("list[str", None), ("list[]", None), ("dict[str]", None), ("str[int]", None),
+        ("int]", None), ("list[str]]", None), ("list[" * 40, None), ("x" * 1000, None), ("", None),
+    ],
+)  # fmt: skip
+def test_types_of_fields(text: str, schema: Any) -> None:
+    assert read_type(text) == schema
+
+
+# --- models ---
+
+
+def test_settings_of_the_node_precede_those_of_the_prompt_and_the_defaults() -> None:
+    model = Model("ok")
+    extra = "defaults: {temperature: 0.1, max_tokens: 1, max_iterations: 3}\n"
+    model.run(one("{prompt: {user: Say it, temperature: 0.2, max_tokens: 2}, max_tokens: 3}", extra))
+    settings = model.asked[0].model_settings
+    assert settings is not None
+    assert (settings["temperature"], settings["max_tokens"]) == (0.2, 3)
+
+
+def test_a_named_model_answers_where_none_is_configured() -> None:
+    flow = agf.load(one("{prompt: Say it now, provider: openai, model: gpt-4o}"), "graph", registry=agf.Registry())
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+            patch.delenv(name, raising=False)
+        with pytest.raises(agf.DefinitionError, match=r"openai:gpt-4o.*model\.no-key"):
+            agf.run(flow, {}, registry=agf.Registry())
+
+
+def test_the_configured_model_answers_in_place_of_a_named_one() -> None:
+    run = Model("ok").run(one("{prompt: Say it now, model: 'openai:gpt-4o', state_key: r}"))
+    assert run.output["r"] == "ok"
+    assert "answers instead of 'openai:gpt-4o'" in run.note
+
+
+# --- the steps around a request ---
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ('{"a": 1}', {"a": 1}), ("```json\n[1]\n```", [1]), ('Here: {"a": 1}, and {"b": 2}', {"a": 1}),
+        ("see [1, 2] there", [1, 2]), ("none", "none"), ("{broken", "{broken"), ("[" * 3000, "[" * 3000),
+        ("{" * 300 + '{"a": 1}', "{" * 300 + '{"a": 1}'), ("[NaN]", "[NaN]"), ("3", 3), ({"a": "b"}, {"a": "b"}),
+    ],
+)  # fmt: skip
+def test_json_is_read_from_an_answer(answer: Any, value: Any) -> None:
+    assert parse_answer(answer) == value
+
+
+def test_an_answer_without_json_is_kept_with_a_warning() -> None:
+    run = Model("I do not know").run(one("{prompt: 'As JSON', parse_json: true, state_key: r}"))
+    assert run.output["r"] == "I do not know"
+    assert [warning.code for warning in run.warnings] == ["graph.no-json"]
+
+
+def test_the_warning_of_a_called_graph_is_one_of_the_run() -> None:
+    model = Model("I do not know")
+    agf.define(one("{prompt: 'As JSON', parse_json: true, state_key: r}").replace("name: g", "name: inner"), "graph",
+               registry=model.registry)  # fmt: skip
+    run = model.run(one("{type: subgraph, graph: inner, mode: direct}"))
+    assert [warning.code for warning in run.warnings] == ["graph.no-json"]
+
+
+FALLBACK = one("{prompt: Rate it now, on_error: fallback, fallback: {model: 'x:y', temperature: 0}, state_key: r}")
+
+
+def test_the_fallback_is_asked_once_after_a_failure() -> None:
+    registry, failed = agf.Registry(), list[int]()
+
+    @agf.agent(registry=registry, default=True)
+    def answer(prompt: str) -> str:
+        failed.append(1)
+        if len(failed) == 1:
+            raise ValueError("busy")
+        return "fine"
+
+    flow = agf.load(FALLBACK, "graph", registry=registry)
+    run = agf.run(flow, {}, registry=registry)
+    assert (run.output["r"], len(failed)) == ("fine", 2)
+
+
+def test_a_fallback_that_fails_too_fails_the_node() -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: 1 / 0, name="f", registry=registry, default=True)
+    with pytest.raises(agf.StepError) as caught:
+        agf.run(agf.load(FALLBACK, "graph", registry=registry), {}, registry=registry)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("skips", "held", "result"), [("true", "old", "old"), ("true", None, "new"), ("false", "old", "new")]
+)
+def test_a_node_is_skipped_if_its_key_has_a_value(skips: str, held: str | None, result: str) -> None:
+    model = Model("new")
+    run = model.run(one(f"{{prompt: Say it now, skip_if_exists: {skips}, state_key: r}}"), {"r": held})
+    assert (run.output["r"], len(model.asked)) == (result, result == "new")
+
+
+def test_an_item_of_a_map_is_repeated() -> None:
+    registry, tried = agf.Registry(), list[str]()
+
+    @agf.tool(registry=registry)
+    def rate(x: str) -> str:
+        tried.append(x)
+        if len(tried) < 3:
+            raise ValueError("busy")
+        return x
+
+    node = "{type: map, over: '{state.xs}', as: x, node: {type: python, tool: rate}, collect: r, HOW}"
+    for how, output in (("on_error: retry, max_retries: 2", ["a"]), ("on_error: skip", [])):
+        tried.clear()
+        text = one(node.replace("HOW", how), state="xs: list, r: list")
+        run = agf.run(agf.load(text, "graph", registry=registry), {"xs": ["a"]}, registry=registry)
+        assert [found["value"] for found in run.output["r"]] == output
+        assert len(run.output["r_failures"]) == 1 - len(output)
+
+
+def test_a_python_node_requires_keys() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: 1, name="f", registry=registry)
+    with pytest.raises(agf.StepError, match=r"requires 'n'.*graph\.requires"):
+        agf.run(
+            agf.load(one("{type: python, tool: f, requires: [n]}"), "graph", registry=registry), {}, registry=registry
+        )
+
+
+def test_the_tool_calls_of_a_function_are_its_own() -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: "fine", name="f", registry=registry, default=True)
+    text = one("{type: agent, prompt: Say it now, tools: [], tool_results_key: calls, state_key: r}")
+    run = agf.run(agf.load(text, "graph", registry=registry), {}, registry=registry)
+    assert run.output == {"r": "fine"}
+
+
+def test_exit_codes_that_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(current, "settings", Settings(allow_shell=True))
+    command = f"{sys.executable} -c 'print(1); raise SystemExit(3)'"
+    for codes, fails in (("[0, 3]", False), ("[0]", True)):
+        text = one(
+            "{type: tool, tool: t, state_key: r}", f'tools: {{t: {{command: "{command}", success_codes: {codes}}}}}\n'
+        )
+        flow = agf.load(text, "graph", registry=default_registry())
+        if fails:
+            with pytest.raises(agf.StepError, match=r"tool\.shell-exit"):
+                agf.run(flow, {}, registry=default_registry())
+        else:
+            assert agf.run(flow, {}, registry=default_registry()).output["r"] == "1"
+
+
+def test_a_template_without_jinja2_is_refused_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    model = Model("ok")
+    flow = agf.load(one("{prompt: 'Hi {{ n }}'}"), "graph", registry=model.registry)
+    with pytest.raises(agf.DefinitionError, match=r"graph\.jinja-not-installed"):
+        agf.run(flow, {"n": 1}, registry=model.registry)
+    assert not model.asked
+    assert model.run(one("{prompt: 'Hi {n}', state_key: r}"), {"n": 1}).output["r"] == "ok"
+
+
+# --- exports ---
+
+
+EXPORTED = one("{type: passthrough, output: {n: 1}}", "exports: {r: {format: HOW, filename: FILE}}\n")
+
+
+@pytest.mark.parametrize(
+    ("how", "value", "written"),
+    [
+        ("json", {"a": 1}, '{\n  "a": 1\n}\n'), ("json", "x", '"x"\n'), ("text", "x", "x\n"),
+        ("text", [1], "[\n  1\n]\n"),
+        ("markdown", "# x\n", "# x\n"), ("markdown", ["a", {"b": 1}], '- a\n- {"b": 1}\n'),
+        ("markdown", {"a": "x\ny"}, "- **a**: x y\n"), ("markdown", 3, "3\n"),
+    ],
+)  # fmt: skip
+def test_formats_of_exports(how: str, value: Any, written: str, tmp_path: Path) -> None:
+    text = EXPORTED.replace("HOW", how).replace("FILE", {"json": "r.json", "text": "r.txt", "markdown": "r.md"}[how])
+    run = agf.run(agf.load(text, "graph", registry=agf.Registry()), {"r": value}, registry=agf.Registry())
+    (path,) = agf.export(run, tmp_path / "new")
+    assert path.read_text(encoding="utf-8") == written
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["../r.json", "/tmp/r.json", "a/../../r.json", "C:/r.json", "r.py", "r", "''", "~/../r.json", "a\\..\\..\\r.json"],
+)
+def test_an_export_cannot_leave_its_folder_or_be_a_program(file: str) -> None:
+    with pytest.raises(agf.DefinitionError, match=r"graph\.export-file"):
+        agf.load(EXPORTED.replace("HOW", "json").replace("FILE", file), "graph", registry=agf.Registry())
+
+
+def test_an_export_follows_no_link_and_replaces_no_protected_file(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "link").symlink_to(tmp_path)
+    for file in ("link/r.json", ".hidden/r.json"):
+        text = EXPORTED.replace("HOW", "json").replace("FILE", file)
+        run = agf.run(agf.load(text, "graph", registry=agf.Registry()), {"r": 1}, registry=agf.Registry())
+        with pytest.raises(agf.StepError, match=r"tool\.file-path"):
+            agf.export(run, tmp_path / "out")
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_an_object_without_a_text_is_not_exported(tmp_path: Path) -> None:
+    text = EXPORTED.replace("HOW", "text").replace("FILE", "r.txt")
+    run = agf.run(agf.load(text, "graph", registry=agf.Registry()), {"r": object()}, registry=agf.Registry())
+    with pytest.raises(agf.StepError, match=r"run\.export"):
+        agf.export(run, tmp_path)
+    without = agf.run(
+        agf.load(one("{type: passthrough}"), "graph", registry=agf.Registry()), {}, registry=agf.Registry()
+    )
+    with pytest.raises(agf.StepError, match=r"run\.export"):
+        agf.export(without, tmp_path)
