@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from ..journal import queries
 from ..journal.queries import RunHead
+from ..journal.records import Record
 from ..pictures.plain import counted
+from ..progress.events import format_path
 from ..settings import current
 from ..text.diagnostics import DefinitionError
 from .live import live
@@ -81,6 +83,21 @@ def find_past_run(run_id: str) -> PastRun:
     store = journal()
     with as_definition_errors():
         return PastRun(store, find_run(store, run_id))
+
+
+def find_call(run: PastRun, place: str) -> Record:
+    """A tool call of ``run`` at ``place``: a path (``steps[0].do#3``), or a step, of which the last failed call is
+    taken, else the last one. Raises DefinitionError."""
+    found: Record | None = None
+    for record in run.records():
+        if record.kind == "tool" and record.given is not None:
+            step = "/".join(bit for bit in record.at if isinstance(bit, str))
+            failed_before = found is not None and found.what == "failed" and record.what != "failed"
+            if format_path(record.at) == place or (step == place and not failed_before):
+                found = record
+    if found is None:
+        raise refused("journal.unknown-call", f"there is no tool call {place!r} in this run", "run.calls lists them")
+    return found
 
 
 def journaled_runs() -> list[RunHead]:

@@ -1,6 +1,6 @@
 """A run is repeated from one of its steps on: a new run, which reuses the results on which that step depends.
 
-Results are reused by content, as by ``--reuse``, but without those of the step, of what is inside it and of what comes
+Results are reused by content, as by ``--reuse``, but not those of the step, of the steps inside it and of what comes
 after it: later steps of a sequence, the steps of a plan that its values reach, the nodes of a graph that an edge leads
 to. So the run may have another input or an edited definition: a call that differs is made again.
 """

@@ -179,6 +179,18 @@ RERUN = Command(
 %rerun longest-1-4f2a --from 'steps[1]' --set limit=5""",
 )
 
+STEP = Command(
+    name="%step",
+    about="Open one call of a run: its arguments as a variable, and a new cell that makes the call.",
+    operands=(
+        Operand("RUN", "the id of a run, or its beginning", "run"),
+        Operand("STEP", "a step, or one call of it: steps[1].do#3; by default its last failed call", "step"),
+    ),
+    options=(Option("--out", "the variable that receives the arguments; by default arguments", "new", "VAR"),),
+    example="""\
+%step longest-1-4f2a steps[0].do#2""",
+)
+
 FOR_PLANNERS = (
     Option("--tools", "the tools and flows that the model may call; by default all tools", "tools", "TOOL,TOOL"),
     Option("--ticks", "the largest number of plans that the model writes; by default 10", "count", "N"),
@@ -313,6 +325,7 @@ COMMANDS = {
         CONTEXT,
         RESUME,
         RERUN,
+        STEP,
         FLOWS,
         TOOLS,
         DRAW,

@@ -14,7 +14,7 @@ from ..flow.steps import Each, Fold, Repeat
 from ..lifecycle.run import Run
 from ..lifecycle.run_calls import calls_of
 from ..pictures.boxes import Frame
-from ..pictures.counters import tallies, times, words
+from ..pictures.counters import spent, tallies, times, words
 from ..pictures.diagram import place
 from ..pictures.fold import fold
 from ..pictures.page import format_exception, status
@@ -43,6 +43,8 @@ from .explorer_session import Json
 MOST_UNFOLDED = 80
 """Boxes above which a picture starts with its outermost frames folded."""
 MOST_ATTEMPTS = 20
+MOST_PRINTED = 20_000
+"""Characters of what a step printed, and of each part of a reply that arrives."""
 MOST_LINES = 60
 """Lines of a definition."""
 MOST_FINDINGS = 20
@@ -125,12 +127,17 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         found["definition"] = _definition(row.step.span)
     if row.error is not None:
         found["error"] = _error(run, row.error)
+    if row.printed:
+        found["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
+    if row.arriving is not None:
+        parts = list(row.arriving.parts.items())
+        found["arriving"] = [[line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts]
     return {**found, **(_values_of_many(run) if _is_many(row) else _values(run, row))}
 
 
 def _counted(run: AnyRun, row: Row) -> str:
     tally = tallies(run.progress).get(row.key)
-    return str(tally) if tally is not None else times(row)
+    return " · ".join(filter(None, (str(tally) if tally is not None else times(row), *spent(row))))
 
 
 def _is_many(row: Row) -> bool:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
 from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from .. import settings
+from ..catalog import Registry
 from ..journal.queries import RunHead
+from ..journal.records import Record
 from ..lifecycle import launch
 from ..lifecycle import past_runs as kept_runs
 from ..lifecycle.options import RunOptions
 from ..lifecycle.past_run import PastRun
+from ..lifecycle.past_runs import find_call
 from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
 from ..pictures.page import status
 from ..pictures.past_page import runs_html, runs_text
 from ..pictures.plain import counted, line
+from ..pictures.values import value_text
+from ..progress.events import format_path
 from ..text.diagnostics import DefinitionError, suggest
 from ..text.source import UNUSABLE
 from . import commands, view, watching
@@ -38,7 +44,7 @@ STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "da
 
 @magics_class
 class HistoryMagics(NotebookMagics):
-    """``%resume`` and ``%rerun``."""
+    """``%resume``, ``%rerun`` and ``%step``."""
 
     @line_magic
     @needs_local_scope
@@ -91,6 +97,30 @@ class HistoryMagics(NotebookMagics):
 
         run = watching.watch(start, display, notebook.settings.refresh_hz).result()
         return None if name is not None else run
+
+    @line_magic
+    @takes(commands.STEP)
+    def step(self, parsed: ParsedLine) -> None:
+        (word,), (place,), out = parsed.words("RUN"), parsed.words("STEP"), parsed.word("--out")
+        name = new_name(out) if out else "arguments"
+        found = at(place, lambda: find_call(_past(word), place.text))
+        notebook = self.notebook
+        if not found.whole:
+            print("some of the arguments are only previews: a secret, or a value that is not JSON")
+        notebook.ipython.user_ns[name] = found.given_shown
+        notebook.ipython.set_next_input(_calling(found, name, notebook.ipython.user_ns, notebook.registry))
+        shown = line(value_text(found.given_shown), 200)
+        print(f"{name} has the arguments of {line(format_path(found.at), 100)}: {shown}")
+
+
+def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
+    """A cell that makes a call with the arguments in the variable ``name``."""
+    function = names.get(found.name) if found.name.isidentifier() else None
+    called = found.name if callable(function) else f"agf_magics.registry.tools[{found.name!r}].function"
+    lead = "" if callable(function) else "import agf_magics\n\n"
+    tool = registry.tools.get(found.name)
+    waits = "await " if tool is not None and iscoroutinefunction(tool.function) else ""
+    return f"{lead}{waits}{called}(**{name})"
 
 
 def list_runs(parsed: ParsedLine) -> None:

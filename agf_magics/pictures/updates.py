@@ -11,7 +11,7 @@ from typing import Any
 from ..progress.events import Question
 from ..progress.progress import Progress, Row
 from . import theme as look
-from .counters import Tally, corner, paths, taken, tallies, times, words
+from .counters import Tally, corner, paths, spent, tails, taken, tallies, times, words
 from .page import counts, status
 from .plain import line
 
@@ -23,6 +23,9 @@ MOST_QUESTIONS = 5
 
 MOST_CHOICES = 8
 """Choices that are buttons; a text field takes all others."""
+
+LONGEST_TAIL = 200
+"""Characters of the end of what a step printed, or of a reply that arrives."""
 
 Update = dict[str, Any]
 
@@ -100,15 +103,17 @@ class Updates:
         return found
 
     def _row(self, row: Row, tally: Tally | None) -> list[Any]:
-        """State, text of the corner, state in words, counters, start, end, shares that are ok and that failed."""
+        """State, text of the corner, state in words, counters, start, end, the end of its prints or of a reply that
+        arrives, shares that are ok and that failed."""
         shown = corner(row, tally)
         begun = self._progress.when if self._progress.when is not None else row.when
         start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
         over = row.ended is not None and begun is not None and not row.running
         end = round(row.ended - begun, 3) if over else None  # type: ignore[operator]
         shares = [round(share, 3) for share in shown.shares] if shown.shares else []
-        counted = str(tally) if tally is not None else times(row)
-        return [STATE_NAMES.index(row.state), shown.words, words(row), counted, start, end, *shares]
+        counted = " · ".join(filter(None, (str(tally) if tally is not None else times(row), *spent(row))))
+        tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
+        return [STATE_NAMES.index(row.state), shown.words, words(row), counted, start, end, tail, *shares]
 
     def _paths(self) -> dict[str, str] | None:
         """The numbers on the edges of the walks, by the key of the edge; None if they are as before."""
@@ -129,7 +134,17 @@ def _question(question: Question) -> dict[str, Any]:
 
 def _counters(row: Row) -> tuple[Any, ...]:
     """Everything that its update depends on."""
-    return (*_own(row), row.width, row.total, row.why, row.when, row.ended, *map(_own, row.elements))
+    return (
+        *_own(row),
+        tails(row),
+        row.usage,
+        row.width,
+        row.total,
+        row.why,
+        row.when,
+        row.ended,
+        *map(_own, row.elements),
+    )
 
 
 def _own(row: Row) -> tuple[Any, ...]:

@@ -404,3 +404,12 @@ def test_the_messages_about_500_steps_are_small(seen: Kernel) -> None:
     assert all(len(json.dumps(update)) < 45_000 for update in updates)
     # A picture of them is drawn on request only.
     assert "<svg" not in str(page.state)
+
+
+def test_prints_of_a_step_are_in_its_row_and_in_its_details(seen: Kernel) -> None:
+    cell = held(seen)
+    open_gate(seen)
+    cell.end()
+    page = Page(seen, cell)
+    assert rows(page.updates)[0][6] == "prints: saying first"
+    assert page.get("step", step="steps[0]")["printed"] == "saying first\n"

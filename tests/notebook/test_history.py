@@ -251,3 +251,16 @@ def test_the_steps_of_a_run_are_completed(shell: Shell) -> None:
     found = complete(line, 0, len(line), known)
     assert found is not None
     assert [choice.text for choice in found.choices] == ["steps[0]", "steps[1]"]
+
+
+def test_the_arguments_of_a_call_are_a_variable_and_the_next_cell_makes_the_call(failed: Shell) -> None:
+    shown = failed.good("%step grading steps[0].do")
+    assert failed.names["arguments"] == {"name": "plums"}  # the failed call
+    assert "arguments has the arguments of steps[0].do#1" in shown.out
+    assert failed.ip.rl_next_input == "grade(**arguments)"
+    failed.good("%step grading steps[0].do#0 --out first")
+    assert failed.names["first"] == {"name": "pears"}
+    assert failed.run(failed.ip.rl_next_input).value == "pears <b>"
+    failed.good("del grade\n%step grading steps[0].do#0")
+    assert failed.run(failed.ip.rl_next_input).value == "pears <b>"
+    assert code(failed.run("%step grading steps[4]")) == "journal.unknown-call"

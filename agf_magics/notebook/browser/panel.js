@@ -71,6 +71,8 @@ class Panel {
     if (step.error) part("Error", errorElement(step.error));
     if (step.session) part("Conversation", this.part("session", () => new Conversation(this.state, step.id)));
     if (step.input) part("Input", valueElement(step.input));
+    for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
+    if (step.printed) part("Printed", element("pre", {}, step.printed));
     if (step.output) part("Output", valueElement(step.output));
     if (step.attempts) part("Attempts", this.attempts(step));
     if (step.many && !step.note) part("Calls", this.part("calls", () => new CallPages(this.state, step.id, step.elements)));

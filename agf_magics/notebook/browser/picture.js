@@ -3,7 +3,7 @@
 
 const TAGS = new Set(["svg", "g", "rect", "path", "polygon", "text", "title", "desc"]);
 const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "points", "fill", "fill-opacity", "stroke",
-  "stroke-opacity", "stroke-width", "stroke-dasharray", "font-family", "font-size", "font-weight", "font-style", "text-anchor"]);
+  "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap", "font-family", "font-size", "font-weight", "font-style", "text-anchor"]);
 const READABLE = 0.65; // the scale below which words cannot be read
 const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 

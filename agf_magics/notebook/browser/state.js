@@ -7,7 +7,7 @@ const PATIENCE = 15000;
 const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
 
 // Fields of a row that changes, after its number.
-const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, OK_SHARE = 6, FAILED_SHARE = 7;
+const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, TAIL = 6, OK_SHARE = 7, FAILED_SHARE = 8;
 // Fields of a row of the tree.
 const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5, SESSION = 6;
 

@@ -57,7 +57,7 @@ class StepList {
     setText(node.state, isShort ? look.mark : words, words);
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : this.view.folded.has(i) ? "▸" : "▾");
-    setText(node.counted, row[COUNTED], row[COUNTED]);
+    setText(node.counted, row[COUNTED] || row[TAIL] || "", [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"));
     setText(node.took, row[START] == null ? "" : duration(end - row[START]));
     if (this.isTimeline && row[START] != null) {
       const left = row[START] / all * 100, width = (end - row[START]) / all * 100;
