@@ -37,8 +37,9 @@ def fault(
     return made
 
 
-def explained(error: Exception, model: str, where: str) -> ModelFault:
-    """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or empty."""
+def explained(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
+    """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or empty. ``own``:
+    whether this is a server of the user's, which gets no key of a provider."""
     if type(error).__name__ == "BrokenOff":
         return _broken_off(error, model)
     kinds = {kind.__name__ for kind in type(error).__mro__}
@@ -47,7 +48,8 @@ def explained(error: Exception, model: str, where: str) -> ModelFault:
     if "ContentFilterError" in kinds:
         return fault("model.filtered", f"{model} is blocked by its provider's filter: {reason}", "rephrase the prompt")
     if "ModelAuthenticationError" in kinds or status in (401, 403):
-        return fault("model.key-refused", f"{model} does not accept the key: {reason}", _keys(model))
+        hint = _OWN_KEY if own or model.startswith("ollama:") else _keys(model)
+        return fault("model.key-refused", f"{model} does not accept the key: {reason}", hint)
     if "ModelQuotaExceededError" in kinds or status == 402:
         return fault("model.quota", f"{model} has no credit left: {reason}", "see the provider's billing page")
     if "ModelNotFoundError" in kinds or status == 404:
@@ -102,6 +104,9 @@ def _reason(error: Exception) -> str:
     text = " ".join(str(message or error).split("\n")[0].split()) or type(error).__name__
     text = text if len(text) <= 300 else f"{text[:300]}…"
     return f"{status}, {text}" if status is not None and message else text
+
+
+_OWN_KEY = "this server needs a key: agf.registry.choose(MODEL) with a model object of pydantic-ai that has it"
 
 
 def _keys(model: str) -> str:

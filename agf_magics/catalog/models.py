@@ -97,7 +97,7 @@ class Model:
         except StepError:
             raise
         except Exception as error:  # of the library, the provider's package, or the user's model
-            failure = explained(error, self.name, _address(made) or self._base_url)
+            failure = explained(error, self.name, _address(made) or self._base_url, bool(self._base_url))
         raise failure  # not in the except: its cause would have the request with the key
 
     def price(self, used: Tokens) -> Decimal | None:

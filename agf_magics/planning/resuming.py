@@ -15,14 +15,16 @@ from ..languages.plan.load import PlanExtension
 from ..lifecycle.past_runs import find_past_run, journaled_runs
 from ..lifecycle.resume import read_context, resume_run
 from ..text.diagnostics import DefinitionError, Diagnostic
-from .asking import ModelPlanner
+from .asking import ModelPlanner, request_name
 from .reply import Reply
 
 
 def resume_planner(planner: ModelPlanner) -> None:
     """Continue the last planner of a context. Raises DefinitionError if there is none or it cannot be continued."""
     ticks = planner.ticks
-    head, number, is_request = _last_run(ticks.options.context)
+    (head, number, is_request), *earlier = _runs(ticks.options.context)
+    for one, _, asks in [*earlier, *([(head, number, is_request)] if head.status == "ok" else [])]:
+        ticks.count(asks, one.tokens or 0, one.cost)  # a run that is resumed counts its own use again
     if _restore(planner, head) and head.status == "ok" and not is_request:
         message = f"{head.run_id!r} is complete, and this kernel does not have the context of its planner"
         hint = f"load the context: agf.context({ticks.options.context!r}).load(FILE), or start a new planner"
@@ -67,11 +69,17 @@ def _restore(planner: ModelPlanner, head: RunHead) -> bool:
     return True
 
 
-def _last_run(context: str) -> tuple[RunHead, int, bool]:
-    """The last run of a planner of this context, the number of its tick, and whether it is a request."""
+def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
+    """The runs of the last planner of this context, the latest first: each with the number of its tick, and whether it
+    is a request."""
     pattern = re.compile(rf"{re.escape(context)}-([0-9]{{1,6}})(-ask)?")
+    runs: list[tuple[RunHead, int, bool]] = []
     for head in journaled_runs():
         if found := pattern.fullmatch(head.name):
-            return head, int(found[1]), found[2] is not None
+            runs.append((head, int(found[1]), found[2] is not None))
+            if head.name == request_name(context, 1):
+                break
+    if runs:
+        return runs
     message = f"there is no planner of the context {context!r} in the journal"
     raise DefinitionError(Diagnostic("planner.resume", message, hint="without resume=True a new planner starts"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial, reduce
@@ -119,6 +119,13 @@ class Ticks:
         """The context."""
         found = self.options.registry.contexts.named(self.options.context).log
         return found if isinstance(found, Log) else Log(found or ())
+
+    def count(self, asks: bool, tokens: int, cost: str | None) -> None:
+        """Count a run of an earlier session against the limits. ``asks``: whether it was a request."""
+        self._budget.spawned += asks
+        self._budget.tokens += tokens
+        with suppress(ArithmeticError):  # the journal may be foreign
+            self._budget.cost += Decimal(cost or 0)
 
     def append(self, *messages: Mapping[str, Value]) -> None:
         """Add messages to the context. Raises DefinitionError while a run is writing to it."""

@@ -404,6 +404,14 @@ def test_a_resumed_planner_does_not_repeat_completed_ticks(
     assert made == [("price", "fig"), ("times", 7.0, 2)]
 
 
+def test_the_ticks_before_an_interruption_count(registry: agf.Registry, tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path):
+        first = run(Planner(plan(PRICE), ConnectionError("no line")), registry, raises=False)
+        for limits, code in (({"spawns": 1}, "limit.spawns"), ({"max_tokens": first.usage.tokens}, "limit.tokens")):
+            later = Planner(plan(TOTAL, output="†state.total"))
+            assert refusal(later, registry, resume=True, limits=agf.Limits(**limits)).code == code
+
+
 @pytest.mark.parametrize("same_kernel", [True, False])
 def test_an_interrupted_plan_is_resumed_and_the_next_tick_follows(
     same_kernel: bool, registry: agf.Registry, made: list[Any], tmp_path: Path
