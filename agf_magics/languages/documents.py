@@ -78,7 +78,7 @@ def kind(name: str, doc: str, *keys: Key, prefix: str = "") -> Kind:
 
 
 class Reader:
-    """Reads the mappings of one document by their tables; ``problems`` gets what is wrong with them."""
+    """Reads the mappings of one document by their tables; ``problems`` gets their errors."""
 
     layer: ClassVar[str]
     """The part of an error's code before the dot."""

@@ -78,7 +78,7 @@ def _check(whole: bool) -> Any:
 def _whole(node: Node, problems: Diagnostics) -> Fields | None:
     if not isinstance(node, Fields):
         hint = "begin with schema_version:, with execution_policy:, or with id: and config:"
-        problems.error("policy.document-shape", f"a document must be a mapping, not {shown(node)}", node.span, hint)
+        problems.error("policy.document-shape", f"a document must be a mapping, got {shown(node)}", node.span, hint)
         return None
     known = schema()["properties"]
     if _POLICY in node.fields or any(name in node.fields for name in _WHOLE):
@@ -134,9 +134,9 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
         problem = describe(violation)
         if violation.keyword in ("type", "anyOf", "oneOf") and (types := _types(violation)):
             allowed = "a path" if "input_mapping" in violation.path[:-1] else kinds(types)
-            problem = f"must be {allowed.replace('an object', 'a mapping')}, not {shown(node)}"
+            problem = f"must be {allowed.replace('an object', 'a mapping')}, got {shown(node)}"
         elif violation.keyword == "pattern":
-            problem = f"must have {violation.rule['$comment']}, not {shown(node)}"
+            problem = f"must have {violation.rule['$comment']}, got {shown(node)}"
         span = node.span if node.span.text or not key else key
         yield Diagnostic("policy.schema", f"{what} {problem}", span, hint_for(violation, node))
 
