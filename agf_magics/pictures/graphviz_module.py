@@ -27,7 +27,7 @@ MOST_WORK = 10_000_000_000
 """WebAssembly instructions that one layout may take: 0.6 to 0.9 seconds. A box of a pipeline, policy or plan
 takes one to five million; only graphs with many long edges reach the limit."""
 LARGE, MOST_WORK_LARGE = 64_000, 3_000_000_000
-"""The same for a text of so many characters, whose instructions take up to three times as long."""
+"""The same for a text of so many characters, whose instructions are up to three times slower."""
 
 MOST_MEMORY = 256 * 2**20
 """Bytes of memory that one layout may take."""
