@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from typing import Any
 
 from ..catalog import Tool
 from ..flow.steps import Each, Invoke
+from ..flow.values import Value
+from ..host.prints import with_prints
 from ..host.threads import Call
 from ..journal.recorder import StartedCall
 from .effects import has_effect
 from .runner import CallSite, Scope
+from .streaming import StepPrints
 
 
 def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
@@ -28,7 +32,7 @@ def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
 class Element(Call):
     """One attempt of an element: its call and where it belongs."""
 
-    __slots__ = ("announced", "attempt", "deadline", "i", "record", "site", "stopped_by", "task")
+    __slots__ = ("announced", "attempt", "deadline", "i", "prints", "record", "site", "stopped_by", "task")
 
     i: int
     attempt: int
@@ -42,3 +46,25 @@ class Element(Call):
     """How `task` was cancelled."""
     deadline: float
     """The loop's time at which its time is over."""
+
+    def __init__(
+        self,
+        site: CallSite[Any],
+        tool: Tool,
+        given: dict[str, Value],
+        loop: asyncio.AbstractEventLoop,
+        context: contextvars.Context,
+    ) -> None:
+        run, function = site.run, tool.function
+        self.prints = StepPrints(run, site.at) if run.stream else None
+        if self.prints is not None:
+            function = with_prints(self.prints.write, function)
+        super().__init__(function, given, loop, run.host.enter, context)
+        self.site = site
+        self.task = self.stopped_by = None
+        self.deadline = 0.0
+
+    def close(self) -> None:
+        """Emit the rest of what it printed, before its end."""
+        if self.prints is not None:
+            self.prints.close()

@@ -62,8 +62,9 @@ class ThreadedPool(Parts):
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        # A journaled call needs a free slot, a limited one may be refused, and a time limit starts at the hand-over.
-        self.ahead = AHEAD if self.journal is None and self.timeout is None and not inside.meters else 0
+        # A journaled call needs a free slot; one with a limit or a listener to its prints starts in its turn.
+        in_turn = self.journal is not None or self.timeout is not None or inside.meters or site.run.stream
+        self.ahead = 0 if in_turn else AHEAD
         """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
         but time: arguments have no side effects, and frames do not change."""
         self.again: deque[tuple[int, int]] = deque()
@@ -152,9 +153,8 @@ class ThreadedPool(Parts):
         if call is not None and not isinstance(call, StartedCall):
             self._finish(i, attempt, one, given, call[0])
             return None
-        element = Element(self.tool.function, given, self.loop, self.host.enter, self.context.copy())
-        element.i, element.attempt, element.site, element.record = i, attempt, one, call
-        element.announced, element.deadline, element.task, element.stopped_by = not ahead, 0.0, None, None
+        element = Element(one, self.tool, given, self.loop, self.context.copy())
+        element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
 
     def _start_record(
@@ -268,6 +268,7 @@ class ThreadedPool(Parts):
 
     def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
         assert element.result is not None
+        element.close()
         try:
             return value_of_call(element.site, element.result, self.tool, "tool"), None, self.is_secret
         except BaseException as error:
@@ -344,5 +345,6 @@ class ThreadedPool(Parts):
         else:
             error = await self.host.cancel_call(element)
         self.open.pop(element, None)
+        element.close()
         with contextlib.suppress(asyncio.CancelledError):
             self.runner.fail_step(error or asyncio.CancelledError(), element.site)
