@@ -16,7 +16,7 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any, ClassVar
 
-from . import calls
+from . import calls, prints
 from .forks import end_child
 from .rights import NO_RIGHTS, under
 
@@ -25,6 +25,8 @@ STUCK = 2.0
 """Seconds without a beat after which the loop is asked for an answer."""
 ANSWER = 0.5
 """Seconds for that answer: the process may have been stopped, or a thread may have held the interpreter's lock."""
+_CALLERS = (calls.__file__, prints.__file__)
+"""The modules that call user code."""
 
 
 class EngineLoop:
@@ -79,7 +81,7 @@ class EngineLoop:
         found = frame
         inner: FrameType = frame
         while frame is not None:
-            if frame.f_code.co_filename == calls.__file__ and inner.f_code.co_filename != calls.__file__:
+            if frame.f_code.co_filename in _CALLERS and inner.f_code.co_filename not in _CALLERS:
                 found = inner
                 break
             inner, frame = frame, frame.f_back

@@ -77,6 +77,7 @@ def with_prints(write: Write, function: Callable[..., Any]) -> Callable[..., Any
             printing.reset(before)
         return _awaiting(write, value) if is_awaitable(value) else value
 
+    call.__name__ = getattr(function, "__name__", None) or type(function).__name__  # for messages
     return call
 
 

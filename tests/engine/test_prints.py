@@ -178,3 +178,17 @@ def test_a_thread_of_a_tool_prints_for_itself(registry: agf.Registry) -> None:
     _, seen, out = run(registry)
     assert out == "from elsewhere\n"
     assert printed(seen) == ""
+
+
+def test_a_call_of_a_watched_run_that_is_left_running_has_the_name_of_its_tool(registry: agf.Registry) -> None:
+    gate = threading.Event()
+
+    @agf.tool(registry=registry, where="worker")
+    def shout() -> None:
+        gate.wait()
+
+    try:
+        _, seen, _ = run(registry, limits=agf.Limits(timeout=0.01))
+    finally:
+        gate.set()
+    assert [event.why for event in seen if isinstance(event, ev.StepAbandoned)] == ["left running: shout"]
