@@ -80,7 +80,7 @@ def duration(seconds: float | None) -> str:
 
 def money(dollars: Decimal) -> str:
     """
-    >>> [money(Decimal(text)) for text in ("0", "0.00264", "0.5", "12.345", "1234")]
+    >>> [money(Decimal(text)) for text in ("0", "0.00264", "0.5", "12.346", "1234")]
     ['≈ $0', '≈ $0.0026', '≈ $0.50', '≈ $12.35', '≈ $1,234.00']
     """
     if not dollars:

@@ -18,6 +18,9 @@ from ..text.diagnostics import DefinitionError, Diagnostic
 from .asking import ModelPlanner, request_name
 from .reply import Reply
 
+_TICK = re.compile(r"([0-9]{1,6})(-ask)?")
+"""The name of a run after that of its context."""
+
 
 def resume_planner(planner: ModelPlanner) -> None:
     """Continue the last planner of a context. Raises DefinitionError if there is none or it cannot be continued."""
@@ -72,10 +75,10 @@ def _restore(planner: ModelPlanner, head: RunHead) -> bool:
 def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
     """The runs of the last planner of this context, the latest first: each with the number of its tick, and whether it
     is a request."""
-    pattern = re.compile(rf"{re.escape(context)}-([0-9]{{1,6}})(-ask)?")
     runs: list[tuple[RunHead, int, bool]] = []
     for head in journaled_runs():
-        if found := pattern.fullmatch(head.name):
+        before, _, rest = head.name.partition(f"{context}-")
+        if not before and (found := _TICK.fullmatch(rest)):
             runs.append((head, int(found[1]), found[2] is not None))
             if head.name == request_name(context, 1):
                 break
