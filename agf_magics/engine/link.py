@@ -161,7 +161,8 @@ class _Linker:
             return None
         made = replace(made, target=made.target or step.target)  # the result of the step is that of the policy
         body = Sequence(id="built", word=step.word, label=policy.name, span=step.name.span, steps=(made,))
-        return self.flow(replace(outer, name=f"{outer.name}/{policy.name}", body=body, refuses=(), caps=None), around)
+        built = replace(outer, name=f"{outer.name}/{policy.name}", body=body, refuses=(), caps=None, is_built=True)
+        return self.flow(built, around)
 
     def file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         """The tool or flow in the file of the step; None, and an error, if it cannot be read."""

@@ -86,7 +86,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         language=around.language,
         source=around.source,
         body=Sequence(
-            id="built",  # it has no text of its own
+            id="built",
             word="steps",
             span=span,
             steps=(react(session, id="session", word="session", span=span, label=agent.name, target=_Answer()),),
@@ -95,6 +95,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         end=lambda frame: FlowResult(frame["answer"], {}),
         kept=lambda frame: {},
         span=span,
+        is_built=True,
     )
 
 

@@ -325,6 +325,8 @@ class Flow:
     """The file that defines it, if a definition named that file."""
     extension: Extension | None = None
     """Parts that only some languages have."""
+    is_built: bool = False
+    """Whether the linker made it of another definition: it has no text of its own."""
 
 
 class Definition(NamedTuple):

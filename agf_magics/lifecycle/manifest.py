@@ -235,7 +235,7 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "source": _source(flow.source),
         "file": flow.file,
         "calls": calls,
-        "made": flow.body.id == "built",
+        "made": flow.is_built,
         "chosen": flow.extension.options if flow.extension is not None else (),
         **({"latent": flow.extension.latent} if flow.extension is not None and flow.extension.latent else {}),
     }
