@@ -42,10 +42,11 @@ def test_a_reply_is_shown_while_it_arrives_with_the_prints_of_tools(opened: Open
     os.mkfifo(lab.folder / "end")
     page = opened(MODEL, ASK)
     page.run_all(wait=False)
-    page.says(1, "A kilo of figs costs", "prints: looks up fig", "tools: price")
+    page.explorer(1).locator(".row", has_text="A kilo of figs costs").wait_for()
+    page.open_step(1, "tool the model's choice").locator("text=looks up fig").wait_for()
     page.picture("a reply that arrives", 1)
     with (lab.folder / "end").open("w") as fifo:
         fifo.write("on")
-    page.says(1, "A kilo of figs costs seven euros.")
     page.finished()
+    page.open_step(1, "agent What do figs cost?").locator("text=A kilo of figs costs seven euros.").first.wait_for()
     page.picture("a reply that has arrived", 1)

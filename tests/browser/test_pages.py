@@ -61,8 +61,8 @@ def test_cancel_is_beside_the_status_of_a_run_of_many_steps_which_stays_low(open
     page = opened(SETUP, LONG, "%run_pipeline long")
     page.run_all(wait=False)
     page.output(2).locator(CANCEL).wait_for()
-    page.says(2, "running", "80 steps")
-    status, cancel = box(page, 2, "text=running"), box(page, 2, CANCEL)
+    page.says(2, "running", "80 of 161 steps")
+    status, cancel = box(page, 2, ".explorer >> text=running"), box(page, 2, f".explorer >> {CANCEL}")
     assert abs(status["y"] - cancel["y"]) < 20
     assert box(page, 2, ".jp-OutputArea-child >> nth=0")["height"] < 600
     page.output(2).locator(CANCEL).click()
@@ -78,8 +78,8 @@ def test_a_live_table_and_long_words_fit_the_width_of_the_output(opened: Open, w
     page.run_all(wait=False)
     page.says(1, "4 elements failed and dropped")
     assert is_inside(page, 1)
-    area, time = box(page, 1, "table"), box(page, 1, "th:has-text('time')")
-    assert time["x"] + time["width"] <= area["x"] + area["width"]
+    area, row = box(page, 1, ".explorer"), box(page, 1, ".row:has-text('for_each')")
+    assert row["x"] + row["width"] <= area["x"] + area["width"]
     page.picture(f"drops-{width}")
     page.output(1).locator(CANCEL).click()
     page.finished()
@@ -91,13 +91,13 @@ def test_enter_answers_a_question_whose_field_has_the_question_as_its_name(opene
     page = opened(SETUP, ASKING, "h = %run_pipeline_async asking", "h.output['loud']")
     for cell in (0, 1, 2):
         page.run(cell)
-    field = page.output(2).get_by_role("textbox", name="Which fruit?")
+    field = page.output(2).get_by_role("textbox", name="Which fruit?").first
     field.wait_for()
     page.says(2, "waiting")
     field.fill("pears")
     field.press("Enter")
     page.says(2, "→ pears", "✓ ok")
-    page.output(2).get_by_role("textbox").wait_for(state="detached")
+    page.output(2).get_by_role("textbox").first.wait_for(state="detached")
     page.run(3)
     page.says(3, "pears!")
 

@@ -57,7 +57,9 @@ class StepList {
     setText(node.state, isShort ? look.mark : words, words);
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : this.view.folded.has(i) ? "▸" : "▾");
-    setText(node.counted, row[COUNTED] || row[TAIL] || "", [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"));
+    // What arrives is more interesting than the counters, until the step ends.
+    const shown = (row[END] === null && row[TAIL]) || row[COUNTED] || row[TAIL] || "";
+    setText(node.counted, shown, [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"));
     setText(node.took, row[START] == null ? "" : duration(end - row[START]));
     if (this.isTimeline && row[START] != null) {
       const left = row[START] / all * 100, width = (end - row[START]) / all * 100;
