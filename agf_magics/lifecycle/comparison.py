@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from ..flow.values import Value
 from ..journal.records import Record
 from ..pictures.difference import MISSING, diff_html, diff_text, find_differences, shorten_pair, text_difference
-from ..pictures.plain import html, line
+from ..pictures.plain import counted, html, line
 from ..progress.events import format_path
 from ..serialization.codec import encode
 from ..text.source import Source
@@ -53,7 +53,8 @@ class Differences(Trace):
     def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         rows = []
         for row in self:
-            first, other = shorten_pair(row["first"], row["other"])
+            values = row["first"], row["other"]
+            first, other = values if values == ("…", "…") else shorten_pair(*values)
             missing = row["differs"]
             rows.append((line(row["value"], 120), missing, "" if missing == SECOND else first,
                          "" if missing == FIRST else other))  # fmt: skip
@@ -156,12 +157,18 @@ def _outcome(record: Record) -> str | bytes | None:
 # --- values ----------------------------------------------------------------------------------------------------------
 
 FIRST, SECOND = "only in the first", "only in the second"
+NOT_LISTED = {"first": "…", "other": "…"}
+"""The values of a row that only says that there are more."""
 
 
 def _values(
     a: RunLike, b: RunLike, left: dict[str, dict[str, _Call]], right: dict[str, dict[str, _Call]]
 ) -> Iterator[dict[str, Any]]:
     yield from _differ("input", a.input, b.input)
+    yield from _differ("output", a.output, b.output)
+    same = _unwritten(a) & _unwritten(b)  # their difference is that of the input
+    mine, theirs = ({name: each.stores[name] for name in each.stores if name not in same} for each in (a, b))
+    yield from _differ("stores", mine, theirs)
     changed = dict.fromkeys(
         path
         for step, calls in left.items()
@@ -172,10 +179,8 @@ def _values(
     before, after = (_last(run, wanted) for run in (a, b)) if wanted else ({}, {})
     for path in wanted:
         yield from _call(path, before[path], after[path])
-    yield from _differ("output", a.output, b.output)
-    same = _unwritten(a) & _unwritten(b)  # their difference is that of the input
-    mine, theirs = ({name: each.stores[name] for name in each.stores if name not in same} for each in (a, b))
-    yield from _differ("stores", mine, theirs)
+    if len(changed) > MOST_CALLS:
+        yield {"value": counted(len(changed) - MOST_CALLS, "more call"), "differs": "yes", **NOT_LISTED}
 
 
 def _unwritten(run: RunLike) -> set[str]:
@@ -212,8 +217,11 @@ def _call(path: str, a: tuple[Record, int, int], b: tuple[Record, int, int]) -> 
 
 
 def _differ(name: str, first: Value, other: Value) -> Iterator[dict[str, Any]]:
-    for at, one, two in islice(find_differences(first, other), MOST_EACH):
+    found = find_differences(first, other)
+    for at, one, two in islice(found, MOST_EACH):
         yield _difference(name + at, one, two)
+    if next(found, None) is not None:
+        yield {"value": f"more of {name}", "differs": "yes", **NOT_LISTED}
 
 
 def _difference(value: str, first: Any, other: Any) -> dict[str, Any]:

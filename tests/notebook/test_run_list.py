@@ -201,7 +201,8 @@ def test_large_runs_are_compared_in_a_bounded_display(shell: Shell) -> None:
     assert (step["same input"], step["same output"]) == (0, 0)
     large = next(row for row in found.values if row["value"] == "steps[0].do#0 output")
     assert (large["first"], large["other"]) == ("3,000,003 characters of JSON", "3,000,004 characters of JSON")
-    assert len(found.values) == 41  # the input, and input and output of 20 calls
+    assert len(found.values) == 42  # the input, input and output of 20 calls, and how many more
+    assert found.values[-1]["value"] == "1,980 more calls"
     assert len(found._repr_html_()) < 30_000
 
 
