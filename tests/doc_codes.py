@@ -33,6 +33,7 @@ LAYER_OF = {
     "notebook/languages.py": "magic",
     "notebook/options.py": "magic",
     "notebook/planners.py": "magic",
+    "notebook/run_list.py": "magic",
 }
 """Modules whose functions in `REPORT` take a code without its layer."""
 

@@ -25,11 +25,12 @@ from ..secrets.masking import Secrets
 from ..serialization.codec import DecodeError, decode_value, encode, is_signed, user_key
 from ..settings import current
 from ..text.diagnostics import Diagnostic, StepError
+from .comparison import Comparison, compare
 from .lookup import as_definition_errors, describe_lost, describe_resumed, refused, unusable
 from .manifest import Manifest, read_manifest
 from .resume import load_text
 from .snapshot import count_calls, drop_elements, restore_rows, time_calls, uses
-from .trace import Calls, Comparison, Trace, trace_rows
+from .trace import Calls, Trace, trace_rows
 
 T = TypeVar("T")
 
@@ -187,8 +188,11 @@ class PastRun:
         return self._value(at, found.form, found.value, found.sign, (encode(found.at), found.tries), trust)
 
     def compare(self, other: PastRun) -> Comparison:
-        """Return a table with one row per step that shows how the run ``other`` (required) differs."""
-        return _compare(self, other)
+        """Return how the run ``other`` (required) differs: a table with one row per step, with the attributes
+        ``values`` (a table of the values that differ) and ``definitions`` (the difference of the texts).
+
+        Raises DefinitionError if one of the runs is damaged."""
+        return compare(self, other)
 
     def export(self, path: str | Path) -> Path:
         """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and return the path."""
@@ -275,43 +279,6 @@ def _call_row(record: Record) -> dict[str, Any]:
         "output": record.value_shown,
         "error": record.message,
     }
-
-
-def _compare(a: PastRun, b: PastRun) -> Comparison:
-    """One row for each step of which either run has calls."""
-    left, right = _by_step(a), _by_step(b)
-    rows = []
-    for step in dict.fromkeys((*left, *right)):
-        one, other = left.get(step, {}), right.get(step, {})
-        both = one.keys() & other.keys()
-        same = sum(one[key][:2] == other[key][:2] for key in both)
-        given = sum(one[key][2] == other[key][2] for key in both)
-        only = "only in the first" if not other else "only in the second" if not one else ""
-        rows.append(
-            {
-                "step": step,
-                "calls": len(one),
-                "calls of the other": len(other),
-                "same input": given,
-                "same output": same,
-                "differs": only or ("" if same == len(one) == len(other) else "yes"),
-                "seconds": sum(call[3] for call in one.values()),
-                "seconds of the other": sum(call[3] for call in other.values()),
-            }
-        )
-    return Comparison(rows)
-
-
-def _by_step(run: PastRun) -> dict[str, dict[str, tuple[str, int, int, float]]]:
-    """The calls of each step: the outcome, hashes of output and input, and the seconds."""
-    found: dict[str, dict[str, tuple[str, int, int, float]]] = {}
-    for record in run.records():
-        if record.kind and record.what in ("finished", "failed"):
-            step = "/".join(bit for bit in record.at if isinstance(bit, str))
-            value = record.error or (record.value if record.form == "json" else record.shown)
-            took = (record.ended or 0) - (record.started or 0)
-            found.setdefault(step, {})[format_path(record.at)] = (record.what, hash(value), hash(record.given), took)
-    return found
 
 
 def _strict(value: Any) -> str:

@@ -85,6 +85,14 @@ def find_past_run(run_id: str) -> PastRun:
         return PastRun(store, find_run(store, run_id))
 
 
+def notebook_of(run_id: str) -> str:
+    """The path of the notebook that started a run of the journal; empty if it is unknown."""
+    try:
+        return find_past_run(run_id).order.notebook
+    except DefinitionError:  # a damaged run has no notebook, and does not hide the others
+        return ""
+
+
 def find_call(run: PastRun, place: str) -> Record:
     """A tool call of ``run`` at ``place``: a path (``steps[0].do#3``), or a step, of which the last failed call is
     taken, else the last one. Raises DefinitionError."""

@@ -58,13 +58,6 @@ class Calls(Trace):
     columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
 
 
-class Comparison(Trace):
-    """The steps of two runs and their differences."""
-
-    columns = ("step", "calls", "calls of the other", "same input", "same output", "differs", "took",
-               "took in the other")  # fmt: skip
-
-
 TIMES = {"took": "seconds", "took in the other": "seconds of the other"}
 
 

@@ -15,6 +15,7 @@ from ..text.source import Source
 from . import commands, history
 from .base import NotebookMagics, takes
 from .options import ParsedLine, Token, line_error
+from .run_list import list_runs
 
 
 @magics_class
@@ -54,7 +55,7 @@ class BackgroundMagics(NotebookMagics):
             return (None if elsewhere else _find(word)) or history.show_past(parsed, word)
         history.check_run_given(parsed)
         if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():
-            history.list_runs(parsed)
+            list_runs(parsed)
         return None
 
     def _inline(self, parsed: ParsedLine, body: str, background: bool) -> Any:

@@ -119,17 +119,30 @@ steps:
 
 RUNS = Command(
     name="%runs",
-    about="List the latest runs; show one step by step; wait for runs; cancel or delete one.",
+    about="List the latest runs; show one step by step; compare two; wait for runs; cancel or delete one.",
     operands=(Operand("RUN", "the id of a run, or a part of it that no other id has", "run", required=False),),
     options=(
         Option(
-            "--status", "list only runs with this status: ok, error, cancelled, waiting, running", "status", "STATUS"
+            "--status",
+            "list only runs with this status: ok, error, cancelled, waiting, running, interrupted, damaged",
+            "status",
+            "STATUS",
         ),
         Option("--name", "list only runs of flows with TEXT in the name", "flow", "TEXT"),
-        Option("--limit", "list at most N runs; by default 20", "count", "N"),
+        Option("--since", "list only runs that started at TIME or later: 2h, 3d, 18:30, 2026-11-22", "time", "TIME"),
+        Option("--before", "list only runs that started before TIME", "time", "TIME"),
+        Option(
+            "--notebook",
+            "list only runs of notebooks with TEXT in the path; by default of this notebook",
+            "notebook",
+            "TEXT",
+            optional=True,
+        ),
+        Option("--page", "list page N; by default 1, the latest runs", "count", "N"),
+        Option("--limit", "list N runs on a page; by default 20", "count", "N"),
         Option("--wait", "wait for the run, or for all background runs; an interrupt only ends the waiting"),
         Option("--cancel", "cancel a run", "run", "RUN"),
-        Option("--compare", "show the steps in which RUN and OTHER differ", "run", "OTHER"),
+        Option("--compare", "show in which steps, values and definitions OTHER differs from RUN", "run", "OTHER"),
         Option("--export", "write RUN to a .json file", "file", "FILE"),
         Option("--delete", "delete a run from the journal", "run", "RUN"),
         Option(
@@ -141,7 +154,7 @@ RUNS = Command(
         ),
     ),
     example="""\
-%runs --status error --limit 5""",
+%runs --status error --since 2d""",
 )
 
 RESUME = Command(

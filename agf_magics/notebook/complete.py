@@ -21,12 +21,13 @@ from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
+from ..lifecycle.persistence import this_notebook
 from .body import Choice, Offer, complete_by_schema, complete_document, expression
 from .commands import COMMANDS
 from .explain import entries
-from .history import STATUSES
 from .names import NAMES
 from .options import Command, Kind
+from .run_list import STATUSES, TIMES
 
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
 FILES = (".yaml", ".yml", ".json", ".svg", ".dot")
@@ -145,6 +146,10 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             return _those(word.lstrip("'\""), "step", _steps(before, known))
         case "status":
             return _those(word, "status", STATUSES)
+        case "time":
+            return _those(word, "time", TIMES)
+        case "notebook":
+            return _those(word, "notebook", [name for name in [Path(this_notebook()).name] if name])
         case "variable":
             mappings = [name for name in _variables(known) if isinstance(known.names[name], Mapping)]
             return _those(word.lstrip("$"), "variable", mappings)

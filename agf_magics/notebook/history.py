@@ -20,26 +20,19 @@ from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import find_call
 from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
-from ..pictures.page import status
-from ..pictures.past_page import runs_html, runs_text
 from ..pictures.plain import counted, line
 from ..pictures.values import value_text
 from ..progress.events import format_path
-from ..text.diagnostics import DefinitionError, suggest
+from ..text.diagnostics import DefinitionError
 from ..text.source import UNUSABLE
 from . import commands, view, watching
 from .base import NotebookMagics, takes
-from .given import at, count, days, inputs, new_name, unwritable, value, warn_about_names
+from .given import at, days, inputs, new_name, unwritable, value, warn_about_names
 from .options import ParsedLine, Token, line_error
-from .output import show
 from .rendering import format_findings
 
 MOST_NAMED = 3
 """Interrupted runs whose ids are printed when the extension is loaded."""
-MOST_LISTED = 20
-"""Runs in the list of ``%runs``, if ``--limit`` says nothing else."""
-
-STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
 
 
 @magics_class
@@ -121,26 +114,6 @@ def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Regis
     tool = registry.tools.get(found.name)
     waits = "await " if tool is not None and iscoroutinefunction(tool.function) else ""
     return f"{lead}{waits}{called}(**{name})"
-
-
-def list_runs(parsed: ParsedLine) -> None:
-    """The latest runs of this process and of the journal, filtered by the options."""
-    wanted, name, limit = parsed.word("--status"), parsed.text("--name"), parsed.word("--limit")
-    if wanted is not None and wanted.text not in STATUSES:
-        hint = suggest(wanted.text, STATUSES, "statuses")
-        raise line_error("status", f"{wanted.text!r} is not the status of a run", wanted, hint)
-    here = {run.run_id: run for run in launch.live}
-    found = [
-        one._replace(status=status(here[one.run_id].progress)) if one.run_id in here else one
-        for one in kept_runs.runs()
-    ]
-    listed = kept_runs.Runs(
-        one
-        for one in found
-        if (wanted is None or one.status == wanted.text) and (name is None or name.lower() in one.name.lower())
-    )
-    most, places = count(limit) if limit is not None else MOST_LISTED, {id: run.origin for id, run in here.items()}
-    show({"text/html": runs_html(listed, most, places), "text/plain": runs_text(listed, most, places)})
 
 
 def delete_runs(parsed: ParsedLine) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from . import theme as look
 from .page import chip
@@ -56,17 +56,36 @@ class PastLike(RunLike, Protocol):
     def calls(self) -> Iterable[dict[str, Any]]: ...
 
 
-def runs_html(runs: Sequence[LineLike], most: int = MOST_RUNS, places: Mapping[str, str] | None = None) -> str:
-    """The first ``most`` runs as a table. ``places``: the cell that shows a run, by the id of the run."""
-    columns, rows = _table(runs, most, places)
+class Listed(NamedTuple):
+    """The part of a list of runs that is displayed."""
+
+    first: int = 0
+    """The number of runs before it."""
+    most: int = MOST_RUNS
+    more: str = ""
+    """The line that lists the next part; empty if there is none."""
+    empty: str = _NO_RUNS
+    """What to display if there are no runs."""
+
+
+ALL = Listed()
+
+
+def runs_html(runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None) -> str:
+    """A part of the runs as a table. ``places``: the cell that shows a run, by the id of the run."""
+    columns, rows = _table(runs, listed, places)
     if not rows:
-        return f"<p>{html(_NO_RUNS)}</p>"
-    return table_html(columns, rows, counted(len(runs), "run")) + _more(runs, most)
+        return f"<p>{html(listed.empty)}</p>"
+    more = f" · next: <code>{html(listed.more)}</code>" if listed.more else ""
+    return table_html(columns, rows, counted(len(runs), "run")) + f"{html(_which(runs, listed))}{more}"
 
 
-def runs_text(runs: Sequence[LineLike], most: int = MOST_RUNS, places: Mapping[str, str] | None = None) -> str:
-    columns, rows = _table(runs, most, places)
-    return "\n".join([*table_text(columns, rows), *filter(None, [_more(runs, most)])]) if rows else _NO_RUNS
+def runs_text(runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None) -> str:
+    columns, rows = _table(runs, listed, places)
+    if not rows:
+        return listed.empty
+    below = " · next: ".join(filter(None, [_which(runs, listed), listed.more]))
+    return "\n".join([*table_text(columns, rows), *([below] if below else [])])
 
 
 def past_html(run: PastLike) -> str:
@@ -165,8 +184,9 @@ def _error_html(call: dict[str, Any]) -> str:
     return f"<div style='{WRAP}'>{html(line(call['error'], 500))}</div>"
 
 
-def _table(runs: Sequence[LineLike], most: int, places: Mapping[str, str] | None) -> Table:
-    return drop_empty_columns(_COLUMNS, tuple(_row(run, (places or {}).get(run.run_id, "")) for run in runs[:most]))
+def _table(runs: Sequence[LineLike], listed: Listed, places: Mapping[str, str] | None) -> Table:
+    part = runs[listed.first : listed.first + listed.most]
+    return drop_empty_columns(_COLUMNS, tuple(_row(run, (places or {}).get(run.run_id, "")) for run in part))
 
 
 def _row(run: LineLike, place: str) -> tuple[str, ...]:
@@ -183,5 +203,12 @@ def _moment(when: datetime) -> str:
     return f"{when:%Y-%m-%d %H:%M:%S}"
 
 
-def _more(runs: Sequence[LineLike], most: int) -> str:
-    return f"… {len(runs) - most:,} more" if len(runs) > most else ""
+def _which(runs: Sequence[LineLike], listed: Listed) -> str:
+    """Which runs are displayed; empty if all are."""
+    last = min(listed.first + listed.most, len(runs))
+    which = f"{listed.first + 1:,}–{last:,}" if last > listed.first + 1 else f"{last:,}"
+    return (
+        f"run{'s' if last > listed.first + 1 else ''} {which} of {len(runs):,}"
+        if last - listed.first < len(runs)
+        else ""
+    )

@@ -69,23 +69,6 @@ def test_runs_are_listed_and_shown_step_by_step(failed: Shell) -> None:
     assert "pears &lt;b&gt;" in page["text/html"]
 
 
-def listed(shell: Shell, line: str) -> list[str]:
-    """The names of the flows in the list of runs."""
-    _, *rows = shell.good(f"%runs {line}").outputs[-1]["text/plain"].split("\n")
-    return [row.split()[1] for row in rows]
-
-
-def test_the_list_of_runs_is_filtered_and_limited(failed: Shell) -> None:
-    failed.good("%%pipeline other --quiet\npipeline: p\nsteps:\n- transform: {value: 1 + 1}")
-    for _ in range(21):
-        failed.good("%run_pipeline other --quiet")
-    assert listed(failed, "--status error") == ["grading"]
-    assert listed(failed, "--name GRAD") == ["grading"]
-    assert listed(failed, "--limit 2") == ["other", "other", "20"]  # "… 20 more"
-    assert listed(failed, "") == ["other"] * 20 + ["2"]
-    assert "no runs" in failed.good("%runs --status waiting").outputs[-1]["text/plain"]
-
-
 def test_two_runs_are_compared_and_one_is_written_to_a_file(failed: Shell) -> None:
     first = failed.good("import agf_magics; agf_magics.runs()[0]").value
     Path("teacher").touch()

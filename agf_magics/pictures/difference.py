@@ -1,0 +1,157 @@
+"""The difference of two values, part by part, and of two texts, line by line; for any size, in bounded time."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ..flow.values import Value
+from ..serialization.codec import encode, preview
+from .plain import html, line, plain
+from .values import bounded, value_text
+
+MISSING: Final[Any] = object()
+"""One of the two values has no such part."""
+
+MOST_PARTS = 200_000
+"""Parts of two values that are compared."""
+MOST_DEEP = 40
+"""Levels of two values that are compared; deeper parts are compared as a whole."""
+MOST_LINES = 1_000
+"""Changed lines that are matched with each other: the time grows with their square."""
+MOST_SHOWN = 400
+"""Lines of a difference that are displayed."""
+WIDE = 60
+"""Characters of a value in a table."""
+
+
+def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any]]:
+    """The path of each part that differs (`.limit`, `[2].name`), and both values of it, or `MISSING`. If the first
+    `MOST_PARTS` parts are the same and there are more, the whole values.
+
+    >>> list(find_differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3]}))
+    [('.b[1]', 2, 3)]
+    """
+    differs = False
+    left: list[tuple[str, Any, Any, int]] = [("", first, other, 0)]
+    for _ in range(MOST_PARTS):
+        if not left:
+            break
+        at, one, two, depth = left.pop()
+        if depth < MOST_DEEP and type(one) is type(two) is dict:
+            keys = list(dict.fromkeys((*one, *two)))[: MOST_PARTS - len(left)]
+            left += [(_key(at, key), one.get(key, MISSING), two.get(key, MISSING), depth + 1)
+                     for key in reversed(keys)]  # fmt: skip
+        elif depth < MOST_DEEP and type(one) is type(two) is list:
+            size = min(max(len(one), len(two)), MOST_PARTS)
+            left += [(f"{at}[{n}]", *(part[n] if n < len(part) else MISSING for part in (one, two)), depth + 1)
+                     for n in reversed(range(size))]  # fmt: skip
+        elif type(one) is not type(two) or (one != two and (one == one or two == two)):
+            differs = True
+            yield at, one, two
+    if left and not differs:
+        yield "", first, other
+
+
+def _key(at: str, key: object) -> str:
+    return f"{at}.{key}" if isinstance(key, str) and key.isidentifier() else f"{at}[{line(repr(key), WIDE)}]"
+
+
+def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
+    """Both values as short texts. Long texts begin shortly before their first difference.
+
+    >>> shorten_pair("3", 3)
+    ('"3"', '3')
+    """
+    if not (type(first) is type(other) is str):
+        return _short(first), _short(other)
+    same, end = 0, min(len(first), len(other))
+    while same < end:  # the length of what they have in common, by bisection: slices are compared in C
+        middle = (same + end + 1) // 2
+        same, end = (middle, end) if first[same:middle] == other[same:middle] else (same, middle - 1)
+    start = max(0, same - WIDE // 3) if max(len(first), len(other)) > WIDE else 0
+    return _short(first, start), _short(other, start)
+
+
+def _short(value: Value, start: int = 0) -> str:
+    if type(value) is str:
+        return f'{"…" if start else ""}"{line(value[start : start + 4 * WIDE], WIDE)}"'
+    return line(encode(preview(value, 3, [40])) if type(value) in (dict, list) else value_text(value), WIDE)
+
+
+def text_difference(title: str, first: str | None, other: str | None) -> str:
+    """A unified diff with three lines around each change; empty if the texts are the same. None: there is no text.
+
+    More than `MOST_LINES` lines are not matched with each other: the whole of what differs is removed and added.
+
+    >>> print(text_difference("p", "a", "b"), end="")
+    --- p
+    +++ p of the other run
+    @@ -1 +1 @@
+    -a
+    +b
+    """
+    if first == other:
+        return ""
+    a, b = ((text or "").split("\n") if text is not None else [] for text in (first, other))
+    heads = (f"--- {_head(title) if first is not None else 'nothing'}\n",
+             f"+++ {_head(title) + ' of the other run' if other is not None else 'nothing'}\n")  # fmt: skip
+    start = _same(a, b)
+    end = _same(a[start:][::-1], b[start:][::-1])
+    if max(len(a), len(b)) - start - end > MOST_LINES:
+        lines = [f"@@ line {start + 1} @@", *(f"-{one}" for one in a[start : len(a) - end]),
+                 *(f"+{one}" for one in b[start : len(b) - end])]  # fmt: skip
+    else:
+        low, high = max(0, start - 3), max(0, end - 3)
+        found = difflib.unified_diff(a[low : len(a) - high], b[low : len(b) - high], lineterm="")
+        lines = [_moved(one, low) if one.startswith("@@") else one for one in list(found)[2:]]
+    return "".join(heads) + "".join(f"{one}\n" for one in lines)
+
+
+def _head(title: str) -> str:
+    return line(title, 120)
+
+
+def _moved(head: str, by: int) -> str:
+    """The head of a part, ``@@ -1,3 +1,4 @@``, with its line numbers moved ``by`` lines."""
+    moved = []
+    for part in head.split()[1:3]:
+        number, comma, count = part[1:].partition(",")
+        moved.append(f"{part[0]}{int(number) + by}{comma}{count}")
+    return f"@@ {' '.join(moved)} @@"
+
+
+def _same(a: list[str], b: list[str]) -> int:
+    """The number of lines that both begin with."""
+    return next((n for n, (one, two) in enumerate(zip(a, b, strict=False)) if one != two), min(len(a), len(b)))
+
+
+def diff_text(text: str) -> str:
+    """The first `MOST_SHOWN` lines of a unified diff, each shortened."""
+    lines, more = _shown(text)
+    return "\n".join([*lines, *([more] if more else [])])
+
+
+def diff_html(text: str) -> str:
+    """A unified diff with its lines in colour; the signs say the same without colour."""
+    lines, more = _shown(text)
+    inside = "".join(_line_html(one) for one in lines)
+    style = "margin:0;background:none;line-height:1.4;white-space:pre;color:inherit"
+    return bounded(f'<pre style="{style}">{inside}</pre>') + (f"<p>{html(more)}</p>" if more else "")
+
+
+TINTS = {"+": "rgba(46,160,67,0.22)", "-": "rgba(248,81,73,0.22)"}
+
+
+def _line_html(one: str) -> str:
+    tint = TINTS.get(one[:1]) if not one.startswith(("+++", "---")) else None
+    paint = f";background-color:{tint}" if tint else ";opacity:0.7" if one.startswith(("+++", "---", "@@")) else ""
+    return f'<div style="min-height:1.4em{paint}">{html(one)}</div>'
+
+
+def _shown(text: str) -> tuple[list[str], str]:
+    lines = text.rstrip("\n").split("\n")
+    kept = [plain(one.replace("\t", "    ")[:1_000], 200) for one in lines[:MOST_SHOWN]]
+    more = len(lines) - len(kept)
+    return kept, f"… {more:,} more lines: .definitions has all" if more else ""

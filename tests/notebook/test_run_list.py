@@ -1,0 +1,218 @@
+"""The list of ``%runs`` in a real shell: filters, pages and the next line; and two runs side by side."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agf_magics.catalog import Registry
+from agf_magics.notebook.complete import Known, complete
+from agf_magics.notebook.options import split
+from agf_magics.notebook.run_list import moment
+from agf_magics.text.source import Source
+from tests.notebook.conftest import Shell, code
+
+NOON = datetime(2026, 11, 22, 12, 0).timestamp()
+
+
+@pytest.fixture
+def filled(shell: Shell) -> Shell:
+    """A shell with a failed run of `strict`, and then 44 runs of `other`."""
+    shell.good("%%pipeline strict --quiet\npipeline: strict\nsteps:\n- transform: {value: ctx.n / 0}")
+    assert not shell.run("%run_pipeline strict --quiet --set n=1").ok
+    shell.good("%%pipeline other --quiet\npipeline: p\nsteps:\n- transform: {value: 1 + 1}")
+    for _ in range(44):
+        shell.good("%run_pipeline other --quiet")
+    return shell
+
+
+def page(shell: Shell, line: str) -> str:
+    return str(shell.good(line).outputs[-1]["text/plain"])
+
+
+def names(text: str) -> list[str]:
+    """The names of the flows in a list, without its head and its last line."""
+    return [row.split()[1] for row in text.split("\n")[1:] if re.match(r"\S+-\d", row)]
+
+
+def test_the_line_below_a_page_gives_the_next_page_until_all_runs_are_listed(filled: Shell) -> None:
+    line, sizes, seen = "%runs", [], ""
+    while line:
+        text = page(filled, line)
+        sizes.append(len(names(text)))
+        seen += text
+        line = text.partition(" · next: ")[2]
+    assert sizes == [20, 20, 5]
+    assert "runs 1–20 of 45 · next: %runs --page 2" in seen
+    assert "runs 41–45 of 45" in seen
+    assert len(set(re.findall(r"^(?:other|strict)-\S+", seen, re.MULTILINE))) == 45
+
+
+def test_the_next_line_keeps_the_filters_and_replaces_the_page(filled: Shell) -> None:
+    text = page(filled, "%runs --page 2 --name OTH --limit 3")
+    assert names(text) == ["other"] * 3
+    assert text.endswith("runs 4–6 of 44 · next: %runs --name OTH --limit 3 --page 3")
+    assert (
+        "<code>%runs --name OTH --limit 3 --page 3</code>"
+        in filled.good("%runs --page=2 --name OTH --limit 3").outputs[-1]["text/html"]
+    )
+
+
+@pytest.mark.parametrize(
+    "filters", ["--status error", "--name STRI", "--name stri --since 1h", "--status error --before 3000-01-01"]
+)
+def test_a_filter_leaves_the_runs_that_fit(filled: Shell, filters: str) -> None:
+    text = page(filled, f"%runs {filters}")
+    assert names(text) == ["strict"]
+    assert "next" not in text
+
+
+@pytest.mark.parametrize(
+    "filters", ["--since 3000-01-01", "--before '2000-01-01 10:00'", "--status waiting", "--notebook elsewhere"]
+)
+def test_an_empty_list_names_the_filters(filled: Shell, filters: str) -> None:
+    flag = filters.split()[0]
+    assert page(filled, f"%runs {filters}") == f"no runs fit {flag}: %runs lists all 45 runs"
+
+
+def test_the_next_line_is_escaped_and_keeps_its_quotes(filled: Shell) -> None:
+    shown = filled.good("%runs --limit 1 --notebook= --before '3000-01-01 00:00'").outputs[-1]
+    assert "--before &#x27;3000-01-01 00:00&#x27; --page 2</code>" in shown["text/html"]
+    assert names(page(filled, shown["text/plain"].partition(" · next: ")[2])) == ["other"]
+
+
+def test_runs_are_filtered_by_their_notebook(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.good("%%pipeline p --quiet\npipeline: p\nsteps:\n- transform: {value: 1 + 1}")
+    for notebook in ("/work/Fruit.ipynb", "/work/nuts.ipynb", "/work/nuts.ipynb"):
+        monkeypatch.setenv("JPY_SESSION_NAME", notebook)
+        shell.good("%run_pipeline p --quiet")
+    assert len(names(page(shell, "%runs --notebook"))) == 2
+    assert len(names(page(shell, "%runs --notebook fruit"))) == 1
+    assert len(names(page(shell, "%runs --notebook .ipynb"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30m", NOON - 1_800),
+        ("1.5h", NOON - 5_400),
+        ("3d", NOON - 3 * 86_400),
+        ("1w", NOON - 7 * 86_400),
+        ("9:05", datetime(2026, 11, 22, 9, 5).timestamp()),
+        ("2026-11-20", datetime(2026, 11, 20).timestamp()),
+        ("'2026-11-20 18:30'", datetime(2026, 11, 20, 18, 30).timestamp()),
+    ],
+)
+def test_a_time_is_a_duration_a_clock_time_or_a_date(text: str, seconds: float) -> None:
+    (word,) = split(Source("", text))
+    assert moment(word, NOON) == seconds
+
+
+@pytest.mark.parametrize("text", ["yesterday", "25:00", "-2h", "2026-13-01", "9" * 400 + "d", "''", "1e5h"])
+def test_what_is_not_a_time_is_pointed_at(shell: Shell, text: str) -> None:
+    assert code(shell.run(f"%runs --since={text}")) == "magic.time"
+
+
+@pytest.mark.parametrize("line", ["%runs --page 0", "%runs --page 2", "%runs --page 99 --status ok"])
+def test_a_page_that_there_is_not_is_refused(shell: Shell, line: str) -> None:
+    assert code(shell.run(line)) == "magic.page"
+
+
+def test_the_values_of_the_options_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JPY_SESSION_NAME", "/work/Fruit.ipynb")
+
+    def offered(line: str) -> list[str]:
+        found = complete(line, 0, len(line), Known(Registry(), {}, {}))
+        assert found is not None
+        return [choice.text for choice in found.choices]
+
+    assert offered("%runs --pa") == ["--page"]
+    assert "1d" in offered("%runs --since ")
+    assert offered("%runs --notebook Fr") == ["Fruit.ipynb"]
+
+
+FIRST = """\
+%%pipeline grading --quiet
+pipeline: grading
+steps:
+- for_each:
+    over: ctx.names
+    on_error: abort
+    do: {tool: {name: grade, args: {name: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: grades
+"""
+
+
+@pytest.fixture
+def two(shell: Shell) -> tuple[Shell, Any]:
+    """Two runs, whose definition, tool and input differ, and their comparison as `%runs` displays it."""
+    shell.good("@tool\ndef grade(name: str) -> dict:\n    return {'name': name, 'note': '<b>1</b>'}")
+    shell.good(FIRST)
+    shell.good("%run_pipeline grading --quiet --out a --set 'names=[pears, plums, figs]'")
+    shell.good("@tool\ndef grade(name: str) -> dict:\n    return {'name': name, 'note': '<b>2</b>'}")
+    shell.good(FIRST.replace("abort", "continue") + "- transform: {value: '\"<i>\"'}\n")
+    shell.good("%run_pipeline grading --quiet --out b --set 'names=[pears, nuts]'")
+    found = shell.good(f"%runs {shell.names['a'].run_id} --compare {shell.names['b'].run_id}").value
+    return shell, found
+
+
+def test_two_runs_differ_in_values_and_definitions(two: tuple[Shell, Any]) -> None:
+    _, found = two
+    rows = {row["value"]: (row["differs"], row["first"], row["other"]) for row in found.values}
+    assert rows["input.names[1]"] == ("yes", "plums", "nuts")
+    assert rows["input.names[2]"] == ("only in the first", "figs", None)
+    assert rows["steps[0].do#0 output.note"] == ("yes", "<b>1</b>", "<b>2</b>")
+    assert rows["steps[0].do#1 input.name"] == ("yes", "plums", "nuts")
+    assert rows["output"][0] == "yes"
+    changed = [each for each in found.definitions.split("\n") if each[:1] in "+-" and each]
+    assert changed[2:] == ["-    on_error: abort", "+    on_error: continue", "+- transform: {value: '\"<i>\"'}"]
+
+
+def test_a_comparison_is_escaped_and_says_what_is_the_same(two: tuple[Shell, Any]) -> None:
+    shell, found = two
+    page = found._repr_html_()
+    assert "<b>" not in page
+    assert "<i>" not in page
+    assert "&lt;b&gt;1" in page
+    assert "&lt;i&gt;" in page
+    same = shell.good(f"%runs {shell.names['a'].run_id} --compare {shell.names['a'].run_id}").value
+    assert (same.values, same.definitions) == ((), "")
+    assert "The values are the same" in repr(same)
+    assert "The definitions are the same" in repr(same)
+
+
+def test_large_runs_are_compared_in_a_bounded_display(shell: Shell) -> None:
+    shell.good("numbers = list(range(2000))")
+    shell.good("@tool\ndef big(n: int, first: str) -> str:\n    return first + 'x' * (3_000_000 if n == 0 else 3)")
+    shell.good(
+        "%%pipeline many --quiet\npipeline: many\nsteps:\n- for_each:\n    over: ctx.numbers\n    on_error: abort\n"
+        "    do: {tool: {name: big, args: {n: !expr item, first: !expr ctx.first}}}\n"
+        "    collect: {transform: {value: count(pipe)}}\n    output: n\n"
+    )
+    shell.good("%run_pipeline many --quiet --out a --set first=a --set numbers=$numbers")
+    shell.good("%run_pipeline many --quiet --out b --set first=bb --set numbers=$numbers")
+    found = shell.good(f"%runs {shell.names['a'].run_id} --compare {shell.names['b'].run_id}").value
+    (step,) = (row for row in found if row["calls"] == 2000)
+    assert (step["same input"], step["same output"]) == (0, 0)
+    large = next(row for row in found.values if row["value"] == "steps[0].do#0 output")
+    assert (large["first"], large["other"]) == ("3,000,003 characters of JSON", "3,000,004 characters of JSON")
+    assert len(found.values) == 42  # the input, input and output of 20 calls, and how many more
+    assert found.values[-1]["value"] == "1,980 more calls"
+    assert len(found._repr_html_()) < 30_000
+
+
+def test_a_damaged_run_is_named_and_not_compared(two: tuple[Shell, Any]) -> None:
+    import sqlite3
+
+    shell, _ = two
+    with sqlite3.connect(Path(".agf/runs.sqlite")) as connection:
+        connection.create_function("agf_checksum", -1, lambda *_: 0)
+        connection.execute("UPDATE runs SET work='{}' WHERE run=?", (shell.names["a"].run_id,))
+    shown = shell.run(f"%runs {shell.names['b'].run_id} --compare {shell.names['a'].run_id}")
+    assert code(shown) == "journal.damaged"
+    assert len(names(page(shell, "%runs --notebook="))) == 2

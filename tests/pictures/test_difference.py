@@ -1,0 +1,85 @@
+"""The difference of values and texts: exact for small ones, bounded for any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agf_magics.pictures import difference
+from agf_magics.pictures.difference import (
+    MISSING,
+    diff_html,
+    diff_text,
+    find_differences,
+    shorten_pair,
+    text_difference,
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "found"),
+    [
+        (1, 1, []),
+        (1, True, [("", 1, True)]),
+        (1, 1.0, [("", 1, 1.0)]),
+        (float("nan"), float("nan"), []),
+        ({"a": {"b c": 1}}, {"a": {"b c": None}}, [(".a['b c']", 1, None)]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, []),
+        ([1, 2], [1], [("[1]", 2, MISSING)]),
+        ({}, {"new": []}, [(".new", MISSING, [])]),
+        ([{}], [[]], [("[0]", {}, [])]),
+    ],
+)
+def test_the_parts_that_differ_are_found(first: Any, other: Any, found: list[Any]) -> None:
+    assert list(find_differences(first, other)) == found
+
+
+def test_deep_and_large_values_end() -> None:
+    deep: Any = 1
+    other: Any = 2
+    for _ in range(800):
+        deep, other = [deep], [other]
+    ((at, _, _),) = find_differences(deep, other)
+    assert at == "[0]" * difference.MOST_DEEP
+    same = [0] * (difference.MOST_PARTS + 5)
+    assert [at for at, *_ in find_differences(same, [*same[:-1], 1])] == [""]
+
+
+def test_a_long_text_is_shown_from_its_difference_on() -> None:
+    first, other = shorten_pair("x" * 5_000_000 + "pear", "x" * 5_000_000 + "plum")
+    assert "pear" in first
+    assert "plum" in other
+    assert max(len(first), len(other)) < 40
+
+
+def test_a_diff_has_the_line_numbers_of_the_texts() -> None:
+    lines = [f"line {n}" for n in range(1, 41)]
+    edited = [*lines[:19], "new", *lines[20:]]
+    shown = text_difference("p", "\n".join(lines), "\n".join(edited)).split("\n")
+    assert shown[2] == "@@ -17,7 +17,7 @@"
+    assert shown[6:8] == ["-line 20", "+new"]
+
+
+def test_a_text_that_only_one_run_has_is_added_or_removed() -> None:
+    assert text_difference("p", None, "a\nb") == "--- nothing\n+++ p of the other run\n@@ -0,0 +1,2 @@\n+a\n+b\n"
+    assert text_difference("p", "a", None).startswith("--- p\n+++ nothing\n@@")
+    assert text_difference("p", None, None) == ""
+
+
+def test_texts_that_are_too_large_to_match_are_replaced_as_a_whole() -> None:
+    first = "\n".join(["same", *(str(n % 100) for n in range(30_000)), "end"])
+    other = "\n".join(["same", *(str(n * 7 % 101) for n in range(30_000)), "end"])
+    found = text_difference("p", first, other)
+    assert found.startswith("--- p\n+++ p of the other run\n@@ line ")
+    assert "-same" not in found
+    assert "-end" not in found
+    assert len(diff_text(found).split("\n")) == difference.MOST_SHOWN + 1
+    assert len(diff_html(found)) < 100_000
+
+
+def test_a_diff_is_escaped_and_plain() -> None:
+    page = diff_html(text_difference("<p>", "a", "<script>\u202e"))
+    assert "<script>" not in page
+    assert "<p>" not in page
+    assert "&lt;script&gt;\\u202e" in page
