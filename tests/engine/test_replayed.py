@@ -228,4 +228,5 @@ def test_a_long_replay_lets_the_loop_run_and_can_be_cancelled(tmp_path: Path) ->
     world.made.write_text("")
     resumed = agf.resume(run.run_id, registry=registry)
     assert resumed.status == "ok"
-    assert world.calls == sorted(given["xs"][len(replays) :])
+    replayed_before = {at[-1] for at in replays}
+    assert world.calls == sorted(x for i, x in enumerate(given["xs"]) if i not in replayed_before)
