@@ -17,6 +17,7 @@ from ..text.diagnostics import StepError
 from .element import threaded_tool
 from .linked import Linked, schema_of
 from .pool import Plan, Pool, retry_scope
+from .replayed import replay_recorded
 from .runner import CallSite, Scope, ShapeResult, StepResult, clock
 from .sequential import elements, report
 from .threaded import ThreadedPool
@@ -49,10 +50,11 @@ async def each(site: CallSite[Each]) -> Value:
     first = earlier.failed_elements(path) if earlier is not None else []
     plan = Plan(len(items), step.limit, first=[i for i in first if i < len(items)])
     tool = threaded_tool(site, inside)
+    pool: ThreadedPool | Pool = Pool(site, start, values.__setitem__, lambda i: (*path, i), items)
     if tool is not None:
-        failures = await ThreadedPool(site, inside, tool, values.__setitem__, items).run(plan)
-    else:
-        failures = await Pool(site, start, values.__setitem__, lambda i: (*path, i), items).run(plan)
+        pool = ThreadedPool(site, inside, tool, values.__setitem__, items)
+    replay_recorded(site, inside, plan, pool)
+    failures = await pool.run(plan)
     if step.on_error == "finish":
         numbered = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
         _fail(numbered, {i: value for i, value in enumerate(values) if value is not DROPPED})

@@ -110,7 +110,7 @@ Shape = Callable[[CallSite[Any]], Value | Pending[Value]]
 
 
 class StepEvents:
-    """Emits the start and the end of each step."""
+    """Emits the start and the end of each step; `replay`: of one whose call was recorded by ``run``."""
 
     def __init__(self, emit: Callable[[ev.Event], None]) -> None:
         self.emit = emit
@@ -120,6 +120,11 @@ class StepEvents:
 
     def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
         self.emit(ev.StepFinished(at, when, value))
+
+    def replay(self, at: ev.StepPath, when: float, ended: float, run: str, value: Value) -> None:
+        self.emit(ev.StepStarted(at, when, 1))
+        self.emit(ev.StepReplayed(at, ended, run))
+        self.emit(ev.StepFinished(at, ended, value))
 
 
 class Models:

@@ -129,6 +129,10 @@ class Journal:
         """Write nothing more: a call is still running, and the run may be resumed before the call ends."""
         self._closed = True
 
+    @property
+    def is_open(self) -> bool:
+        return self.broken is None and not self._closed
+
     # --- calls ---
 
     def recorded(self, key: CallKey) -> Record | None:
@@ -176,8 +180,8 @@ class Journal:
             packed = self.secret.pack(value, most, call.received)
         if packed.form == "again":
             self._warn_not_stored(call, packed)
-        if self.broken is None and not self._closed:
-            self.store.writer.later(ADD, self._call_row("finished", call, packed, None), self._lose)
+        if self.is_open:
+            self.store.writer.later(ADD, self._call_row("finished", call, packed, None), self.lose)
         else:
             self._lost += 1
             self.warn_broken()
@@ -196,9 +200,8 @@ class Journal:
             else self._call_row("failed", call, NO_VALUE, error_json(error, self.secret))
             for call, value, error, secret in calls
         ]
-        is_open = self.broken is None and not self._closed
-        done = self.store.writer.write_all(ADD, rows, self._lose) if is_open else None
-        await self.durable(done, lost=1 if is_open else len(rows))
+        done = self.store.writer.write_all(ADD, rows, self.lose) if self.is_open else None
+        await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
 
     def is_own(self, key: CallKey) -> bool:
@@ -234,11 +237,11 @@ class Journal:
     def mark(self, what: str, key: CallKey) -> None:
         """Write that something happened, without waiting."""
         known = self.earlier is not None and (what, key) in self.earlier.marks
-        if self.broken is None and not self._closed and not known:
+        if self.is_open and not known:
             self.store.writer.later(ADD, self._mark_row(what, key), self._break)
 
     def _mark_row(self, what: str, key: CallKey) -> tuple[Any, ...]:
-        row = (self._next(), what, encode(key.at), key.tries, "", "", None, None, None, 0, *[None] * 6)
+        row = (self.next_line(), what, encode(key.at), key.tries, "", "", None, None, None, 0, *[None] * 6)
         return (*row, row_crc(row))
 
     def _pack(self, call: StartedCall, value: Value, secret: bool) -> EncodedValue:
@@ -264,11 +267,11 @@ class Journal:
             assert self._key is not None
             assert value is not None
             signature = sign(self._key, self.run_id, encode(at), tries, value)
-        parts = (self._next(), what, encode(at), tries, call.kind, call.name, call.started, ended, call.given,
+        parts = (self.next_line(), what, encode(at), tries, call.kind, call.name, call.started, ended, call.given,
                  int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip
         return (*parts, row_crc(parts))
 
-    def _next(self) -> int:
+    def next_line(self) -> int:
         """The number of the next line."""
         self._line += 1
         if self._line >= self.num + ROOM:
@@ -304,7 +307,7 @@ class Journal:
 
     def _write(self, statement: str, row: Any) -> asyncio.Future[None] | None:
         """Hand over a row; None: nothing is journaled any more."""
-        return self.store.writer.write(statement, row) if self.broken is None and not self._closed else None
+        return self.store.writer.write(statement, row) if self.is_open else None
 
     async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
         """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that are then lost."""
@@ -320,7 +323,8 @@ class Journal:
             self.warn_broken()
         return value
 
-    def _lose(self, error: JournalError) -> None:
+    def lose(self, error: JournalError) -> None:
+        """The row of a call cannot be written."""
         self._lost += 1
         self._break(error)
 

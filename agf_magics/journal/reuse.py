@@ -17,7 +17,7 @@ from ..catalog.fingerprint import digest_function, digest_value
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import Grant
-from ..serialization.codec import DecodeError, sign, user_key
+from ..serialization.codec import DecodeError, decode_value, sign, user_key
 from .records import Record
 
 ReadValue = Callable[[Record, str], Record]
@@ -60,14 +60,19 @@ class CallDigest:
                 return None
         else:
             held = f"json {text}"
-        gives = step.gives.text if step.gives is not None else ""
-        if step.asking.schema is not None:
-            gives += f"\0{json.dumps(step.asking.schema, sort_keys=True, default=str)}"
-        identity = f"{step.kind}\0{what}\0{gives}\0{held}".encode()
+        identity = (_before_arguments(step, what) + held).encode()
         if not keyed:
             return hashlib.sha256(identity).digest()
         key = user_key()
         return sign(key, "call", identity) if key is not None else None
+
+    def of_json(self, step: Invoke, callee: object) -> Callable[[str], bytes] | None:
+        """`of` for many calls of a callee without secrets: a function of the arguments as JSON, which are complete."""
+        what = self.called(callee)
+        if what is None:
+            return None
+        before = f"{_before_arguments(step, what)}json ".encode()
+        return lambda text: hashlib.sha256(before + text.encode()).digest()
 
     def called(self, callee: object) -> str | None:
         """A digest of the callee. A request to a model has its own, which is not cached."""
@@ -78,6 +83,14 @@ class CallDigest:
         if isinstance(callee, Tool | Agent | Transform | Policy):
             self._called[id(callee)] = callee, found
         return found
+
+
+def _before_arguments(step: Invoke, what: str) -> str:
+    """The part of a call's identity that does not depend on its arguments. ``what``: the digest of its callee."""
+    gives = step.gives.text if step.gives is not None else ""
+    if step.asking.schema is not None:
+        gives += f"\0{json.dumps(step.asking.schema, sort_keys=True, default=str)}"
+    return f"{step.kind}\0{what}\0{gives}\0"
 
 
 def _called(callee: object, most: int | None) -> str | None:
@@ -121,4 +134,18 @@ class Reuse:
         while left:
             with suppress(DecodeError):
                 return self._read(*left.pop())
+        return None
+
+    def take_json(self, digest: bytes, most: int) -> tuple[Value, str] | None:
+        """The next result of an identical call and its JSON text, of at most ``most`` characters. None: there is none,
+        or it is stored otherwise and is left to `take`."""
+        left = self._left.get(digest)
+        while left:
+            record = left[-1][0]
+            text = record.value
+            if record.form != "json" or not isinstance(text, str) or len(text) > most:
+                return None
+            left.pop()
+            with suppress(DecodeError):
+                return decode_value("json", text), text
         return None

@@ -107,7 +107,11 @@ class Writer:
 
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
         """Write a row without waiting, before all rows that follow. On any thread."""
-        self._queue.append(PendingWrite(statement, row, None, None, failed))
+        self.later_all(statement, (row,), failed)
+
+    def later_all(self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]) -> None:
+        """`later` for many rows."""
+        self._queue.extend([PendingWrite(statement, row, None, None, failed) for row in rows])
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no loop runs on this thread

@@ -90,7 +90,8 @@ def unpickled(record: Record, run_id: str, trust: bool) -> Record:
     if record.value is None or record.form not in ("json", "pickle"):
         return record
     try:
-        return Record(*record[:-1], (record.read_value(run_id, trust),))  # `_replace` takes four times as long
+        value = record.read_value(run_id, trust)
+        return tuple.__new__(Record, (*record[:-1], (value,)))  # `_replace` takes eight times as long
     except SignatureError:
         raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None
     except DecodeError as error:

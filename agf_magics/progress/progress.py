@@ -115,6 +115,14 @@ class Progress:
         if not row.many:
             row.value = value
 
+    def replay(self, at: ev.StepPath, when: float, ended: float, run: str, value: Value) -> None:
+        """Fold a StepStarted, a StepReplayed and a StepFinished without making the events."""
+        row = self.start(at, when)
+        if row is not None:
+            row.earlier += 1
+            self.changes += 1
+            self.finish(row, at, ended, value)
+
     def row(self, at: ev.StepPath) -> Row:
         # One look-up is enough for a plain step and for an element of a single fan-out.
         found = self.rows.get(at if type(at[-1]) is str else at[:-1])  # type: ignore[arg-type]

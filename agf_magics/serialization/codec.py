@@ -52,6 +52,27 @@ encode = _encoder()
 """Plain ASCII, also for NaN and lone surrogates; `json.loads` reads back the same value."""
 
 
+def _decoder() -> Callable[[str | bytes], Any]:
+    """`json.loads` in less than half of the time, for a text that `encode` has written."""
+    decoder: Any = json.JSONDecoder()
+    scan = decoder.scan_once
+
+    def decode(text: str | bytes) -> Any:
+        if type(text) is str:
+            try:
+                value, end = scan(text, 0)
+            except StopIteration:  # spaces before it, or no JSON
+                return json.loads(text)
+            if end == len(text):
+                return value
+        return json.loads(text)
+
+    return decode
+
+
+decode = _decoder()
+
+
 class EncodedValue(NamedTuple):
     """A value in one of three forms."""
 
@@ -223,7 +244,7 @@ def decode_value(form: str, data: str | bytes | None) -> Value:
     """The value. Raises DecodeError. The caller checks the signature of a pickle first."""
     try:
         if form == "json" and data is not None:
-            return json.loads(data)
+            return decode(data)
         if form == "pickle" and isinstance(data, bytes):
             return pickle.loads(data)
     except (KeyboardInterrupt, SystemExit):
