@@ -22,9 +22,22 @@ class ToolCall(TypedDict):
     """Why the arguments cannot be used."""
 
 
+class File(TypedDict):
+    """An image or a document of a message, without its bytes."""
+
+    name: str
+    """Its path; empty for a value."""
+    type: str
+    """Its media type."""
+    bytes: int
+    """Its size."""
+    sha256: str
+
+
 class UserMessage(TypedDict):
     role: Literal["user"]
     text: str
+    files: NotRequired[list[File]]
 
 
 class SystemMessage(TypedDict):
@@ -100,6 +113,8 @@ class Request(NamedTuple):
     """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``."""
     last: bool = False
     """Whether the model must answer now, without tools."""
+    files: Mapping[str, bytes] = {}
+    """The bytes of the files of its messages, by SHA-256."""
 
 
 Part = Literal["text", "thinking", "call"]

@@ -19,7 +19,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from ..flow.values import TooDeep, Value, is_json, isolate
-from .messages import Delta, ModelMessage, Reply, Request, Tokens, ToolCall
+from .messages import Delta, ModelMessage, Reply, Request, Tokens, ToolCall, UserMessage
 from .model_streams import BrokenOff, Sent, has_end, stream_reply
 
 _WRAPPED = "answer"
@@ -200,8 +200,22 @@ def _history(request: Request, names: _Names) -> list[ai.ModelMessage]:
         elif message["role"] == "system":
             waiting.append(ai.SystemPromptPart(message["text"]))
         else:
-            waiting.append(ai.UserPromptPart(message["text"]))
+            waiting.append(_user_part(message, request.files))
     return [*found, ai.ModelRequest(parts=waiting)]
+
+
+def _user_part(message: UserMessage, data: Mapping[str, bytes]) -> ai.UserPromptPart:
+    """A prompt with its images and documents; a text becomes part of the text, which all models accept."""
+    if not message.get("files"):
+        return ai.UserPromptPart(message["text"])
+    parts: list[ai.UserContent] = [message["text"]]
+    for file in message["files"]:
+        content, name = data[file["sha256"]], file["name"] or "attachment"
+        if file["type"] == "text/plain":
+            parts.append(f"{name}:\n\n{content.decode('utf-8-sig')}")
+        else:
+            parts.append(ai.BinaryContent(content, media_type=file["type"]))
+    return ai.UserPromptPart(parts)
 
 
 def _response(message: ModelMessage, names: _Names) -> ai.ModelResponse:

@@ -246,7 +246,7 @@ class _Linker:
             if name in self.registry.agents:
                 return self.answers(step, self.registry.agents[name], around)
             if name in self.registry.flows:
-                if step.asking.wins:
+                if step.asking.wins or step.asking.attach:
                     self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
                 return self.called(step, around)
             if step.file is not None:
@@ -255,7 +255,7 @@ class _Linker:
             self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
             return None
         default = self.registry.default_agent
-        if default is None or (step.asking.wins and not isinstance(default, ModelAgent)):
+        if default is None or ((step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)):
             default = ANYBODY if step.asking.model or self.registry.model is not None else None
         if default is None:
             hint = "@agent def answer(prompt: str) -> str: ... defines one; %config AgfMagics.model lets a model answer"
@@ -265,8 +265,9 @@ class _Linker:
 
     def no_model(self, step: Invoke, what: str) -> None:
         message = f"{what} and has no model"
-        hint = "remove model, or name an agent of agf.model_agent; without an identity the model answers itself"
-        self.found.error("flow.agent-model", message, step.asking.span, hint)
+        key, span = ("model", step.asking.span) if step.asking.wins else ("attach", step.asking.attach[0])
+        hint = f"remove {key}, or name an agent of agf.model_agent; without an identity the model answers itself"
+        self.found.error("flow.agent-model", message, span, hint)
 
     def own_tools(self, step: Invoke) -> dict[str, Tool]:
         """The tools that the definition brings for an agent; a registered tool with that name is used instead."""
@@ -280,7 +281,7 @@ class _Linker:
     def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
-        if step.asking.wins:
+        if step.asking.wins or step.asking.attach:
             self.no_model(step, f"agent {agent.name!r} is a function")
         elif step.asking.model:
             message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"

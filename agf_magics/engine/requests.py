@@ -48,6 +48,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         schema=config.get("schema"),
         settings=config.get("settings") or {},
         last=given["last"],
+        files=run.models.files,
     )
     loop = asyncio.get_running_loop()
     if not binding.model.ready(loop):  # the import of the library takes seconds, which would block the loop
@@ -86,7 +87,7 @@ class _Caller:
     def fingerprint(self) -> str | None:
         """A digest of the model and the request; None for a model object, which cannot be compared."""
         who = self.binding.model.address
-        rest: list[Value] = [*self.request._replace(messages=[], tools=()), *map(list, self.request.tools)]
+        rest: list[Value] = [*self.request._replace(messages=[], tools=(), files={}), *map(list, self.request.tools)]
         return digest_value([who, *map(isolate, rest)]) if who is not None else None
 
     async def function(self, **given: Value) -> Value:

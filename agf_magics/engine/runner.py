@@ -128,10 +128,12 @@ class StepEvents:
 
 
 class Models:
-    __slots__ = ("placeholders", "warned")
+    __slots__ = ("files", "placeholders", "warned")
 
     def __init__(self) -> None:
         self.warned: set[Diagnostic] = set()
+        self.files: dict[str, bytes] = {}
+        """The attachments of the run, by SHA-256."""
         self.placeholders: dict[str, Value] = {}
         """The secrets in their replies, by placeholder."""
 

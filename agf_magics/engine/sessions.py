@@ -70,6 +70,7 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         model=Name(own.name if own is not None else asking.model, asking.span or span),
         made=own,
         prompt=ComputedExpr(span, _prompt),
+        files=ComputedExpr(span, lambda frame: frame["given"].get("attach")),
         system=ComputedExpr(span, lambda frame: frame["given"].get("system")),
         instructions=agent.instructions,
         tools=None if agent.tools is None else tuple(Offer(Name(tool, span)) for tool in agent.tools),

@@ -15,6 +15,7 @@ from ..host.loop import start_background
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from . import dry_run as dry
+from .attach import attach_files
 from .boundary import check_result
 from .linked import Linked, named_tools
 from .questions import permitted
@@ -29,6 +30,8 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         if step.spawns and not _is_session(linked.flow):
             run.budget.spawn(step.span)
         given = given if linked.agent is not None else given.get("input", given)
+        if step.asking.attach:
+            given = {**given, "attach": []} if run.dry else await attach_files(site, given)
     for meter in scope.meters:
         meter.open(scope.calls + 1)
     if step.permit is not None:

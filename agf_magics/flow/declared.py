@@ -77,6 +77,8 @@ class Asking(NamedTuple):
     """Whether the value is ``{"answer", "calls"}``, with the tool calls of the session."""
     span: Span | None = None
     """The place of the model's name."""
+    attach: tuple[Span, ...] = ()
+    """The places of the expressions whose values are the argument ``attach``: images and documents."""
     wins: bool = False
     """Whether the model replaces that of the agent; an agent that has none is then an error."""
 

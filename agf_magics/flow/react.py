@@ -135,7 +135,9 @@ class _State:
             return found
         system = self.session.system.evaluate(frame) if self.session.system is not None else None
         first = ({"role": "system", "text": system},) if system else ()
-        return Conversation((*first, {"role": "user", "text": self.session.prompt.evaluate(frame)}))
+        files = self.session.files.evaluate(frame) if self.session.files is not None else None
+        prompt = {"role": "user", "text": self.session.prompt.evaluate(frame), **({"files": files} if files else {})}
+        return Conversation((*first, prompt))
 
     def request(self, frame: Frame) -> Value:
         return self.of(frame).request(self.session)

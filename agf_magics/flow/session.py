@@ -1,6 +1,7 @@
 """A session with a model, from the prompt to the answer.
 
-All of it is JSON, so that it can be journaled and shown. A message is one of ``{"role": "user", "text"}``, the same
+All of it is JSON, so that it can be journaled and shown. A message is one of ``{"role": "user", "text"}``, with
+``"files"`` for images and documents, which are described by name, type, size and digest; the same
 with the role ``"system"``, ``{"role": "model", "text", "calls", "kept"}`` and ``{"role": "tool", "id", "tool", "text",
 "failed"}``. A reply is ``{"text", "calls", "usage"}``, with ``"answer"`` for a structured answer, ``"cut"`` for a reply
 that reached the limit of tokens, and ``"kept"`` for parts that the provider must get back. A call is ``{"id", "tool",
@@ -71,6 +72,8 @@ class Session:
     """A model object, which the configured model does not replace."""
     prompt: Expr
     """The first message, a text."""
+    files: Expr | None = None
+    """The descriptions of the images and documents of the prompt."""
     system: Expr | None = None
     """A message before it, in addition to ``instructions``; its value may be None."""
     instructions: str = ""

@@ -299,6 +299,8 @@ def _asked(step: Step, callee: Any, in_session: bool) -> str:
     if named is not None and not in_session:
         more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""
         parts.append(f"tools: {', '.join(named[:MOST_TOOLS])}{more}" if named else "no tools")
+    if files := len(step.asking.attach):
+        parts.append(f"attach: {files} {'file' if files == 1 else 'files'}")
     return ", ".join(parts)
 
 

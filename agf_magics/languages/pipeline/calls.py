@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from ...flow.frame import Expr
 from ...flow.steps import Name
 from ...text.diagnostics import suggest
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
-from ..documents import NAME, Key
+from ..documents import NAME, S_NAME, Key, Takes, read_text
 from . import lookalikes
 from .body import Reader
 from .r1.nodes import literal
-from .values import Arguments, Command, Constant, Named
+from .values import Arguments, Attached, Command, Constant, Named
+
+_FILE = re.compile(r"[\w./ -]{1,500}\.(?i:png|jpe?g|gif|webp|pdf|txt|md|csv)")
+"""A path that is written without the quotes of an expression."""
+
+EXPRESSION_ITEM = Takes("a list of expressions", "[\"'figure.png'\"]", S_NAME, read_text)
 
 SHELL = "shell"
 """The tool of a shell step, and the kind of the step."""
@@ -38,6 +44,29 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> Arguments | None:
         if expr is not None:
             given.append((name, node.keys[name].span, expr))
     return Arguments(tuple(given))
+
+
+def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
+    if not isinstance(node, Items):
+        own = isinstance(node, Scalar) and type(node.value) is str and not node.is_expr
+        reader.wrong_type(node, key, f'write: attach: ["{node.text}"]' if own and isinstance(node, Scalar) else None)
+        return None
+    exprs = []
+    for item in node.items:
+        if isinstance(item, Scalar) and type(item.value) is str and not item.is_expr and _is_file(reader, item.text):
+            message = f"{item.text!r} is an expression here, not a path"
+            reader.error("pipeline.attach-path", message, item.span, f"quote the path: \"'{item.text}'\"")
+            continue
+        text = reader.text(item, Key("attach", EXPRESSION_ITEM))
+        expr = reader.r1(text) if text else None
+        if expr is not None:
+            exprs.append(expr)
+    return Attached(node.span, tuple(exprs))
+
+
+def _is_file(reader: Reader, text: str) -> bool:
+    """Whether a text is a path without the quotes of an expression, and no name of this place begins it."""
+    return bool(_FILE.fullmatch(text)) and not reader.scope.knows(text.partition(".")[0])
 
 
 def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:

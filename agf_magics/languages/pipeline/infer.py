@@ -17,7 +17,7 @@ from ...text.diagnostics import Diagnostic, suggest
 from .r1 import R1
 from .r1.nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Operation, Path
 from .template import Template
-from .values import Arguments, Command, Constant, Named
+from .values import Arguments, Attached, Command, Constant, Named
 
 KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
 ORDERED = ("number", "text")
@@ -39,12 +39,22 @@ def infer(read: Expr | Args, look: Look, found: list[Diagnostic]) -> Shape | Non
         case Command():
             infer(read.expr, look, found)
             return list_of(TEXT)
+        case Attached():
+            return list_of(either([_attached(infer(expr, look, found), expr, found) for expr in read.exprs]))
         case Named():
             return look(read.path)[0]
         case Arguments():
             for _, _, expr in read.given:
                 infer(expr, look, found)
     return None
+
+
+def _attached(shape: Shape | None, expr: Expr, found: list[Diagnostic]) -> Shape | None:
+    """The shape of an attachment; a number, an object, null or true is certainly none."""
+    if shape is not None and shape.kinds.isdisjoint(("text", "list")):
+        hint = "give the path of a file as text"
+        found.append(Diagnostic("agent.attach", f"an attachment is a path or bytes, not {shape}", expr.span, hint))
+    return shape
 
 
 class Split(NamedTuple):

@@ -20,7 +20,7 @@ from .body import Policy, Reader
 from .calls import SHELL
 from .scope import Scope
 from .takes import Target
-from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Constant, Named, Store, labels
+from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Attached, Constant, Named, Store, labels
 from .words import STEPS
 
 MAX_PARALLEL = 8
@@ -147,15 +147,20 @@ def _shell(at: At, given: Given, body: Fields) -> Step:
 def _agent(at: At, given: Given, body: Fields) -> Step:
     prompt: Expr = given["prompt"]
     model: Name | None = given.get("model")
+    attach: Attached | None = given.get("attach")
+    args: tuple[tuple[str, Span, Expr], ...] = (("prompt", prompt.span, prompt),)
+    if attach is not None and attach.exprs:
+        args = (*args, ("attach", attach.span, attach))
+    asking = Asking() if model is None else Asking(model.text, span=model.span, wins=True)
     return Invoke(
         **at._asdict(),
         label=_label(body, "prompt"),
         kind="agent",
         name=given.get("identity") or Name(""),
-        args=Arguments((("prompt", prompt.span, prompt),)),
+        args=Arguments(args),
         gives=given.get("schema"),
         tools=given.get("capabilities"),
-        asking=Asking() if model is None else Asking(model.text, span=model.span, wins=True),
+        asking=asking if attach is None else asking._replace(attach=tuple(one.span for one in attach.exprs)),
     )
 
 

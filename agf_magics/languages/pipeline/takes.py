@@ -11,7 +11,7 @@ from ..documents import COUNT as COUNT
 from ..documents import S_NAME, S_NAMES, S_TEXT, Key, Takes, is_null, kind, mapping_of, reference
 from ..documents import TEXT as TEXT
 from .body import Reader, read_expression, read_literals, read_name, read_on_error, read_template
-from .calls import read_arguments, read_command, read_pass, read_tools
+from .calls import read_arguments, read_attach, read_command, read_pass, read_tools
 from .values import Arguments
 
 IN_COLLECT = "collect runs once, over all results: pipe is their list, for instance map(pipe, r -> r.name)"
@@ -103,6 +103,8 @@ COMMAND = Takes("a text, a list of texts, or an !expr that gives a list of texts
                 {"anyOf": [S_NAME, {"type": "array", "items": S_TEXT, "minItems": 1}]}, read_command,
                 word="command")  # fmt: skip
 TOOLS = Takes("a mapping with the key tools", "{tools: [file__read]}", _S_TOOLS, read_tools, word="tools")
+ATTACH = Takes("a list of expressions", "[\"'figure.png'\"]", {"type": "array", "items": S_NAME}, read_attach,
+               word="attach")  # fmt: skip
 PASS = Takes("a list of names, or a mapping of names to expressions", "[doc, notes]",
              {"anyOf": [S_NAMES, mapping_of(S_TEXT)]}, read_pass, word="pass")  # fmt: skip
 LITERALS = Takes("a list of values", "[1, 2, 3]", {"type": "array"}, read_literals, word="literals")

@@ -71,6 +71,20 @@ class Command:
         return self.expr.reads()
 
 
+@dataclass(slots=True, eq=False)
+class Attached:
+    """The expressions of ``attach``: a list of their values."""
+
+    span: Span
+    exprs: tuple[Expr, ...]
+
+    def evaluate(self, frame: Frame) -> Value:
+        return [expr.evaluate(frame) for expr in self.exprs]
+
+    def reads(self) -> tuple[Ref, ...]:
+        return tuple(ref for expr in self.exprs for ref in expr.reads())
+
+
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """The arguments of a call: a mapping of names to values."""

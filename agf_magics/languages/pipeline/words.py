@@ -68,6 +68,12 @@ STEPS: Mapping[str, Kind] = {
                 "The model that answers, as openai:gpt-4o; an extension of the language.",
                 null=True,
             ),
+            Key(
+                "attach",
+                takes.ATTACH,
+                "Images and documents for the model: paths or bytes; an extension of the language.",
+                null=True,
+            ),
             _SCHEMA,
             _OUTPUT,
         ),
