@@ -67,7 +67,7 @@ def test_cancel_is_beside_the_status_of_a_run_of_many_steps_which_stays_low(open
     assert box(page, 2, ".jp-OutputArea-child >> nth=0")["height"] < 600
     page.output(2).locator(CANCEL).click()
     page.finished()
-    page.says(2, "RunCancelled", "sleep")
+    page.says(2, "RunCancelled", "steps[80]")
     assert (page.output(2).bounding_box() or {})["height"] < 800
 
 
