@@ -113,7 +113,7 @@ def test_what_is_left_out_says_why() -> None:
 # --- the whole grammar ---
 
 
-EXTENSIONS = {("agent", "model")}
+EXTENSIONS = {("agent", "model"), ("agent", "attach")}
 """Keys that the seed does not have."""
 
 

@@ -22,7 +22,7 @@ MOST_LINES = 1_000
 """Changed lines that are matched with each other: the time grows with their square."""
 MOST_SHOWN = 400
 """Lines of a difference that are displayed."""
-WIDE = 60
+_WIDE = 60
 """Characters of a value in a table."""
 
 
@@ -55,7 +55,7 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
 
 
 def _key(at: str, key: object) -> str:
-    return f"{at}.{key}" if isinstance(key, str) and key.isidentifier() else f"{at}[{line(repr(key), WIDE)}]"
+    return f"{at}.{key}" if isinstance(key, str) and key.isidentifier() else f"{at}[{line(repr(key), _WIDE)}]"
 
 
 def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
@@ -70,14 +70,14 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
     while same < end:  # the length of what they have in common, by bisection: slices are compared in C
         middle = (same + end + 1) // 2
         same, end = (middle, end) if first[same:middle] == other[same:middle] else (same, middle - 1)
-    start = max(0, same - WIDE // 3) if max(len(first), len(other)) > WIDE else 0
+    start = max(0, same - _WIDE // 3) if max(len(first), len(other)) > _WIDE else 0
     return _short(first, start), _short(other, start)
 
 
 def _short(value: Value, start: int = 0) -> str:
     if type(value) is str:
-        return f'{"…" if start else ""}"{line(value[start : start + 4 * WIDE], WIDE)}"'
-    return line(encode(preview(value, 3, [40])) if type(value) in (dict, list) else value_text(value), WIDE)
+        return f'{"…" if start else ""}"{line(value[start : start + 4 * _WIDE], _WIDE)}"'
+    return line(encode(preview(value, 3, [40])) if type(value) in (dict, list) else value_text(value), _WIDE)
 
 
 def text_difference(title: str, first: str | None, other: str | None) -> str:

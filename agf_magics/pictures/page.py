@@ -32,7 +32,7 @@ _MOST_OPEN = 24
 """Rows of a tree above which rows that have nothing new are folded."""
 DIM = "opacity:0.75"
 """Of text that matters less; fainter text has too little contrast on white."""
-WIDE = 78
+_WIDE = 78
 """Columns of a message: JupyterLab shows about 90 when the file browser is open."""
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
 
@@ -96,7 +96,7 @@ def steps_html(progress: Progress, *, now: float) -> str:
 def steps_text(progress: Progress, *, now: float) -> list[str]:
     rows, below = [], []
     for one in _lines(progress, now):
-        below.append([f"{'  ' * one.depth}    … {line(text, WIDE)}" for text in one.arriving])
+        below.append([f"{'  ' * one.depth}    … {line(text, _WIDE)}" for text in one.arriving])
         step = "  " * one.depth + f"{one.glyph} {one.word} {one.label}".strip()
         rows.append((one.words, step, one.elements, one.time, one.id))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(4)]
@@ -325,11 +325,11 @@ def _finding_html(severity: str, text: str) -> str:
 
 
 def _wrapped(lines: list[str]) -> list[str]:
-    """Messages and hints on lines of WIDE columns; the lines of an excerpt as they are."""
+    """Messages and hints on lines of _WIDE columns; the lines of an excerpt as they are."""
     found = []
     for one in lines:
         is_excerpt = one.startswith("  -->") or one.lstrip(" 0123456789").startswith("| ")
-        found += [one] if is_excerpt else textwrap.wrap(one, WIDE, subsequent_indent="    ") or [""]
+        found += [one] if is_excerpt else textwrap.wrap(one, _WIDE, subsequent_indent="    ") or [""]
     return found
 
 

@@ -23,7 +23,7 @@ from .plain import cells, counted, html, line, padded, plain
 MOST_TEXT = 4_000
 MOST_ITEMS = 20
 MOST_COLUMNS = 12
-MOST_DEEP = 6
+_MOST_DEEP = 6
 MOST_LEAVES = 300
 MOST_PICTURE = 2_000_000
 """Bytes of a PNG that is embedded in a page; a larger picture is only named."""
@@ -124,7 +124,7 @@ class _Builder:
         return _frame(value) or _picture(value) or Words(_scalar(value))
 
     def group(self, title: str, parts: Any, count: int, depth: int) -> Shown:
-        if depth >= MOST_DEEP or self.left <= 0:
+        if depth >= _MOST_DEEP or self.left <= 0:
             return Words(f"… {title}")
         found = []
         for key, value in islice(parts, MOST_ITEMS):

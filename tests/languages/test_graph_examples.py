@@ -83,7 +83,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> agf.Registry:
     """The functions and the scripted model of the examples; the person has switched on imports and the shell."""
-    monkeypatch.setattr(current, "settings", Settings(allow_import=True, allow_shell=True))
+    monkeypatch.setattr(current, "settings", Settings(allow_import=True, allow_shell=True, journal=None))
     made = agf.Registry()
     made.tools.add(default_registry().tools["shell"])
     spec = importlib.util.spec_from_file_location("scripted_model", FOLDER / "scripted_model.py")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import Registry
+from agf_magics.lifecycle.live import live
 from agf_magics.notebook.complete import Known, complete
 from agf_magics.notebook.options import split
 from agf_magics.notebook.run_list import moment
@@ -22,6 +23,7 @@ NOON = datetime(2026, 11, 22, 12, 0).timestamp()
 @pytest.fixture
 def filled(shell: Shell) -> Shell:
     """A shell with a failed run of `strict`, and then 44 runs of `other`."""
+    live.forget()  # runs of other tests
     shell.good("%%pipeline strict --quiet\npipeline: strict\nsteps:\n- transform: {value: ctx.n / 0}")
     assert not shell.run("%run_pipeline strict --quiet --set n=1").ok
     shell.good("%%pipeline other --quiet\npipeline: p\nsteps:\n- transform: {value: 1 + 1}")
