@@ -103,9 +103,18 @@ def check_header(path: Path) -> None:
     if len(data) < 100 or not data.startswith(b"SQLite format 3\0"):
         raise JournalError("journal.damaged", f"{path}: file is not a database")
     (version,), (application,) = struct.unpack(">i", data[60:64]), struct.unpack(">i", data[68:72])
+    if _is_begun(data):
+        return
     if application == 0 and version in (1, 2) and all(table in data for table in OLD_TABLES):
         application = APPLICATION
     _check_numbers(path, application, version)
+
+
+def _is_begun(data: bytes) -> bool:
+    """Whether a database is empty, as another process leaves it while it creates a journal, or if it is killed then:
+    one page without a schema."""
+    pages, schema = struct.unpack(">i", data[28:32])[0], struct.unpack(">i", data[40:44])[0]
+    return pages == 1 and not schema and not any(data[60:64]) and not any(data[68:72])
 
 
 def open_journal(path: Path) -> sqlite3.Connection:

@@ -470,6 +470,22 @@ def test_two_processes_keep_their_runs_in_one_file(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM records").fetchone() == (1000,)
 
 
+def test_a_process_that_is_killed_while_it_creates_the_journal_leaves_a_file_that_the_next_one_uses(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "runs.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # the first statement of ours that writes
+    assert path.stat().st_size > 0
+    registry = agf.Registry()
+    agf.tool(lambda: 1, name="one", registry=registry)
+    with kept.journal_in(tmp_path):
+        run = agf.run("pipeline: main\nsteps:\n- tool: {name: one}\n", registry=registry)
+    assert not run.warnings
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM records").fetchone() == (1,)
+
+
 HOLDS = """
 import os, sys, time
 from dataclasses import replace
