@@ -111,10 +111,10 @@ def check_header(path: Path) -> None:
 
 
 def _is_begun(data: bytes) -> bool:
-    """Whether a database is empty, as another process leaves it while it creates a journal, or if it is killed then:
-    one page without a schema."""
-    pages, schema = struct.unpack(">i", data[28:32])[0], struct.unpack(">i", data[40:44])[0]
-    return pages == 1 and not schema and not any(data[60:64]) and not any(data[68:72])
+    """Whether it is the first page of a journal that another process creates, or was killed while it created it: no
+    write-ahead log, no schema, an incremental vacuum."""
+    pages, schema, vacuum = (struct.unpack(">i", data[at : at + 4])[0] for at in (28, 40, 64))
+    return data[18:20] == b"\1\1" and (pages, schema, vacuum) == (1, 0, 1) and not any((*data[60:64], *data[68:72]))
 
 
 def open_journal(path: Path) -> sqlite3.Connection:
