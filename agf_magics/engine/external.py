@@ -6,10 +6,8 @@ returned or raised into a value or a failure of the step.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable
 
-from ..catalog import Where
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Pending, Result, resolve
@@ -18,25 +16,11 @@ from ..journal.recorder import Journal, StartedCall
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..text.diagnostics import StepError
+from .callee import UserCallable
 from .effects import has_effect, result_given
 from .failures import failure, unusable
 from .runner import CallSite, clock
 from .streaming import StepPrints, Watched
-
-
-class UserCallable(Protocol):
-    """A callee: a function of a user, or a model."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def function(self) -> Callable[..., Any]: ...
-    @property
-    def where(self) -> Where | None: ...
-    @property
-    def timeout(self) -> float | None: ...
-    @property
-    def is_async(self) -> bool: ...
 
 
 def call_external(
@@ -163,7 +147,7 @@ async def await_call(
 
 
 def value_of_call(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
-    """What a call returned, as a value. Raises StepError for what it raised, and for a result that is no value."""
+    """What a call returned, as a value. Raises StepError for what it raised, and for a result that is not a value."""
     ok, value = result
     if not ok:
         raise failure(site, callee.name, what, value)

@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ..catalog import MASK, Delta, Part, Tool, Where
 from ..host.prints import with_prints
 from ..progress import events as ev
+from .callee import UserCallable
 from .runner import Runner, clock
 
 EVERY = 0.1
@@ -112,24 +113,11 @@ class StepPrints:
             self._run.emit(ev.StepPrinted(self._at, clock(), shown))
 
 
-class _Callee(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def function(self) -> Callable[..., Any]: ...
-    @property
-    def where(self) -> Where | None: ...
-    @property
-    def timeout(self) -> float | None: ...
-    @property
-    def is_async(self) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Watched:
     """A callee whose prints are emitted."""
 
-    callee: _Callee
+    callee: UserCallable
     prints: StepPrints
 
     @property

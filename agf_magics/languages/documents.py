@@ -7,6 +7,7 @@ its value, or None after it reported an error; all errors are reported in one pa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
@@ -77,7 +78,7 @@ def kind(name: str, doc: str, *keys: Key, prefix: str = "") -> Kind:
     return Kind(name, doc, {key.name: key for key in keys}, prefix)
 
 
-class Reader:
+class Reader(ABC):
     """Reads the mappings of one document by their tables; ``problems`` gets their errors."""
 
     layer: ClassVar[str]
@@ -151,9 +152,9 @@ class Reader:
         message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
         self.error(key.code or f"{self.layer}.wrong-type", message, node.span, hint or key.example)
 
+    @abstractmethod
     def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
         """Report the tag !expr at a place that does not allow it."""
-        raise NotImplementedError
 
     def text(self, node: Node, key: Key) -> Scalar | None:
         """``node`` if it is a text."""
