@@ -1,6 +1,6 @@
 """Each provider's own client against replies in its protocol, and what the how-to page of the provider says of it.
 
-The replies are written after the documentation of the protocols; no connection leaves this computer.
+The replies are written by hand in the format of each protocol, not recorded; no connection leaves this computer.
 """
 
 from __future__ import annotations
