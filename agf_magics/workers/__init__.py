@@ -1,1 +1,1 @@
-"""Where the concurrent calls of a run are made, if not on threads of this process: other processes, a Dask cluster."""
+"""Workers: other processes, here or on other machines, that make the concurrent calls of a run."""
