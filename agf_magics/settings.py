@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from .host.host import Asker
 from .host.limits import Limits
+from .host.worker_words import FOR_PROJECTS, TAKES, read_word
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
 from .text.nodes import shorten
 from .text.source import Source, Span
 from .text.yamlnodes import Bounds
-from .workers.words import FOR_PROJECTS, TAKES, read_word
 
 
 class SettingError(ValueError):
@@ -57,8 +57,9 @@ class Settings:
     model_timeout: float = 300.0
     """The time limit of one reply of a model, in seconds; 0: no limit."""
     on: str = ""
-    """Where the concurrent calls of a run are made: processes, processes:4, dask, dask:4, or the address of a scheduler,
-    tcp://HOST:PORT or tls://HOST:PORT; empty or here: in this process."""
+    """Where the concurrent calls of a run are made: processes, processes:4, dask, dask:4, or the address of a
+    scheduler, tcp://HOST:PORT or tls://HOST:PORT; empty or here: in this process. A project can set processes or
+    dask."""
     allow_shell: bool = False
     """Whether shell steps may start processes."""
     allow_import: bool = False

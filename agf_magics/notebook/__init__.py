@@ -27,6 +27,7 @@ PATIENCE = 3.0
 def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then loads nothing."""
     from ..catalog import default
+    from ..workers.on import started
     from . import rendering, shift_tab
     from .background import BackgroundMagics
     from .config import AgfMagics
@@ -38,7 +39,6 @@ def load(shell: Any) -> None:
     from .tab import known, matcher
     from .view import Explorer
     from .workers import WorkerMagics
-    from ..workers.on import started
 
     unload(shell)
     before = shell.config.get("AgfMagics")

@@ -18,12 +18,12 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from ..catalog import Model, Registry
 from ..catalog.models import PROVIDERS
 from ..flow.steps import Sequence, every
+from ..host.worker_words import WORDS as WORKER_WORDS
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from ..lifecycle.persistence import this_notebook
 from ..workers.on import can_run
-from ..workers.words import WORDS as WORKER_WORDS
 from .body import Choice, Offer, complete_by_schema, complete_document, expression
 from .commands import COMMANDS
 from .explain import entries

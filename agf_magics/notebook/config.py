@@ -13,8 +13,8 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
 
 from .. import settings
+from ..host.worker_words import TAKES, read_word
 from ..text.diagnostics import Diagnostic, suggest
-from ..workers.words import TAKES, read_word
 
 SHARED = tuple(field.name for field in fields(settings.Settings))
 """The settings that files and the environment can also set."""
@@ -95,8 +95,8 @@ class AgfMagics(Configurable):
     model_timeout = _setting(Float, DEFAULTS.model_timeout, "Seconds a model may take for one reply; 0: no limit.", 0.0)
     on = On(
         DEFAULTS.on,
-        help="Where the concurrent calls of a run are made: processes, processes:4, dask, tcp://HOST:PORT or tls://HOST:PORT; "
-        "empty or here: in this process.",
+        help="Where the concurrent calls of a run are made: processes, processes:4, dask, tcp://HOST:PORT or "
+        "tls://HOST:PORT; empty or here: in this process.",
     ).tag(config=True)
     allow_shell = _setting(Bool, DEFAULTS.allow_shell, "Whether shell steps may start processes.")
     allow_import = _setting(

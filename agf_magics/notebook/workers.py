@@ -36,7 +36,9 @@ class WorkerMagics(NotebookMagics):
         if "--restart" in parsed:
             for backend in known:
                 restart = getattr(backend, "restart", None)
-                print(f"restarted {backend.name}" if restart is not None else f"{backend.name} cannot be restarted here")
+                print(
+                    f"restarted {backend.name}" if restart is not None else f"{backend.name} cannot be restarted here"
+                )
                 if restart is not None:
                     restart()
             return
@@ -51,7 +53,9 @@ def list_workers(found: Iterable[BackendStatus]) -> Bundle:
     for one in backends:
         if one.dashboard.startswith(("http://", "https://")):
             link = html(one.dashboard)
-            bundle["text/html"] += f'<p>{html(one.name)}: <a href="{link}" target="_blank" rel="noopener">dashboard</a></p>'
+            bundle["text/html"] += (
+                f'<p>{html(one.name)}: <a href="{link}" target="_blank" rel="noopener">dashboard</a></p>'
+            )
             bundle["text/plain"] += f"\n{one.name}: {one.dashboard}"
     return bundle
 
@@ -71,7 +75,14 @@ def _row(worker: WorkerStatus) -> tuple[str, ...]:
         memory += f" of {_megabytes(worker.memory_limit)}"
     resources = ", ".join(f"{name} {amount:g}" for name, amount in worker.resources.items())
     versions = ", ".join(f"{name} {version}" for name, version in worker.versions.items() if version)
-    return (f"  {line(worker.name, 80)}", f"{worker.lanes:,}", working, memory, line(resources, 60), line(versions, 120))
+    return (
+        f"  {line(worker.name, 80)}",
+        f"{worker.lanes:,}",
+        working,
+        memory,
+        line(resources, 60),
+        line(versions, 120),
+    )
 
 
 def _megabytes(size: int) -> str:

@@ -11,18 +11,18 @@ from __future__ import annotations
 import atexit
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
+from ..host.worker_words import TAKES, WORDS, Word, read_word
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.nodes import shorten
 from .backend import WorkerBackend
-from .words import TAKES, WORDS, Word, read_word
 
-NEEDS = {"processes": ("loky", "cloudpickle"), "dask": ("distributed", "cloudpickle")}
+NEEDS = {"processes": ("cloudpickle",), "dask": ("distributed", "cloudpickle")}
 """The packages that a word needs. The extra has the name of the word."""
 
 
@@ -53,7 +53,7 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     if isinstance(on, str):
         return _of_text(on, names)
     if on is None or _is_backend(on):
-        return on  # type: ignore[return-value]
+        return cast("WorkerBackend | None", on)
     if isinstance(on, Workers):
         return _with_options(on, names)
     if _is_client(on):
@@ -63,7 +63,7 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     if isinstance(on, Executor) or callable(getattr(on, "submit", None)):
         from .pool import Pool
 
-        return started.get(("executor", id(on)), lambda: Pool(on))
+        return started.get(("executor", id(on)), lambda: Pool(cast(Executor, on)))
     hint = f"write {TAKES}, or give a Dask client or an Executor"
     message = f"on must be a word, an address, a Dask client or an Executor, got {type(on).__name__}"
     raise DefinitionError(Diagnostic("on.unknown", message, hint=hint))
@@ -108,11 +108,11 @@ def _of_word(word: Word) -> WorkerBackend | None:
     if word.kind == "processes":
         from .processes import Processes
 
-        return started.get((word.kind, word.count), lambda: Processes(word.count))
+        return started.get((word.kind, word.number), lambda: Processes(word.number))
     from .dask.start import connect_address, start_cluster
 
     if word.kind == "dask":
-        return started.get((word.kind, word.count), lambda: start_cluster(word.count))
+        return started.get((word.kind, word.number), lambda: start_cluster(word.number))
     return started.get((word.kind, word.address), lambda: connect_address(word.address))
 
 
@@ -159,7 +159,7 @@ class Started:
                 found = self._known[key] = make()
             return found
 
-    def __iter__(self) -> Iterable[WorkerBackend]:  # type: ignore[misc]
+    def __iter__(self) -> Iterator[WorkerBackend]:
         return iter([each for each in self._known.values() if not getattr(each, "closed", False)])
 
     def close(self) -> None:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from .backend import AHEAD, Cancel, WorkerBackend
 from .needs import Need, find_problems
-from .sending import Program, unsendable_function
+from .outcomes import RemoteTraceback
+from .sending import Program, loadable, unsendable_function
+from .setup import run_after_setup
 from .sizes import AIM
 from .status import BackendStatus, WorkerStatus
 
@@ -29,13 +31,13 @@ class WithOptions:
         self.identifies_lost_chunk = backend.identifies_lost_chunk
         self.kills = getattr(backend, "kills", False)
         self.ahead = math.ceil(SEEN / AIM) if adaptive else getattr(backend, "ahead", AHEAD)
-        self._added: dict[str, Any] = {"resources": self.resources} if resources else {}
+        self._setup: tuple[bytes, str] | None = None
         if setup is not None:
             try:
                 program = Program(setup)
             except Exception as error:
                 raise DefinitionError(unsendable_function(setup, error).diagnostic) from None
-            self._added["setup"] = (program.pickled, program.digest)
+            self._setup = program.pickled, program.digest
 
     @property
     def name(self) -> str:
@@ -47,10 +49,13 @@ class WithOptions:
         return count(self.resources) if count is not None and self.resources else self.backend.lanes
 
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
-        options = order[-1]
-        resources = {**self.resources, **options.get("resources", {})}
-        added = {**self._added, "resources": resources} if resources else self._added
-        return self.backend.submit(run, (*order[:-1], {**options, **added}), done)
+        options = dict(order[-1])
+        if self.resources:
+            options["resources"] = {**self.resources, **order[-1].get("resources", {})}
+        if self._setup is None:
+            return self.backend.submit(run, (*order[:-1], options), done)
+        options["setup"] = (*self._setup, loadable(run))
+        return self.backend.submit(run_after_setup, (*order[:-1], options), lambda outcome: done(_checked(outcome)))
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
         own = [Need("on=", self.resources, False, None)] if self.resources else []
@@ -58,6 +63,17 @@ class WithOptions:
 
     def describe(self) -> BackendStatus:
         return describe(self.backend)
+
+
+def _checked(outcome: Any) -> Any:
+    """The outcome of a chunk, or the failure of the setup."""
+    if type(outcome) is tuple and outcome[:1] == ("setup",):
+        _, why, text = outcome
+        hint = "the workers that are there now do not call it again: %workers --restart starts new ones"
+        error = StepError(Diagnostic("step.setup-failed", f"the setup of a worker failed: {why}", hint=hint))
+        error.__cause__ = RemoteTraceback(text)
+        return error
+    return outcome
 
 
 def with_options(

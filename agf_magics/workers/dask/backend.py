@@ -38,8 +38,8 @@ class Dask:
     def __init__(
         self, name: str, lanes: int = 0, *, kills: bool = False, close: Callable[[], None] | None = None
     ) -> None:
-        """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers are our own, so that a
-        call can be ended by ending its worker. ``close``: ends what was started for this backend; None: nothing was."""
+        """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers are our own, so that
+        a call can be ended by ending its worker. ``close``: ends what was started for this backend."""
         self._name, self._lanes, self.kills, self._close = name, lanes, kills, close
         self.ahead = AHEAD
         self.client: Any = None
@@ -182,12 +182,12 @@ class Dask:
         the grace period, its worker ends, provided it is our own."""
         wanted, self._cancelled = [each for each in self._cancelled if each.future and not each.ended], []
         placed: Mapping[str, Sequence[str]] = await self.client.processing() if wanted else {}
-        keys = {flight.key for flight in wanted}
-        asked = [worker for worker, known in placed.items() if not keys.isdisjoint(known)]
+        named = {flight.key for flight in wanted}
+        asked = [worker for worker, known in placed.items() if not named.isdisjoint(known)]
         running: dict[str, str] = {}
         if asked:
-            tasks = await self.client.run(loadable(tasks.running_tasks), workers=asked, on_error="ignore")
-            running = {key: worker for worker, found in tasks.items() for key in found}
+            found = await self.client.run(loadable(tasks.running_tasks), workers=asked, on_error="ignore")
+            running = {key: worker for worker, keys in found.items() for key in keys}
         late = {running[each.key] for each in wanted if each.key in running and each.cancels > 1 and self.kills}
         dropped = [each.future for each in wanted if each.key not in running or running[each.key] in late]
         if dropped:
@@ -280,9 +280,7 @@ class Dask:
 class _Flight:
     """A chunk in flight."""
 
-    def __init__(
-        self, key: str, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
-    ) -> None:
+    def __init__(self, key: str, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> None:
         self.key, self.run, self.order, self.done = key, run, order, done
         self.future: Any = None
         self.worker = ""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...host.worker_words import is_private
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ..needs import Need, lacking_resource
 from ..sending import loadable
-from ..words import is_private
 from . import tasks
 
 Versions = Mapping[str, str]
@@ -26,7 +26,9 @@ def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[
     others = {address: python for address, python in pythons.items() if _minor(python) != _minor(here["python"])}
     if others:
         address, python = next(iter(others.items()))
-        message = f"{_counted(len(others))} of {name} cannot read what the kernel sends: Python {_minor(python)} there, "
+        message = (
+            f"{_counted(len(others))} of {name} cannot read what the kernel sends: Python {_minor(python)} there, "
+        )
         message += f"{_minor(here['python'])} here ({address})"
         hint = "start the workers with the Python of the kernel"
         raise DefinitionError(Diagnostic("on.versions", message, hint=hint))
@@ -66,7 +68,7 @@ def find_problems(
     public = next((address for address in addresses if not is_private(address)), None)
     for need in needs:
         if need.secret and public is not None:
-            message = f"tool {need.name!r} has a secret and where='worker', and what is sent to {public} can be read on the way"
+            message = f"tool {need.name!r} has a secret and where='worker', and {public} is not encrypted"
             hint = "use a tls:// address, or remove where='worker': the tool then runs in the kernel"
             found.append(Diagnostic("on.plain-secret", message, need.span, hint))
         if need.resources and resources and not any(_has(one, need.resources) for one in resources.values()):

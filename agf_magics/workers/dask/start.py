@@ -19,10 +19,11 @@ REACH = 5.0
 
 
 def start_cluster(count: int | None = None) -> Dask:
-    """A LocalCluster of this process, with ``count`` workers of one thread; None: one per core. It starts on a thread of
-    its own and is closed with the backend."""
+    """A LocalCluster of this process, with ``count`` workers of one thread; None: one per core.
+
+    It starts on a thread of its own, and is closed with the backend."""
     count = count or os.cpu_count() or 1
-    ends = list[Callable[[], None]]()
+    ends = list[Callable[[], object]]()
     backend = Dask(f"dask, {count} workers", count, kills=True, close=lambda: _close_all(ends))
 
     def start() -> None:
@@ -95,7 +96,7 @@ def _not_started(error: Exception) -> StepError:
     return StepError(Diagnostic("on.not-started", message, hint=hint))
 
 
-def _close_all(ends: list[Callable[[], None]]) -> None:
+def _close_all(ends: list[Callable[[], object]]) -> None:
     while ends:
         with contextlib.suppress(Exception):
             ends.pop(0)()

@@ -39,8 +39,9 @@ def process_token() -> str:
 
 
 def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: Any) -> Any:
-    """``run(*order)``; None if ``token`` is that of another process, because the scheduler has repeated the task. Prints
-    become events of ``topic`` if the chunk takes more than `FIRST_PRINTS` seconds."""
+    """``run(*order)``; None if ``token`` is that of another process, because the scheduler has repeated the task.
+
+    Prints become events of ``topic`` if the chunk takes more than `FIRST_PRINTS` seconds."""
     if token and process_token() != token:
         return None
     held, ended = _held(), threading.Event()

@@ -27,7 +27,7 @@ class Word(NamedTuple):
     """A text of ``on``, read."""
 
     kind: Literal["here", "processes", "dask", "address"]
-    count: int | None = None
+    number: int | None = None
     """How many processes to start; None: one per core."""
     address: str = ""
 
@@ -36,7 +36,7 @@ def read_word(text: str) -> Word | None:
     """What a text says; None if it is neither a word nor an address.
 
     >>> read_word("processes:4")
-    Word(kind='processes', count=4, address='')
+    Word(kind='processes', number=4, address='')
     >>> read_word("tcp://10.0.0.5:8786").address
     'tcp://10.0.0.5:8786'
     >>> read_word("proceses") is None
