@@ -222,8 +222,7 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
     for code in WHO_ANSWERS if options.dry else ():
         problems = problems.without(code)
     problems.refuse()
-    workers = find_workers(options, linked, problems)
-    problems.refuse()
+    workers, about_workers = find_workers(options, linked)
     own = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
     found = sort_findings(tuple(own), tuple(problems))
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
@@ -231,6 +230,8 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
     made._asker, made._budget, made._stream = options.ask, options.budget, options.stream
     made._workers = workers
+    for warning in about_workers:
+        made.progress.apply(warning)
     made._continuing, made._queue = options.continuing, EventQueue() if options.queue else None
     for value in options.secrets:
         made.secrets.learn(value)

@@ -9,7 +9,9 @@ from dataclasses import replace
 from ..catalog import Tool
 from ..engine.callee import runs_on_workers
 from ..engine.linked import Choice, Linked
+from ..engine.runner import clock
 from ..flow.steps import Invoke, every
+from ..progress.events import Warned
 from ..settings import current
 from ..text.diagnostics import Diagnostics
 from ..workers.backend import WorkerBackend
@@ -18,24 +20,30 @@ from ..workers.on import find_backend
 from .options import RunOptions
 
 
-def find_workers(options: RunOptions, linked: Linked, problems: Diagnostics) -> WorkerBackend | None:
-    """The worker backend of a run; None: this process. Adds what is wrong with it to ``problems``.
+def find_workers(options: RunOptions, linked: Linked) -> tuple[WorkerBackend | None, tuple[Warned, ...]]:
+    """The worker backend of a run, None: this process; and warnings about it. Raises DefinitionError.
 
     A run that a tool starts follows the settings, not the run around it; a dry run has no workers.
     """
-    on = options.on if options.on is not None else current.settings.on or None
-    backend = find_backend(on) if not options.dry else None
+    backend = find_backend(_wanted(options))
+    problems = Diagnostics()
     if backend is not None:
         problems.extend(find_problems(backend, list(_needs(linked))))
-    return backend
+    problems.refuse()
+    return backend, tuple(Warned(clock(), found) for found in problems)
+
+
+def _wanted(options: RunOptions) -> object:
+    if options.dry:
+        return None
+    return options.on if options.on is not None else current.settings.on or None
 
 
 async def prepare_workers(options: RunOptions) -> RunOptions:
     """``options`` with the worker backend in place of its name: a loop must not wait for a connection."""
-    on = options.on if options.on is not None else current.settings.on or None
-    if options.dry or not isinstance(on, str) or on == "here":
+    if _wanted(options) is None:
         return options
-    return replace(options, on=await asyncio.to_thread(find_backend, on) or "here")
+    return replace(options, on=await asyncio.to_thread(find_backend, _wanted(options)) or "here")
 
 
 def _needs(linked: Linked) -> Iterator[Need]:

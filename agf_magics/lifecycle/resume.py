@@ -147,8 +147,7 @@ def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value
     if options.background:
         problems.extend(kernel_bound(linked))
     problems.refuse()
-    workers = find_workers(options, linked, problems)
-    problems.refuse()
+    workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, one.run_id)
     given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
     made = Run(linked, given, options.limits or order.limits, sort_findings(tuple(problems)), dry=False)
@@ -158,8 +157,8 @@ def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value
         made.secrets.learn(value)
     made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
     watch(made)
-    for warning in moved:
-        made.progress.apply(Warned(clock(), warning))
+    for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
+        made.progress.apply(warned)
     return made
 
 

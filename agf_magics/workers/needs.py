@@ -14,6 +14,7 @@ class Need(NamedTuple):
     """A tool whose calls may go to workers."""
 
     name: str
+    """Empty: all tools."""
     resources: Mapping[str, float]
     secret: bool
     """Whether it is sent although one of its arguments is a secret."""
@@ -31,6 +32,7 @@ def find_problems(backend: WorkerBackend, needs: Sequence[Need]) -> list[Diagnos
 
 def lacking_resource(need: Need, name: str) -> Diagnostic:
     wanted = ", ".join(f"{amount:g} {resource}" for resource, amount in need.resources.items())
-    message = f"tool {need.name!r} needs {wanted}, and no worker of {name} has it"
+    who = f"tool {need.name!r}" if need.name else "each call"
+    message = f"{who} needs {wanted}, and no worker of {name} has it"
     hint = "start a Dask worker with it: dask worker ADDRESS --resources gpu=1; or remove resources= from the tool"
     return Diagnostic("on.resources", message, need.span, hint)

@@ -48,12 +48,19 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     """The worker backend that ``on`` means; None: this process.
 
     ``names``: the variables that a text may name; None: a text names no variable. Raises DefinitionError. Connecting to
-    an address takes up to `REACH` seconds, so the caller must not be an event loop.
+    an address takes up to 5 seconds, so the caller must not be an event loop.
     """
-    if isinstance(on, str):
-        return _of_text(on, names)
     if on is None or _is_backend(on):
         return cast("WorkerBackend | None", on)
+    found = _of_text(on, names) if isinstance(on, str) else _of_object(on, names)
+    look: Callable[[], None] | None = getattr(found, "look", None)
+    if look is not None:
+        with contextlib.suppress(OSError):  # the calls fail then
+            look()
+    return found
+
+
+def _of_object(on: object, names: Mapping[str, object] | None) -> WorkerBackend | None:
     if isinstance(on, Workers):
         return _with_options(on, names)
     if _is_client(on):
@@ -63,7 +70,7 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     if isinstance(on, Executor) or callable(getattr(on, "submit", None)):
         from .pool import Pool
 
-        return started.get(("executor", id(on)), lambda: Pool(cast(Executor, on)))
+        return Pool(cast(Executor, on))
     hint = f"write {TAKES}, or give a Dask client or an Executor"
     message = f"on must be a word, an address, a Dask client or an Executor, got {type(on).__name__}"
     raise DefinitionError(Diagnostic("on.unknown", message, hint=hint))

@@ -58,7 +58,7 @@ class WithOptions:
         return self.backend.submit(run_after_setup, (*order[:-1], options), lambda outcome: done(_checked(outcome)))
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
-        own = [Need("on=", self.resources, False, None)] if self.resources else []
+        own = [Need("", self.resources, False, None)] if self.resources else []
         return find_problems(self.backend, [*own, *needs])
 
     def describe(self) -> BackendStatus:

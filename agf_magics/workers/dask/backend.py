@@ -43,7 +43,7 @@ class Dask:
         self._name, self._lanes, self.kills, self._close = name, lanes, kills, close
         self.ahead = AHEAD
         self.client: Any = None
-        self.closed = False
+        self._closed = False
         self.tokens: dict[str, str] = {}
         """The process token of each worker, by its address."""
         self._prefix = f"agf-{secrets.token_hex(4)}"
@@ -72,6 +72,11 @@ class Dask:
     def lanes(self) -> int:
         return self._lanes
 
+    @property
+    def closed(self) -> bool:
+        """Whether it cannot be used again."""
+        return self._closed or (self.client is not None and self.client.status in ("closing", "closed"))
+
     def open(self, client: Any) -> None:
         """Use this client from now on."""
         self.client, self._loop = client, client.loop
@@ -80,7 +85,7 @@ class Dask:
 
     def fail(self, error: Exception) -> None:
         """There will be no client: each chunk has this error as its outcome."""
-        self._failure, self.closed = error, True
+        self._failure, self._closed = error, True
         self._start(lambda flight: flight.end(error))
 
     def _start(self, send: Callable[[_Flight], None]) -> None:
@@ -219,6 +224,8 @@ class Dask:
 
     def look(self) -> None:
         """Ask the scheduler for the workers, now."""
+        if self.client is None:
+            return
         self.client.sync(self._update)
         workers = self._workers()
         self.addresses = (self.client.scheduler.address, *workers)
@@ -232,8 +239,6 @@ class Dask:
         """See `needs.find_problems`."""
         if self.client is None or self.kills:
             return [lacking_resource(need, self.name) for need in needs if need.resources]
-        with contextlib.suppress(OSError):
-            self.look()
         return [*self._findings, *find_problems(needs, self.name, self.addresses, self.resources)]
 
     def lanes_with(self, resources: Mapping[str, float]) -> int:
@@ -270,7 +275,7 @@ class Dask:
         return found
 
     def close(self) -> None:
-        self.closed = True
+        self._closed = True
         if self.client is not None and self.client.status == "running":
             self.client.unsubscribe_topic(self._prefix)
         if self._close is not None:

@@ -65,16 +65,16 @@ def find_problems(
     ``addresses``: of the scheduler, then of the workers. ``resources``: of each worker, by its address.
     """
     found = list[Diagnostic]()
-    public = next((address for address in addresses if not is_private(address)), None)
+    is_public = not all(map(is_private, addresses))
     for need in needs:
-        if need.secret and public is not None:
-            message = f"tool {need.name!r} has a secret and where='worker', and {public} is not encrypted"
+        if need.secret and is_public:
+            message = f"tool {need.name!r} has a secret and where='worker', and the connection is not encrypted"
             hint = "use a tls:// address, or remove where='worker': the tool then runs in the kernel"
             found.append(Diagnostic("on.plain-secret", message, need.span, hint))
         if need.resources and resources and not any(_has(one, need.resources) for one in resources.values()):
             found.append(lacking_resource(need, name))
     if len(addresses) < 2:
-        message = f"no worker has connected to {name} yet: the run waits for one"
+        message = "no worker has connected to the scheduler yet: the run waits for one"
         found.append(Diagnostic("on.no-workers", message, hint="start one: dask worker ADDRESS", severity="warning"))
     return found
 

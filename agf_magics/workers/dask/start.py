@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
 import threading
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ...text.diagnostics import DefinitionError, Diagnostic
 from .backend import Dask
 
 REACH = 5.0
@@ -50,10 +51,13 @@ def connect_address(address: str) -> Dask:
     """The scheduler at an address. Raises DefinitionError if none answers within `REACH` seconds."""
     from distributed import Client
 
+    host, _, port = address.partition("://")[2].rpartition(":")
     try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH).close()
         client = Client(address, timeout=REACH, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
-        message = f"no Dask scheduler answers at {address!r} within {REACH:g} s ({type(error).__name__})"
+        why = (getattr(error, "strerror", None) or type(error).__name__).lower()
+        message = f"no Dask scheduler answers at {address!r}: {why}"
         hint = "start one with `dask scheduler`, or check the address; for tls:// give a Client with its Security"
         raise DefinitionError(Diagnostic("on.unreachable", message, hint=hint)) from None
     return _opened(Dask(f"dask {address}", close=client.close), client)
@@ -89,11 +93,10 @@ def _running_loop() -> object:
         return None
 
 
-def _not_started(error: Exception) -> StepError:
+def _not_started(error: Exception) -> RuntimeError:
     cause = error.__cause__ or error
-    message = f"the workers did not start: {type(cause).__name__}: {cause}"
-    hint = "a script needs `if __name__ == '__main__':` around its call of agf.run; --on processes does not"
-    return StepError(Diagnostic("on.not-started", message, hint=hint))
+    guard = "a script needs `if __name__ == '__main__':` around agf.run(…, on='dask'), but not for on='processes'"
+    return RuntimeError(f"the workers did not start: {type(cause).__name__}: {cause} ({guard})")
 
 
 def _close_all(ends: list[Callable[[], object]]) -> None:
