@@ -38,7 +38,7 @@ def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[
     differences = [text for package in here if (text := _difference(package, here, list(found.values())))]
     if not differences:
         return found, []
-    message = f"workers of {name} have other versions than the kernel: {'; '.join(differences)}"
+    message = f"the workers have other versions than the kernel: {'; '.join(differences)}"
     hint = "install the same versions if a result looks wrong or cannot be read"
     return found, [Diagnostic("on.versions", message, hint=hint, severity="warning")]
 
