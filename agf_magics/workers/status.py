@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -33,3 +34,12 @@ class BackendStatus(NamedTuple):
     """The address of a page about it; empty: there is none."""
     restarts: bool = False
     """Whether its workers can be restarted."""
+
+
+def memory_of(pid: int) -> int | None:
+    """The bytes of memory that a process of this machine uses; None where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None

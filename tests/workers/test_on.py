@@ -95,7 +95,11 @@ def test_only_this_machine_and_encrypted_connections_are_private(address: str, p
     ("on", "message", "hint"),
     [
         ("proceses", "'proceses' is neither a word nor an address", "did you mean processes?"),
-        ("tcp://host", "the address of a scheduler must be tcp://HOST:PORT or tls://HOST:PORT, got 'tcp://host'", "write "),
+        (
+            "tcp://host",
+            "the address of a scheduler must be tcp://HOST:PORT or tls://HOST:PORT, got 'tcp://host'",
+            "write ",
+        ),
         ("processes:0", "the number of processes must be 1 to 1024, got 'processes:0'", "did you mean processes?"),
         (5, "on must be a word, an address, a Dask client or an Executor, got int", "write processes"),
         ("", "on is empty", "write processes"),
