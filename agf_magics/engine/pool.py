@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from typing import cast
+from typing import Protocol, cast
 
 from ..flow.steps import Branches, Each
 from ..flow.values import Value
@@ -61,6 +61,12 @@ class Parts:
             run.emit(ev.StepRetried(self.at(i), clock(), error))
             self._mark("retried", i, tries if attempt == 1 else again(tries, self.at(i), attempt))
             return True
+        self.give_up(i, error)
+        return False
+
+    def give_up(self, i: int, error: StepError) -> None:
+        """The last attempt of a part has failed. Raises the error if it ends the fan-out."""
+        step, run, tries = self.site.step, self.site.run, self.site.scope.tries
         if step.on_error == "abort":
             self.failure = self.failure or error
             raise error
@@ -71,7 +77,6 @@ class Parts:
             run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
             self._mark("dropped", i, tries)
             self.dropped += 1
-        return False
 
     def _mark(self, what: str, i: int, tries: str) -> None:
         if self.site.run.journal is not None:
@@ -140,6 +145,28 @@ class Pool(Parts):
                     if not self.retries(i, attempt, cast(StepError, error)):
                         break
                     attempt += 1
+
+
+class AnyPool(Protocol):
+    """What runs the parts of a fan-out."""
+
+    failure: BaseException | None
+    failures: dict[int, StepError]
+    dropped: int
+    items: list[Value] | None
+    keep: Callable[[int, Value], None]
+
+    async def run(self, plan: Plan) -> dict[int, StepError]: ...
+
+
+class WholeElements(Protocol):
+    """Sends whole elements to workers."""
+
+    def pool(
+        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value], rest: AnyPool
+    ) -> AnyPool | None:
+        """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that stay after all."""
+        ...
 
 
 def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:
