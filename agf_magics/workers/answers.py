@@ -22,9 +22,11 @@ class Reader(Protocol):
 
     site: CallSite[Each]
     inside: Scope
-    sources: Sequence[Source]
     records: CollectedRecords | None
     path: ev.StepPath
+
+    @property
+    def sources(self) -> Sequence[Source]: ...
 
 
 class ElementAnswer(NamedTuple):

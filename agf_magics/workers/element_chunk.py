@@ -14,6 +14,7 @@ import pickle
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ..engine.pool import retry_scope
@@ -24,6 +25,7 @@ from ..flow.frame import finished
 from ..flow.values import Value
 from ..host.calls import Pending, Result
 from ..host.host import Host, Place
+from ..host.prints import watched_stdout
 from ..host.limits import Budget, granted, inside
 from ..journal.collected import Collected, CollectingJournal
 from ..journal.records import CallKey
@@ -63,12 +65,12 @@ class Answer(NamedTuple):
     ended: float
 
 
-def run_elements(program: bytes, digest: str, version: Any, given: bytes, kernel: str) -> tuple[Any, ...]:
+def run_elements(program: Any, digest: str, given: bytes, version: Any, kernel: str) -> tuple[Any, ...]:
     """Run elements. Returns ``("ok", answer, seconds, prints, worker)``, or ``("no", why, …)`` for a program that this
     worker cannot run; the kernel then sends calls.
 
-    ``given``: the pickled numbers and elements. ``kernel``: the name of the kernel's process, whose prints need not
-    travel."""
+    ``program``: the pickled program, or the path of a file with it. ``given``: the pickled numbers and elements.
+    ``kernel``: the name of the kernel's process, whose prints need not travel."""
     began = time.perf_counter()
     prints: list[tuple[int, str, str]] = []
     try:
@@ -85,11 +87,12 @@ def run_elements(program: bytes, digest: str, version: Any, given: bytes, kernel
     return "ok", data, time.perf_counter() - began, prints, chunk._worker()
 
 
-def _program(program: bytes, digest: str) -> Program:
+def _program(program: Any, digest: str) -> Program:
     programs: dict[str, Program] = _kept.setdefault("programs", {})
     found = programs.get(digest)
     if found is None:
-        made: Program = pickle.loads(program)
+        data = Path(program).read_bytes() if isinstance(program, str) else program
+        made: Program = pickle.loads(data)
         linked = on_one_thread(made.linked, [made.step.body], _alone)
         found = made._replace(linked=linked, scope=made.scope._replace(linked=linked))
         while len(programs) >= PROGRAMS:
@@ -143,7 +146,7 @@ class ChunkHost(Host):
     def start_call(
         self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
     ) -> Result | Pending[Result]:
-        return super().start_call(place if timeout is None else "worker", function, given, timeout)
+        return super().start_call(place if timeout is None else "thread", function, given, timeout)
 
 
 def _drive(main: Coroutine[Any, Any, T]) -> T:
@@ -185,7 +188,8 @@ def _run(program: Program, numbers: list[int], items: list[Value]) -> Answer:
     granted.set(program.scope.grant)
     inside.set(True)
     chunk_run = _Chunk(program)
-    elements = _drive(chunk_run.run(numbers, items))
+    with watched_stdout() if program.stream else contextlib.nullcontext():
+        elements = _drive(chunk_run.run(numbers, items))
     counts = {key: tuple(row) for key, row in chunk_run.counts.rows.items()} if not program.events else None
     return Answer(elements, counts, chunk_run.runner.calls, began, clock())
 

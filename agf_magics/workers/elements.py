@@ -10,103 +10,119 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import os
-import pickle
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
+from ..catalog import Transform
+from ..engine.invoke import of_one
 from ..engine.linked import Linked
-from ..engine.pool import Parts, Plan, Pool
+from ..engine.pool import AnyPool, Parts, Plan
 from ..engine.replayed import replay_recorded
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
-from ..engine.threaded import ThreadedPool
 from ..flow.steps import Each
 from ..flow.values import Value
+from ..host.calls import StillRunning
 from ..journal.collected import CollectedRecords, known_call
 from ..journal.records import around
 from ..journal.replay import ReplayLog
 from ..progress import events as ev
 from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Source
 from .answers import Answered, Shift, read_answer
-from .backend import AHEAD, Cancel, Lost, WorkerBackend
+from .backend import Cancel, Lost
+from .dispatch import Dispatcher
 from .element_chunk import run_elements
 from .eligible import calls_of, reason_to_stay, steps_of
+from .outcomes import LOSSES
 from .pickles import dump_plain, load_plain
 from .program import make_program, sources_of, version_of_workers
+from .queue import KERNEL
+from .sending import own_modules
 from .sizes import ChunkSize
-
-LOSSES = 3
-"""How often an element is sent again after its worker was lost."""
 
 HEAVY = 10_000
 """Bytes of an element and its answer, above which calls are sent instead."""
 
-KERNEL = f"{os.getpid()}"
+FORCE = 1.0
+"""Seconds in which the worker of a chunk that did not end in time is ended."""
 
 
 class Elements:
     """Sends whole elements of one run to its workers."""
 
-    def __init__(self, backend: WorkerBackend, write: Callable[[str, str], None] | None = None) -> None:
-        """``write(stream, text)`` prints what a worker has printed."""
-        self.backend, self.write = backend, write
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
 
     def pool(
-        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value],
-        rest: Pool | ThreadedPool,
-    ) -> ElementPool | None:  # fmt: skip
+        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value], rest: AnyPool
+    ) -> ElementPool | None:
         """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs those that stay."""
-        if reason_to_stay(site, inside, len(items), self.backend.lanes) is not None:
+        if reason_to_stay(site, inside, len(items), self.dispatcher.backend.lanes) is not None:
             return None
-        sources = sources_of(site.step, inside.linked)
+        sources, modules = sources_of(site.step, inside.linked), own_modules()
         try:
-            program = make_program(site, inside, sources)
+            program = make_program(site, inside, sources, modules)
         except Exception:  # calls are sent instead, and say what cannot be sent
             return None
-        return ElementPool(self, site, inside, keep, items, rest, program, sources)
+        return ElementPool(self.dispatcher, site, inside, keep, items, rest, Sent(program, sources, modules))
 
 
-class Flight:
-    """A chunk in flight."""
+class Sent:
+    """What all chunks of a fan-out share."""
 
-    __slots__ = ("cancel", "numbers", "sent", "weight")
+    def __init__(self, program: bytes, sources: Sequence[Source], modules: Sequence[str]) -> None:
+        self.program, self.sources, self.modules = program, sources, modules
+        self.digest = hashlib.sha256(program).hexdigest()
 
-    def __init__(self, numbers: list[int]) -> None:
-        self.numbers = numbers
+
+class ElementFlight:
+    """A chunk of elements."""
+
+    def __init__(self, pool: ElementPool, numbers: list[int], given: bytes) -> None:
+        self.pool, self.numbers, self.weight = pool, numbers, len(given)
+        self.run: Callable[..., Any] = run_elements
+        sent = pool.sent
+        self.order: tuple[Any, ...] = (sent.program, sent.digest, given, version_of_workers(), KERNEL)
+        self.shared = False
+        self.is_suspect = bool(pool.losses.get(numbers[0]))
         self.cancel: Cancel = _nothing
-        self.sent = clock()
-        self.weight = 0
+        self.when = clock()
+
+    def land(self, outcome: Any) -> None:
+        self.pool.landed.put_nowait((self, outcome))
 
 
 class ElementPool(Parts):
-    """Runs the elements of one fan-out on workers."""
+    """Runs the elements of one fan-out on workers. A source of chunks for the dispatcher."""
 
     def __init__(
-        self, elements: Elements, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None],
-        items: list[Value], rest: Pool | ThreadedPool, program: bytes, sources: Any,
+        self, dispatcher: Dispatcher, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None],
+        items: list[Value], rest: AnyPool, sent: Sent,
     ) -> None:  # fmt: skip
         path = self.path = site.path_of(site.step.body)
         super().__init__(site, keep, lambda i: (*path, i), items)
-        self.elements, self.inside, self.kernel_pool = elements, inside, rest
-        self.backend, self.program, self.sources = elements.backend, program, sources
-        self.digest = hashlib.sha256(program).hexdigest()
-        self.values: list[Value] = items
+        self.dispatcher, self.backend, self.limit = dispatcher, dispatcher.backend, site.step.limit
+        self.inside, self.rest, self.sent, self.values = inside, rest, sent, items
         self.sizes = ChunkSize()
-        self.queue: deque[int] = deque()
+        self.waiting: deque[int] = deque()
         """Elements that were not sent yet."""
         self.again: deque[int] = deque()
         """Elements whose worker was lost: they travel alone."""
         self.losses: dict[int, int] = {}
-        self.flights: dict[Flight, None] = {}
-        self.landed: asyncio.Queue[tuple[Flight, Any]] = asyncio.Queue()
+        self.flights: dict[ElementFlight, None] = {}
+        self.landed: asyncio.Queue[tuple[ElementFlight, Any]] = asyncio.Queue()
         self.stays: list[int] = []
         """Elements that the kernel runs after all."""
         self.leaves = True
         """Whether more elements are sent."""
-        self.loop = asyncio.get_running_loop()
         self.records = self._records()
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        return self.sent.sources
 
     def _records(self) -> CollectedRecords | None:
         journal = self.site.run.journal
@@ -114,7 +130,7 @@ class ElementPool(Parts):
             return None
         before = tuple(bit for bit in self.inside.before if isinstance(bit, str))
         calls = {
-            ids: known_call(journal, step, callee_of(callee))
+            ids: known_call(journal, step, of_one(callee) if isinstance(callee, Transform) else callee)
             for step, callee, ids in calls_of(self.site.step.body, self.inside.linked, before)
             if not isinstance(callee, Linked)
         }
@@ -123,17 +139,12 @@ class ElementPool(Parts):
     async def run(self, plan: Plan) -> dict[int, StepError]:
         known = self._recorded()
         numbers = list(plan.rest)
-        if known:
-            await self._run_here([i for i in numbers if i in known], plan)
-        self.queue.extend(i for i in numbers if i not in known)
-        try:
-            await self._run_there()
-        finally:
-            self._cancel_flights()
+        await self._run_here([i for i in numbers if i in known], plan)
+        self.waiting.extend(i for i in numbers if i not in known)
+        await self._run_there()
         if self.failure is not None:
             raise self.failure
-        if self.stays or self.queue or self.again:
-            await self._run_here(sorted([*self.stays, *self.queue, *self.again]), plan)
+        await self._run_here(sorted([*self.stays, *self.waiting, *self.again]), plan)
         self.warn_if_all_dropped(plan.count)
         return self.failures
 
@@ -149,8 +160,8 @@ class ElementPool(Parts):
         """Run elements in the kernel, which sends their calls."""
         if not numbers:
             return
-        pool = self.kernel_pool
-        pool.failures, pool.dropped, pool.failure = self.failures, self.dropped, None
+        pool = self.rest
+        pool.failures, pool.dropped = self.failures, self.dropped
         plan.rest = iter(numbers)
         replay_recorded(self.site, self.inside, plan, pool)
         await pool.run(plan)
@@ -158,63 +169,69 @@ class ElementPool(Parts):
 
     # --- chunks ---
 
-    async def _run_there(self) -> None:
-        while True:
-            self._send_chunks()
-            if not self.flights:
-                return
-            flight, outcome = await self.landed.get()
-            if flight not in self.flights:
-                continue  # a second outcome of a chunk
-            del self.flights[flight]
-            await self._land(flight, outcome)
-            if self.failure is not None:  # P15: after a failure no further element starts
-                return
+    @property
+    def has_suspects(self) -> bool:
+        return bool(self.again) and self.leaves
 
-    def _send_chunks(self) -> None:
-        lanes = max(self.backend.lanes, 1)
-        room = lanes * int(getattr(self.backend, "ahead", AHEAD))
-        if self.losses and not self.backend.identifies_lost_chunk:
-            room = 1  # an element that ends its worker is found when nothing else is there
-        sent = len(self.flights)
-        while self.leaves and len(self.flights) < room and (self.again or self.queue):
-            if self.again:
-                self._send([self.again.popleft()])
-            else:
-                count = min(self.sizes.next(len(self.queue), lanes), len(self.queue))
-                self._send([self.queue.popleft() for _ in range(count)])
-        if len(self.flights) != sent:
-            self._show_placed()
+    def next(self, lanes: int) -> ElementFlight | None:
+        """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not caught up."""
+        while self.leaves and self.failure is None and (self.again or self.waiting):
+            most = self.limit or lanes * self.dispatcher.ahead
+            if len(self.flights) >= most or self.landed.qsize() >= lanes * self.dispatcher.ahead:
+                return None
+            source, count = (self.again, 1) if self.again else (self.waiting, self.sizes.next(len(self.waiting), lanes))
+            flight = self._packed([source.popleft() for _ in range(min(count, len(source)))])
+            if flight is not None:
+                self.flights[flight] = None
+                return flight
+        return None
 
-    def _send(self, numbers: list[int]) -> None:
+    def _packed(self, numbers: list[int]) -> ElementFlight | None:
+        """A chunk; None: none of its elements can be sent. Its call says in the kernel what cannot be sent."""
         try:
-            given = dump_plain((numbers, [self.values[i] for i in numbers]))
+            given = dump_plain((numbers, [self.values[i] for i in numbers]), modules=self.sent.modules)
         except Exception:
-            if len(numbers) > 1:
-                for i in numbers:
-                    self._send([i])
-            else:
-                self.stays += numbers  # its call says what cannot be sent
-            return
-        flight = Flight(numbers)
-        flight.weight = len(given)
+            if len(numbers) == 1:
+                self.stays += numbers
+                return None
+            self.waiting.extendleft(reversed(numbers[1:]))
+            return self._packed(numbers[:1])
         self.sizes.weigh(len(given) / len(numbers))
-        self.flights[flight] = None
-        loop, landed = self.loop, self.landed
+        return ElementFlight(self, numbers, given)
 
-        def done(outcome: Any) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(landed.put_nowait, (flight, outcome))
+    async def _run_there(self) -> None:
+        self.dispatcher.add(self)
+        try:
+            while self.failure is None and (self.flights or self._has_more):
+                self.dispatcher.wake()
+                self._show_placed()
+                flight, outcome = await self.landed.get()
+                del self.flights[flight]
+                await self._land(flight, outcome)
+        except asyncio.CancelledError:
+            self.dispatcher.remove(self)
+            left = await self._stop_flights()
+            if left is None:
+                raise
+            stop = StillRunning(left)
+            stop.reported = True
+            raise stop from None
+        finally:
+            self.dispatcher.remove(self)
+        if self.flights:
+            await self._stop_flights()
+        self._show_placed()
 
-        order = (self.program, self.digest, version_of_workers(), given, KERNEL)
-        flight.cancel = self.backend.submit(run_elements, order, done)
+    @property
+    def _has_more(self) -> bool:
+        """Whether more elements can be sent."""
+        return self.leaves and bool(self.again or self.waiting)
 
-    async def _land(self, flight: Flight, outcome: Any) -> None:
+    async def _land(self, flight: ElementFlight, outcome: Any) -> None:
         if isinstance(outcome, Lost):
             self._lose(flight, outcome)
             return
-        secrets = self.site.run.secrets
-        if isinstance(outcome, BaseException) or secrets.active or _is_refused(outcome):
+        if isinstance(outcome, BaseException) or self.site.run.secrets.active or _is_refused(outcome):
             # The backend or the worker cannot run it; or the run has got a secret, which only the kernel masks.
             self.leaves = False
             self.stays += flight.numbers
@@ -225,19 +242,23 @@ class ElementPool(Parts):
         try:
             answer = read_answer(outcome, flight.numbers, self)
         except Exception as error:  # whatever reading a damaged pickle raises
-            await self._fail_all(flight.numbers, _damaged(self.site.step, self.backend.name, error))
+            for i in flight.numbers if self.failure is None else ():
+                self._fail(i, _damaged(self.site.step, self.backend.name, error))
+            await self.site.run.host.turn()
             return
-        self.sizes.learn(max(answer.seconds, 1e-6), len(answer.elements), self.backend.lanes)
-        self.leaves = self.leaves and (flight.weight + answer.weight) / len(answer.elements) <= HEAVY
-        await self._apply(answer, Shift.between(flight.sent, now, answer.began, answer.ended))
-        self.stays += flight.numbers[len(answer.elements) :] if self.failure is None else []
+        count = len(answer.elements)
+        self.sizes.learn(max(answer.seconds, 1e-6), count, self.backend.lanes)
+        self.leaves = self.leaves and (flight.weight + answer.weight) / count <= HEAVY
+        await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
+        self.stays += flight.numbers[count:] if self.failure is None else []
 
     async def _apply(self, answer: Answered, shift: Shift) -> None:
         """Write the records of a chunk, then count it and apply the outcomes of its elements in their order."""
         run = self.site.run
-        if self.elements.write is not None:
-            for stream, text in answer.prints:
-                self.elements.write(stream, text)
+        for name, text in answer.prints:
+            stream = sys.stderr if name == "stderr" else sys.stdout
+            if stream is not None:
+                stream.write(text)
         if self.records is not None:
             await self.records.write([record for element in answer.elements for record in element.records])
         run.calls += answer.calls
@@ -276,45 +297,69 @@ class ElementPool(Parts):
 
     # --- failures ---
 
-    def _lose(self, flight: Flight, lost: Lost) -> None:
+    def _lose(self, flight: ElementFlight, lost: Lost) -> None:
         """The worker of a chunk is lost: its elements are sent again, each alone."""
-        alone = len(flight.numbers) == 1
+        names_one = self.backend.identifies_lost_chunk
+        alone = len(flight.numbers) == 1 and (names_one or not flight.shared)
         again: list[int] = []
         for i in flight.numbers:
             if not lost.cancelled:
-                self.losses[i] = self.losses.get(i, 0) + 1
+                # A pool that breaks loses all its chunks: only an element that was alone is to blame.
+                known = self.losses.get(i, 0)
+                self.losses[i] = known + 1 if alone or names_one else max(1, known)
             if (alone and lost.last) or self.losses.get(i, 0) > LOSSES:
-                count = self.losses.pop(i, 1)
-                self._fail(i, _lost(self.site.step, self.backend.name, lost, count))
+                self._fail(i, _lost(self.site.step, self.backend.name, lost, self.losses.pop(i, 1)))
             else:
                 again.append(i)
         self.again.extendleft(reversed(again))
 
-    async def _fail_all(self, numbers: Iterable[int], error: Diagnostic) -> None:
-        for i in numbers:
-            if self.failure is None:
-                self._fail(i, error)
-        await self.site.run.host.turn()
-
     def _fail(self, i: int, found: Diagnostic) -> None:
         """An element failed without an answer."""
+        if self.failure is not None:
+            return
         run, at, error = self.site.run, self.at(i), StepError(found)
         error.path, error.where = at, ev.format_path(at)
         run.steps.start(at, clock(), 1)
         run.emit(ev.StepFailed(at, clock(), error))
         self._end(i, error)
 
-    def _cancel_flights(self) -> None:
-        """Cancel the chunks in flight: their elements count as cancelled, whatever the workers did."""
-        flights, self.flights = list(self.flights), {}
-        run = self.site.run
-        for flight in flights:
+    async def _stop_flights(self) -> str | None:
+        """Cancel the chunks in flight; their elements count as cancelled, whatever their workers did. Returns a text if
+        workers are left running."""
+        waits = dict.fromkeys(self.flights)
+        grace = self.site.run.host.grace
+        for flight in waits:
             flight.cancel()
+        cancelled = await self._wait_for(waits, grace)
+        if waits and getattr(self.backend, "kills", False) and not cancelled:
+            for flight in waits:
+                flight.cancel()
+            await self._wait_for(waits, FORCE)
+        left = f"left running: {len(waits)} chunks of elements on {self.backend.name}" if waits else None
+        for flight in self.flights:
             for i in flight.numbers:
-                run.steps.start(self.at(i), flight.sent, 1)
-                run.emit(ev.StepCancelled(self.at(i), clock()))
-        if flights:
-            self._show_placed()
+                self._stop(i, flight.when, left if flight in waits and i == flight.numbers[0] else None)
+        self.flights = {}
+        self._show_placed()
+        return left
+
+    def _stop(self, i: int, when: float, left: str | None) -> None:
+        run, at = self.site.run, self.at(i)
+        run.steps.start(at, when, 1)
+        run.emit(ev.StepCancelled(at, clock()) if left is None else ev.StepAbandoned(at, clock(), left))
+
+    async def _wait_for(self, waits: dict[ElementFlight, None], seconds: float) -> bool:
+        """Wait until chunks have landed, and remove them from ``waits``. Returns whether this task was cancelled."""
+        try:
+            async with asyncio.timeout(seconds):
+                while waits:
+                    flight, _ = await self.landed.get()
+                    waits.pop(flight, None)
+        except TimeoutError:
+            return False
+        except asyncio.CancelledError:
+            return True
+        return False
 
     def _show_placed(self) -> None:
         """Say how many elements are with workers."""
@@ -327,14 +372,6 @@ def recorded_places(earlier: ReplayLog) -> frozenset[ev.StepPath]:
         keys = {key.at for key in (*earlier.outcomes, *earlier.answers)} | {key.at for _, key in earlier.marks}
         known = earlier.recorded_places = frozenset(place for at in keys for place in around(at))  # type: ignore[attr-defined]
     return cast("frozenset[ev.StepPath]", known)
-
-
-def callee_of(callee: Any) -> Any:
-    """A callee as the journal knows it."""
-    from ..catalog import Transform
-    from ..engine.invoke import _of_one
-
-    return _of_one(callee) if isinstance(callee, Transform) else callee
 
 
 def _is_refused(outcome: Any) -> bool:

@@ -19,6 +19,9 @@ from ..secrets.masking import Secrets
 MANY = 4
 """Elements for each lane, from which on a fan-out around another one sends whole elements."""
 
+FEWEST = 1
+"""Calls in a body, from which on an element travels: an expression alone takes less time than its trip."""
+
 CALLED = ("tool", "flow", "transform")
 """The kinds of calls that an element on a worker may make."""
 
@@ -45,11 +48,15 @@ def reason_to_stay(site: CallSite[Each], inside: Scope, count: int, lanes: int) 
 
 
 def reason_of_body(body: Step, linked: Linked) -> str | None:
-    """Why ``body`` needs the kernel; None: it does not."""
+    """Why ``body`` stays in the kernel; None: it does not need it."""
+    count = 0
     for step, callee, _ in calls_of(body, linked):
         reason = _reason_of_call(step, callee)
         if reason is not None:
             return reason
+        count += isinstance(callee, Tool)
+    if count < FEWEST:
+        return "no call"
     if any(isinstance(step, Repeat) and step.session for step in steps_of(body, linked)):
         return "model"
     return None

@@ -7,6 +7,7 @@ sent once, and answers name it by its number. A failure keeps its cause, which P
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import marshal
@@ -15,8 +16,7 @@ import re
 import sys
 import traceback
 import types
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -25,6 +25,8 @@ from ..catalog.arguments import Arguments
 from ..catalog.callables import names_around
 from ..text.diagnostics import StepError
 from ..text.source import Source
+from .outcomes import RemoteTraceback
+from .sending import by_value
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -41,18 +43,11 @@ class Unreadable(Exception):
     """A program means something else on this worker than in the kernel."""
 
 
-class RemoteTraceback(Exception):
-    """The cause of an exception that was raised on a worker: its traceback there."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0] if self.args else ''}"
-
-
 # --- programs ---
 
 
-def dump_program(program: Any, functions: Iterable[Any]) -> bytes:
-    """A program. Modules of the notebook that ``functions`` use travel by value. Raises whatever pickling raises."""
+def dump_program(program: Any, modules: Sequence[str]) -> bytes:
+    """A program; the notebook's own ``modules`` travel by value. Raises whatever pickling raises."""
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -60,9 +55,13 @@ def dump_program(program: Any, functions: Iterable[Any]) -> bytes:
             reduced = _reduce_program(thing)
             return super().reducer_override(thing) if reduced is NotImplemented else reduced
 
-    with _by_value(cloudpickle, _modules(functions)):
-        file = io.BytesIO()
-        Pickler(file, protocol=5).dump(program)
+    return _cloudpickled(Pickler, program, modules)
+
+
+def _cloudpickled(pickler: Any, value: Any, modules: Sequence[str]) -> bytes:
+    file = io.BytesIO()
+    with by_value([sys.modules[name] for name in modules if name in sys.modules]):
+        pickler(file, protocol=5).dump(value)
     return file.getvalue()
 
 
@@ -146,42 +145,12 @@ def _annotated(function: Any) -> Iterator[tuple[str, Any]]:
                 yield word, around[word]
 
 
-@contextmanager
-def _by_value(cloudpickle: Any, modules: Iterable[types.ModuleType]) -> Iterator[None]:
-    registered = []
-    for module in modules:
-        if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
-            cloudpickle.register_pickle_by_value(module)
-            registered.append(module)
-    try:
-        yield
-    finally:
-        for module in registered:
-            cloudpickle.unregister_pickle_by_value(module)
-
-
-def _modules(functions: Iterable[Any]) -> Iterator[types.ModuleType]:
-    """The notebook's own modules that these functions use; ``__main__`` always travels by value."""
-    names: dict[str, None] = {}
-    for function in functions:
-        around = names_around(function)
-        names[str(around.get("__name__", ""))] = None
-        code = getattr(getattr(function, "__func__", function), "__code__", None)
-        for name in code.co_names if code is not None else ():
-            value = around.get(name)
-            names[str(getattr(value, "__module__", None) or getattr(value, "__name__", ""))] = None
-    for name in names:
-        module = sys.modules.get(name)
-        mine = name == "__main__" or name.partition(".")[0] == PACKAGE
-        if module is not None and not mine and origins.is_ours(name):
-            yield module
-
-
 # --- elements and answers ---
 
 
-def dump_plain(value: Any, sources: Sequence[Source] = ()) -> bytes:
-    """Elements, or an answer: plain pickle, and cloudpickle for what only this process knows."""
+def dump_plain(value: Any, sources: Sequence[Source] = (), modules: Sequence[str] = ()) -> bytes:
+    """Elements, or an answer: plain pickle, and cloudpickle for what only this process knows, such as the notebook's
+    own ``modules``."""
     numbers = {id(source): number for number, source in enumerate(sources)}
 
     def reduce(thing: Any) -> Any:
@@ -195,14 +164,12 @@ def dump_plain(value: Any, sources: Sequence[Source] = ()) -> bytes:
         def reducer_override(self, thing: Any) -> Any:
             return reduce(thing)
 
-    try:
+    with contextlib.suppress(Exception):  # cloudpickle may send it
         file = io.BytesIO()
         Plain(file, protocol=5).dump(value)
         data = file.getvalue()
-        if b"__main__" not in data:
+        if b"__main__" not in data and not any(name.encode() in data for name in modules):
             return data
-    except Exception:
-        pass  # cloudpickle may send it
     import cloudpickle
 
     class Cloud(cloudpickle.Pickler):  # type: ignore[misc]
@@ -210,9 +177,7 @@ def dump_plain(value: Any, sources: Sequence[Source] = ()) -> bytes:
             reduced = reduce(thing)
             return super().reducer_override(thing) if reduced is NotImplemented else reduced
 
-    file = io.BytesIO()
-    Cloud(file, protocol=5).dump(value)
-    return file.getvalue()
+    return _cloudpickled(Cloud, value, modules)
 
 
 def load_plain(data: bytes, sources: Sequence[Source] = ()) -> Any:

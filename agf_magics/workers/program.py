@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Listed
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from ..flow.frame import FlowInput, FlowResult, Frame
 from ..flow.steps import Each, Flow, Invoke, Sequence, Step, every
 from ..host.limits import Limits
 from ..text.source import Source
-from .eligible import calls_of, flows_of, pruned
+from .eligible import flows_of, pruned
 from .pickles import dump_program
 
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -52,8 +53,10 @@ def sources_of(step: Each, linked: Linked) -> tuple[Source, ...]:
     return tuple({id(source): source for source in found}.values())
 
 
-def make_program(site: CallSite[Each], inside: Scope, sources: tuple[Source, ...]) -> bytes:
-    """The program of a fan-out, pickled. Raises whatever pickling raises."""
+def make_program(
+    site: CallSite[Each], inside: Scope, sources: tuple[Source, ...], modules: Listed[str]
+) -> bytes:
+    """The program of a fan-out, pickled; ``modules`` travel by value. Raises whatever pickling raises."""
     run, step, linked = site.run, site.step, inside.linked
     program = Program(
         replace(step, over=None, join=None, collect=None, gather=None, cut=None),  # type: ignore[arg-type]
@@ -67,8 +70,7 @@ def make_program(site: CallSite[Each], inside: Scope, sources: tuple[Source, ...
         run.stream,
         sources,
     )
-    functions = [callee.function for _, callee, _ in calls_of(step.body, linked) if not isinstance(callee, Linked)]
-    return dump_program(program, functions)
+    return dump_program(program, modules)
 
 
 def sends_events(run: Runner) -> bool:

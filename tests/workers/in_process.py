@@ -31,7 +31,7 @@ class InProcess:
         data = pickle.dumps((run, order), 5)
         self.sent.append(data)
         if run.__name__ == "run_elements":
-            self.numbers.append(pickle.loads(order[3])[0])
+            self.numbers.append(pickle.loads(order[2])[0])
         if self.holds:
             self.held.append((data, done))
         else:
