@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, cast
 
@@ -37,8 +38,12 @@ class Plan:
         """Concurrently."""
 
 
-class Parts:
+class Parts(ABC):
     """The elements or branches of a fan-out, and what their failures mean for it."""
+
+    @abstractmethod
+    async def run(self, plan: Plan) -> dict[int, StepError]:
+        """Run the parts. Returns the failures that did not end the fan-out, and raises the one that did."""
 
     def __init__(
         self,
@@ -182,24 +187,12 @@ class Pool(Parts):
         return True
 
 
-class AnyPool(Protocol):
-    """What runs the parts of a fan-out."""
-
-    failure: BaseException | None
-    failures: dict[int, StepError]
-    dropped: int
-    items: list[Value] | None
-    keep: Callable[[int, Value], None]
-
-    async def run(self, plan: Plan) -> dict[int, StepError]: ...
-
-
 class WholeElements(Protocol):
     """Sends whole elements to workers."""
 
     def pool(
-        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value], rest: AnyPool
-    ) -> AnyPool | None:
+        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value], rest: Parts
+    ) -> Parts | None:
         """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that stay after all."""
         ...
 

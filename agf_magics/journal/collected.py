@@ -21,7 +21,7 @@ from ..progress import events as ev
 from ..serialization.codec import EncodedValue, decode
 from ..text.diagnostics import StepError
 from .recorder import Journal, StartedCall
-from .records import FORMS, UNREADABLE, CallKey, check_tries, error_from, error_json, is_at, is_moment, row_crc
+from .records import FORMS, UNREADABLE, CallKey, check_tries, error_from, error_json, is_at, is_moment
 from .store import ADD
 
 T = TypeVar("T")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, get_args
 
-from ..journal.collected import Collected, CollectedRecords
-from ..progress import events as ev
 from ..engine.runner import CallSite, Scope
 from ..flow.steps import Each
+from ..journal.collected import Collected, CollectedRecords
+from ..progress import events as ev
 from ..progress.progress import Progress
 from ..text.source import Source
 from .pickles import load_plain
@@ -20,7 +20,7 @@ SENT = frozenset(get_args(ev.Event)) - {ev.RunStarted, ev.RunEnded}
 class Reader(Protocol):
     """The fan-out that an answer is for."""
 
-    site: CallSite[Each]
+    each: CallSite[Each]
     inside: Scope
     records: CollectedRecords | None
     path: ev.StepPath
@@ -86,9 +86,7 @@ def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader) -> Answere
     found = [_element(i, one, reader) for i, one in zip(numbers, elements, strict=False)]
     if len(found) < len(numbers) and found[-1].ok:
         raise ValueError("elements are missing")
-    return Answered(
-        found, _counts(counts, reader), calls, began, ended, seconds, len(data), _prints(prints)
-    )
+    return Answered(found, _counts(counts, reader), calls, began, ended, seconds, len(data), _prints(prints))
 
 
 def _element(i: int, element: Any, reader: Reader) -> ElementAnswer:
@@ -102,7 +100,7 @@ def _element(i: int, element: Any, reader: Reader) -> ElementAnswer:
         if not _is_time(event.when) or not (at is None or _is_inside(at, i, reader)):
             raise ValueError("an event belongs to another element")
     if reader.records is not None:
-        reader.records.check(records, reader.inside.before, (*reader.site.index, i))
+        reader.records.check(records, reader.inside.before, (*reader.each.index, i))
     elif records:
         raise ValueError("there are records of a run that is not journaled")
     return ElementAnswer(i, ok, value, events, records)
@@ -110,16 +108,16 @@ def _element(i: int, element: Any, reader: Reader) -> ElementAnswer:
 
 def _is_inside(at: Any, i: int, reader: Reader) -> bool:
     """Whether a path is the one of element ``i``, or inside it."""
-    depth, index = len(reader.inside.before), (*reader.site.index, i)
+    depth, index = len(reader.inside.before), (*reader.each.index, i)
     if type(at) is not tuple or at[:depth] != reader.inside.before or at[depth + 1 : depth + 1 + len(index)] != index:
         return False
     ids = tuple(bit for bit in at if type(bit) is str)
-    steps = reader.site.run.steps
+    steps = reader.each.run.steps
     return not isinstance(steps, Progress) or ids in steps
 
 
 def _counts(counts: Any, reader: Reader) -> Mapping[tuple[str, ...], tuple[int, int]] | None:
-    steps = reader.site.run.steps
+    steps = reader.each.run.steps
     if not isinstance(steps, Progress):
         if counts is not None:
             raise ValueError("it has numbers instead of events")

@@ -17,16 +17,16 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from ..engine.direct import call_directly
 from ..engine.pool import retry_scope
 from ..engine.run import SHAPES
-from ..engine.direct import call_directly
-from ..engine.runner import CallSite, Runner, Scope, StepEvents, clock, is_rescuable
+from ..engine.runner import Runner, Scope, StepEvents, clock, is_rescuable
 from ..flow.frame import finished
 from ..flow.values import Value
 from ..host.calls import Pending, Result
 from ..host.host import Host, Place
-from ..host.prints import watched_stdout
 from ..host.limits import Budget, granted, inside
+from ..host.prints import watched_stdout
 from ..journal.collected import Collected, CollectingJournal
 from ..journal.records import CallKey
 from ..progress import events as ev
@@ -208,7 +208,7 @@ class _Chunk:
             journal=self.journal, stream=program.stream, progress=steps,
         )  # fmt: skip
         scope, step = program.scope, program.step
-        self.path = (*scope.before, step.body.id, *program.index)
+        self.path = (*scope.before, step.body.id, *program.around)
 
     async def run(self, numbers: list[int], items: list[Value]) -> list[Any]:
         found: list[Any] = []
@@ -238,7 +238,7 @@ class _Chunk:
         step, scope = self.program.step, self.program.scope
         where: Scope = scope if attempt == 1 else retry_scope(scope, (*self.path, i), attempt)
         frame = step.element.store(self.program.frame, finished((item, None, None, "finished")))
-        result = self.runner.start_step(step.body, frame, where, (*self.program.index, i), attempt)
+        result = self.runner.start_step(step.body, frame, where, (*self.program.around, i), attempt)
         value, _ = await result.awaitable if type(result) is Pending else result
         return value
 
@@ -271,7 +271,7 @@ def _sendable(program: Program, i: int, element: Any, answer: Answer) -> Any:
     except Exception as error:
         why = f"{type(error).__name__}: {error}"[:300]
     step, scope = program.step, program.scope
-    at = (*scope.before, step.body.id, *program.index, i)
+    at = (*scope.before, step.body.id, *program.around, i)
     message = f"the result of {step.body.label or step.body.word!r} cannot be sent from its worker: {why}"
     hint = "keep the tool in this process with where='thread', or let it write a file and return its path"
     failure = StepError(Diagnostic("step.unsent-result", message, step.body.span, hint))

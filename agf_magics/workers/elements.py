@@ -12,13 +12,13 @@ import contextlib
 import hashlib
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..catalog import Transform
 from ..engine.invoke import of_one
 from ..engine.linked import Linked
-from ..engine.pool import AnyPool, Parts, Plan
+from ..engine.pool import Parts, Plan
 from ..engine.replayed import replay_recorded
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
 from ..flow.steps import Each
@@ -57,7 +57,7 @@ class Elements:
         self.dispatcher = dispatcher
 
     def pool(
-        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value], rest: AnyPool
+        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value], rest: Parts
     ) -> ElementPool | None:
         """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs those that stay."""
         if reason_to_stay(site, inside, len(items), self.dispatcher.backend.lanes) is not None:
@@ -100,9 +100,10 @@ class ElementPool(Parts):
 
     def __init__(
         self, dispatcher: Dispatcher, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None],
-        items: list[Value], rest: AnyPool, sent: Sent,
+        items: list[Value], rest: Parts, sent: Sent,
     ) -> None:  # fmt: skip
         path = self.path = site.path_of(site.step.body)
+        self.each = site
         super().__init__(site, keep, lambda i: (*path, i), items)
         self.dispatcher, self.backend, self.limit = dispatcher, dispatcher.backend, site.step.limit
         self.inside, self.rest, self.sent, self.values = inside, rest, sent, items
@@ -131,7 +132,7 @@ class ElementPool(Parts):
         before = tuple(bit for bit in self.inside.before if isinstance(bit, str))
         calls = {
             ids: known_call(journal, step, of_one(callee) if isinstance(callee, Transform) else callee)
-            for step, callee, ids in calls_of(self.site.step.body, self.inside.linked, before)
+            for step, callee, ids in calls_of(self.each.step.body, self.inside.linked, before)
             if not isinstance(callee, Linked)
         }
         return CollectedRecords(journal, calls, self.inside.grant, load_plain)
@@ -163,7 +164,7 @@ class ElementPool(Parts):
         pool = self.rest
         pool.failures, pool.dropped = self.failures, self.dropped
         plan.rest = iter(numbers)
-        replay_recorded(self.site, self.inside, plan, pool)
+        replay_recorded(self.each, self.inside, plan, pool)
         await pool.run(plan)
         self.dropped = pool.dropped
 
@@ -243,7 +244,7 @@ class ElementPool(Parts):
             answer = read_answer(outcome, flight.numbers, self)
         except Exception as error:  # whatever reading a damaged pickle raises
             for i in flight.numbers if self.failure is None else ():
-                self._fail(i, _damaged(self.site.step, self.backend.name, error))
+                self._fail(i, _damaged(self.each.step, self.backend.name, error))
             await self.site.run.host.turn()
             return
         count = len(answer.elements)
@@ -279,7 +280,7 @@ class ElementPool(Parts):
         """Emit an event of a worker. A warning about a step of the run is emitted once."""
         run = self.site.run
         if type(event) is ev.Warned and event.diagnostic.code == "run.all-dropped":
-            steps = steps_of(self.site.step.body, self.inside.linked)
+            steps = steps_of(self.each.step.body, self.inside.linked)
             place = next((id(step) for step in steps if step.span == event.diagnostic.span), None)
             if place in run.all_dropped:
                 return
@@ -308,7 +309,7 @@ class ElementPool(Parts):
                 known = self.losses.get(i, 0)
                 self.losses[i] = known + 1 if alone or names_one else max(1, known)
             if (alone and lost.last) or self.losses.get(i, 0) > LOSSES:
-                self._fail(i, _lost(self.site.step, self.backend.name, lost, self.losses.pop(i, 1)))
+                self._fail(i, _lost(self.each.step, self.backend.name, lost, self.losses.pop(i, 1)))
             else:
                 again.append(i)
         self.again.extendleft(reversed(again))

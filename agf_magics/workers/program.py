@@ -1,4 +1,4 @@
-"""What a worker needs to run elements of one fan-out: the step, the callees, the frame, the limits. Sent once per worker."""
+"""What a worker needs to run elements of one fan-out: the step, the callees, the frame, the limits. A worker keeps it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence as Listed
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..catalog import Tool
+from ..catalog import Tool, Transform
 from ..engine.linked import Linked, is_direct
 from ..engine.runner import CallSite, Index, Runner, Scope, StepEvents
 from ..flow.frame import FlowInput, FlowResult, Frame
@@ -30,7 +30,8 @@ class Program(NamedTuple):
     frame: Frame
     scope: Scope
     """Of the elements; its ``linked`` is empty, because a scope is pickled by its class and values."""
-    index: Index
+    around: Index
+    """The numbers around the fan-out."""
     limits: Limits
     most: int
     """Bytes of one value in the journal; 0: the run is not journaled."""
@@ -53,9 +54,7 @@ def sources_of(step: Each, linked: Linked) -> tuple[Source, ...]:
     return tuple({id(source): source for source in found}.values())
 
 
-def make_program(
-    site: CallSite[Each], inside: Scope, sources: tuple[Source, ...], modules: Listed[str]
-) -> bytes:
+def make_program(site: CallSite[Each], inside: Scope, sources: tuple[Source, ...], modules: Listed[str]) -> bytes:
     """The program of a fan-out, pickled; ``modules`` travel by value. Raises whatever pickling raises."""
     run, step, linked = site.run, site.step, inside.linked
     program = Program(
@@ -85,9 +84,7 @@ def reduced(linked: Linked, steps: Iterable[Step], without_text: bool = False) -
     for step in own:
         callee = linked.callees.get(step.id)
         if callee is not None:
-            callees[step.id] = (
-                reduced(callee, callee.flow.body.steps) if isinstance(callee, Linked) else callee
-            )
+            callees[step.id] = reduced(callee, callee.flow.body.steps) if isinstance(callee, Linked) else callee
     named = any(isinstance(step, Invoke) and step.gives is not None for step in own)
     return replace(
         linked,
@@ -121,7 +118,7 @@ def on_one_thread(linked: Linked, steps: Iterable[Step], call: Wrap) -> Linked:
     for name, callee in linked.callees.items():
         if isinstance(callee, Linked):
             callees[name] = on_one_thread(callee, callee.flow.body.steps, call)
-        else:
+        elif isinstance(callee, Tool | Transform):
             callees[name] = replace(callee, function=call(callee.function), where="loop")
     direct = {
         step.id: callees[step.id]

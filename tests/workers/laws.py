@@ -54,8 +54,11 @@ def records(path: Path) -> Any:
         found = connection.execute(f"SELECT {COLUMNS}, crc FROM records").fetchall()
     assert len({row[0] for row in found}) == len(found)
     return Counter(
-        tuple(repr(cell) if name != "sign" else cell is None for name, cell in zip(names, row, strict=False)
-              if name not in TIMES or name == "sign")  # fmt: skip
+        tuple(
+            repr(cell) if name != "sign" else cell is None
+            for name, cell in zip(names, row, strict=False)
+            if name not in TIMES or name == "sign"
+        )
         for row in found
     )
 
