@@ -30,9 +30,9 @@ CALLS = frozenset({"finished", "failed"})
 MARKS = frozenset({"dropped", "rescued", "retried", "ended", "stored"})
 
 Collected = tuple[Any, ...]
-"""A mark: ``(what, at, tries)``. A call: ``(what, at, tries, started, ended, given, whole, form, value, shown, why, error,
-arguments)``, as in `Record`; ``why``: why the value is not stored; ``arguments``: a pickle of them, if they are not
-JSON."""
+"""A mark: ``(what, at, tries)``. A call: ``(what, at, tries, started, ended, given, whole, form, value, shown, why,
+error, arguments)``, as in `Record`; ``why``: why the value is not stored; ``arguments``: a pickle of them, if they are
+not JSON."""
 
 
 class CollectingJournal(Journal):

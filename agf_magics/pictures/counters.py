@@ -108,7 +108,8 @@ def times(row: Row) -> str:
         if row.times <= 1:
             return f"{row.retried:,} retried" if row.retried else ""
     lost = row.failed - row.retried
-    parts = [(row.finished, "ok"), (lost, "waiting" if row.asks else "failed"), (row.running, "running"),
+    running = f"running on {line(row.placed_on, 60)}" if row.placed else "running"
+    parts = [(row.finished, "ok"), (lost, "waiting" if row.asks else "failed"), (row.running, running),
              (row.retried, "retried"), (row.cancelled, "cancelled"),
              (0 if row.loops and row.finished else row.skipped, "skipped")]  # fmt: skip
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)

@@ -147,6 +147,9 @@ class Row:
     """The use of models by it, and by the flow that it calls; None: it asked none."""
     asked = ""
     """Of a step that asks an agent or a model: who answers, and with which tools."""
+    placed = 0
+    """The number of its elements that are with workers, which count as running, and (`placed_on`) the workers."""
+    placed_on = ""
     printed = ""
     """The end of what its user code printed, if the run was watched."""
 
@@ -187,7 +190,7 @@ class Row:
 
     @property
     def running(self) -> int:
-        return self.started - self.finished - self.failed - self.cancelled - self.left
+        return self.started - self.finished - self.failed - self.cancelled - self.left + self.placed
 
     @property
     def state(self) -> str:

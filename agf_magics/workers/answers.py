@@ -60,8 +60,8 @@ class Shift(NamedTuple):
 
     @staticmethod
     def between(sent: float, landed: float, began: float, ended: float) -> Shift:
-        """The difference lies between two bounds: a chunk begins after it was sent, and ends before it has landed. It is
-        0 if that is possible: then both use the clock of one machine."""
+        """The difference lies between two bounds: a chunk begins after it was sent, and ends before it has landed. It
+        is 0 if that is possible: then both use the clock of one machine."""
         least, most = sent - began, landed - ended
         return Shift(0.0 if least <= 0 <= most else most)
 

@@ -2,14 +2,13 @@
 
 A worker runs the same step engine for the body (`element_chunk`). The kernel keeps what only it may decide or store: it
 applies ``on_error``, writes the records (one commit for each chunk), counts, and repeats what a lost worker had. What
-cannot travel, or is too heavy, is left to the pool of the kernel, which sends calls. `Elements.pool` is the only way in.
+cannot travel, or is too heavy, is left to the pool of the kernel, which sends calls. `Elements.pool` is the way in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -25,21 +24,18 @@ from ..flow.steps import Each
 from ..flow.values import Value
 from ..host.calls import StillRunning
 from ..journal.collected import CollectedRecords, known_call
-from ..journal.records import around
-from ..journal.replay import ReplayLog
 from ..progress import events as ev
 from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source
 from .answers import Answered, Shift, read_answer
-from .backend import Cancel, Lost
+from .backend import Lost
 from .dispatch import Dispatcher
-from .element_chunk import run_elements
+from .element_flights import ElementFlight, Landed, Sent, damaged_answer, is_refused, lost_worker, recorded_places
 from .eligible import calls_of, reason_to_stay, steps_of
 from .outcomes import LOSSES
 from .pickles import dump_plain, load_plain
-from .program import make_program, sources_of, version_of_workers
-from .queue import KERNEL
+from .program import make_program, sources_of
 from .sending import own_modules
 from .sizes import ChunkSize
 
@@ -70,31 +66,6 @@ class Elements:
         return ElementPool(self.dispatcher, site, inside, keep, items, rest, Sent(program, sources, modules))
 
 
-class Sent:
-    """What all chunks of a fan-out share."""
-
-    def __init__(self, program: bytes, sources: Sequence[Source], modules: Sequence[str]) -> None:
-        self.program, self.sources, self.modules = program, sources, modules
-        self.digest = hashlib.sha256(program).hexdigest()
-
-
-class ElementFlight:
-    """A chunk of elements."""
-
-    def __init__(self, pool: ElementPool, numbers: list[int], given: bytes) -> None:
-        self.pool, self.numbers, self.weight = pool, numbers, len(given)
-        self.run: Callable[..., Any] = run_elements
-        sent = pool.sent
-        self.order: tuple[Any, ...] = (sent.program, sent.digest, given, version_of_workers(), KERNEL)
-        self.shared = False
-        self.is_suspect = bool(pool.losses.get(numbers[0]))
-        self.cancel: Cancel = _nothing
-        self.when = clock()
-
-    def land(self, outcome: Any) -> None:
-        self.pool.landed.put_nowait((self, outcome))
-
-
 class ElementPool(Parts):
     """Runs the elements of one fan-out on workers. A source of chunks for the dispatcher."""
 
@@ -114,9 +85,11 @@ class ElementPool(Parts):
         """Elements whose worker was lost: they travel alone."""
         self.losses: dict[int, int] = {}
         self.flights: dict[ElementFlight, None] = {}
-        self.landed: asyncio.Queue[tuple[ElementFlight, Any]] = asyncio.Queue()
+        self.landed: Landed = asyncio.Queue()
         self.stays: list[int] = []
         """Elements that the kernel runs after all."""
+        self.shown = 0
+        """Elements with workers, as the last event said."""
         self.leaves = True
         """Whether more elements are sent."""
         self.records = self._records()
@@ -198,14 +171,15 @@ class ElementPool(Parts):
             self.waiting.extendleft(reversed(numbers[1:]))
             return self._packed(numbers[:1])
         self.sizes.weigh(len(given) / len(numbers))
-        return ElementFlight(self, numbers, given)
+        return ElementFlight(self.landed, self.sent, numbers, given, bool(self.losses.get(numbers[0])))
 
     async def _run_there(self) -> None:
+        loop = asyncio.get_running_loop()
         self.dispatcher.add(self)
         try:
             while self.failure is None and (self.flights or self._has_more):
                 self.dispatcher.wake()
-                self._show_placed()
+                loop.call_soon(self._show_placed)
                 flight, outcome = await self.landed.get()
                 del self.flights[flight]
                 await self._land(flight, outcome)
@@ -232,7 +206,7 @@ class ElementPool(Parts):
         if isinstance(outcome, Lost):
             self._lose(flight, outcome)
             return
-        if isinstance(outcome, BaseException) or self.site.run.secrets.active or _is_refused(outcome):
+        if isinstance(outcome, BaseException) or self.site.run.secrets.active or is_refused(outcome):
             # The backend or the worker cannot run it; or the run has got a secret, which only the kernel masks.
             self.leaves = False
             self.stays += flight.numbers
@@ -244,7 +218,7 @@ class ElementPool(Parts):
             answer = read_answer(outcome, flight.numbers, self)
         except Exception as error:  # whatever reading a damaged pickle raises
             for i in flight.numbers if self.failure is None else ():
-                self._fail(i, _damaged(self.each.step, self.backend.name, error))
+                self._fail(i, damaged_answer(self.each.step, self.backend.name, error))
             await self.site.run.host.turn()
             return
         count = len(answer.elements)
@@ -309,7 +283,7 @@ class ElementPool(Parts):
                 known = self.losses.get(i, 0)
                 self.losses[i] = known + 1 if alone or names_one else max(1, known)
             if (alone and lost.last) or self.losses.get(i, 0) > LOSSES:
-                self._fail(i, _lost(self.each.step, self.backend.name, lost, self.losses.pop(i, 1)))
+                self._fail(i, lost_worker(self.each.step, self.backend.name, lost, self.losses.pop(i, 1)))
             else:
                 again.append(i)
         self.again.extendleft(reversed(again))
@@ -364,33 +338,7 @@ class ElementPool(Parts):
 
     def _show_placed(self) -> None:
         """Say how many elements are with workers."""
-
-
-def recorded_places(earlier: ReplayLog) -> frozenset[ev.StepPath]:
-    """The paths of all elements of which an earlier session has a record. Computed once for a session."""
-    known: Any = getattr(earlier, "recorded_places", None)
-    if known is None:
-        keys = {key.at for key in (*earlier.outcomes, *earlier.answers)} | {key.at for _, key in earlier.marks}
-        known = earlier.recorded_places = frozenset(place for at in keys for place in around(at))  # type: ignore[attr-defined]
-    return cast("frozenset[ev.StepPath]", known)
-
-
-def _is_refused(outcome: Any) -> bool:
-    return type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no"
-
-
-def _damaged(step: Each, workers: str, error: Exception) -> Diagnostic:
-    message = f"the answer of {workers} for elements of {step.label or step.word!r} cannot be used: {error}"[:500]
-    hint = "the workers may run another version of this package; restart them"
-    return Diagnostic("step.worker-answer", message, step.body.span or step.span, hint)
-
-
-def _lost(step: Each, workers: str, lost: Lost, count: int) -> Diagnostic:
-    times = "once" if count == 1 else f"{count} times"
-    message = f"the worker of this element was lost {times}, on {workers}: {lost}"
-    hint = "the element may end its process, for example because the memory is full"
-    return Diagnostic("step.worker-lost", message, step.body.span or step.span, hint)
-
-
-def _nothing() -> None:
-    pass
+        count = sum(len(flight.numbers) for flight in self.flights)
+        if count != self.shown:
+            self.shown = count
+            self.site.run.emit(ev.Placed(self.path, clock(), count, self.backend.name))

@@ -27,7 +27,7 @@ CALLED = ("tool", "flow", "transform")
 
 
 def reason_to_stay(site: CallSite[Each], inside: Scope, count: int, lanes: int) -> str | None:
-    """Why the elements of a fan-out do not travel whole; None: they do. ``count``: of elements; ``lanes``: of workers."""
+    """Why the ``count`` elements of a fan-out do not travel whole; None: they do. ``lanes``: those of the workers."""
     run, body = site.run, site.step.body
     if run.dry:
         return "dry"

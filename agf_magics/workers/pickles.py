@@ -1,8 +1,8 @@
-"""Programs, elements and answers as bytes: what `pickle` and cloudpickle do not send well is sent here by a rule of ours.
+"""Programs, elements and answers as bytes, with rules for what `pickle` and cloudpickle do not send well.
 
 A function of this package that has no name of its own (a lambda of a language) is sent as its code and its closure, and
-uses the globals of its module on the worker: a copy of them would have other sentinels, and `is` would fail. A source is
-sent once, and answers name it by its number. A failure keeps its cause, which Python's own pickle drops.
+uses the globals of its module on the worker: a copy of them would have other sentinels, and `is` would fail. A source
+is sent once, and answers name it by its number. A failure keeps its cause, which Python's own pickle drops.
 """
 
 from __future__ import annotations
@@ -237,11 +237,7 @@ def _pack_cause(cause: BaseException) -> tuple[bytes | None, str, str, str]:
 
 
 def _read_cause(data: bytes | None, name: str, said: str, text: str) -> BaseException:
-    cause: BaseException
-    if data is not None:
-        cause = pickle.loads(data)
-    else:
-        cause = type(name, (Exception,), {})(said)
+    cause: BaseException = pickle.loads(data) if data is not None else type(name, (Exception,), {})(said)
     if cause.__cause__ is None:
         cause.__cause__ = RemoteTraceback(text)
     return cause

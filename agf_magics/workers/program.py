@@ -1,4 +1,4 @@
-"""What a worker needs to run elements of one fan-out: the step, the callees, the frame, the limits. A worker keeps it."""
+"""What a worker needs to run elements of one fan-out: the step, the callees, the frame, the limits."""
 
 from __future__ import annotations
 
@@ -44,9 +44,8 @@ class Program(NamedTuple):
 
 def version_of_workers() -> tuple[str, str, int]:
     """What a worker must have in common with the kernel: this package, Python, the form of programs."""
-    from .. import __version__
-
-    return __version__, sys.version.split()[0], VERSION
+    package: Any = sys.modules[__name__.partition(".")[0]]
+    return package.__version__, sys.version.split()[0], VERSION
 
 
 def sources_of(step: Each, linked: Linked) -> tuple[Source, ...]:
