@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -24,22 +25,34 @@ class InProcess:
         self.answers: list[bytes] = []
         self.held: list[tuple[bytes, Callable[[Any], None]]] = []
         self.cancelled = 0
+        self.arrived = threading.Event()
+        """Set when a chunk is held."""
+        self.fault: Callable[[list[int]], Lost | None] = lambda numbers: None
+        """What is reported instead of executing a chunk of elements."""
         self.change: Callable[[Any], Any] = lambda outcome: outcome
         """Changes an outcome before it is reported."""
 
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         data = pickle.dumps((run, order), 5)
         self.sent.append(data)
+        fault = None
         if run.__name__ == "run_elements":
-            self.numbers.append(pickle.loads(order[2])[0])
+            numbers = pickle.loads(order[2])[0]
+            self.numbers.append(numbers)
+            fault = self.fault(numbers)
         if self.holds:
             self.held.append((data, done))
+            self.arrived.set()
         else:
-            done(self.execute(data))
-        return self.cancel
+            done(fault or self.execute(data))
+        return lambda: self.cancel(data, done)
 
-    def cancel(self) -> None:
+    def cancel(self, data: bytes, done: Callable[[Any], None]) -> None:
+        """A chunk that was not executed is dropped."""
         self.cancelled += 1
+        if (data, done) in self.held:
+            self.held.remove((data, done))
+            done(Lost("cancelled", cancelled=True))
 
     def execute(self, data: bytes) -> Any:
         loop = asyncio._get_running_loop()
@@ -56,8 +69,3 @@ class InProcess:
         """Run a held chunk and report its outcome."""
         data, done = self.held.pop(number)
         done(self.execute(data))
-
-    def lose(self, number: int = 0, *, last: bool = False) -> None:
-        """Report that the worker of a held chunk is lost."""
-        _, done = self.held.pop(number)
-        done(Lost("process 7 ended with -9", last=last))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.journal.records import COLUMNS
+from agf_magics.journal.records import COLUMNS, Record, read_records
 from agf_magics.journal.store import Store
 from agf_magics.progress import events as ev
 
@@ -61,6 +61,14 @@ def records(path: Path) -> Any:
         )
         for row in found
     )
+
+
+def calls(path: Path) -> list[Record]:
+    """The calls of the only run in the file. A damaged record raises."""
+    Store.at(path).flush()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        found = list(read_records(connection.execute(f"SELECT {COLUMNS}, crc FROM records ORDER BY line").fetchall()))
+    return [record for record in found if record.kind]
 
 
 def told(events: list[Any]) -> Any:
