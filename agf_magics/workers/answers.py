@@ -17,6 +17,10 @@ SENT = frozenset(get_args(ev.Event)) - {ev.RunStarted, ev.RunEnded}
 """The events that a worker may send."""
 
 
+class Unread(Exception):
+    """The kernel cannot unpickle an answer, for example because a library is missing here."""
+
+
 class Reader(Protocol):
     """The fan-out that an answer is for."""
 
@@ -74,11 +78,17 @@ class Shift(NamedTuple):
 
 
 def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader) -> Answered:
-    """An answer, checked. Raises ValueError, or whatever reading a damaged pickle raises."""
+    """An answer, checked. Raises Unread for bytes that cannot be read here, else whatever a wrong form raises."""
+    if type(outcome) is not tuple or len(outcome) != 5:
+        raise ValueError("it has another form")
     kind, data, seconds, prints, _ = outcome
     if kind != "ok" or type(data) is not bytes or not _is_time(seconds):
         raise ValueError("it has another form")
-    elements, counts, calls, began, ended = load_plain(data, reader.sources)
+    try:
+        answer = load_plain(data, reader.sources)
+    except Exception as error:
+        raise Unread from error
+    elements, counts, calls, began, ended = answer
     if type(elements) is not list or not 0 < len(elements) <= len(numbers) or type(calls) is not int or calls < 0:
         raise ValueError("it has another number of elements")
     if not (_is_time(began) and _is_time(ended)) or began > ended:

@@ -22,6 +22,7 @@ from ..engine.pool import retry_scope
 from ..engine.run import SHAPES
 from ..engine.runner import Runner, Scope, StepEvents, clock, is_rescuable
 from ..flow.frame import finished
+from ..flow.steps import Invoke, Step
 from ..flow.values import Value
 from ..host.calls import Pending, Result
 from ..host.host import Host, Place
@@ -31,12 +32,16 @@ from ..journal.collected import Collected, CollectingJournal
 from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
 from . import chunk
 from .pickles import Unreadable, dump_plain
 from .program import Program, on_one_thread, version_of_workers
+from .sending import STAY
 
 PROGRAMS = 64
 """Programs that a worker keeps; the oldest one is dropped."""
+
+UNSENT = f"write a file and return its path, or keep the tool here: {STAY}"
 
 T = TypeVar("T")
 
@@ -263,6 +268,13 @@ def _pack(program: Program, numbers: list[int], answer: Answer) -> bytes:
         return dump_plain(tuple(answer._replace(elements=elements)), program.sources)
 
 
+def name_of(body: Step) -> tuple[str, Span | None]:
+    """The name of the body of a fan-out in messages, and its place."""
+    if isinstance(body, Invoke):
+        return body.name.text, body.name.span or body.span
+    return body.label or body.word, body.span
+
+
 def _sendable(program: Program, i: int, element: Any, answer: Answer) -> Any:
     """The element, or its failure if it cannot be sent: the end of its step was then counted in vain."""
     try:
@@ -272,9 +284,9 @@ def _sendable(program: Program, i: int, element: Any, answer: Answer) -> Any:
         why = f"{type(error).__name__}: {error}"[:300]
     step, scope = program.step, program.scope
     at = (*scope.before, step.body.id, *program.around, i)
-    message = f"the result of {step.body.label or step.body.word!r} cannot be sent from its worker: {why}"
-    hint = "keep the tool in this process with where='thread', or let it write a file and return its path"
-    failure = StepError(Diagnostic("step.unsent-result", message, step.body.span, hint))
+    name, span = name_of(step.body)
+    message = f"the result of {name!r} cannot be sent to the kernel: {why}"
+    failure = StepError(Diagnostic("step.unsent-result", message, span, UNSENT))
     failure.path, failure.where = at, ev.format_path(at)
     events: list[ev.Event] = [ev.StepFailed(at, clock(), failure)]
     if answer.counts is None:

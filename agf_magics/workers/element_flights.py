@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..engine.runner import clock
-from ..flow.steps import Each
+from ..flow.steps import Invoke, Step
 from ..journal.records import around
 from ..journal.replay import ReplayLog
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic
 from ..text.source import Source
-from .backend import Cancel, Lost
-from .element_chunk import run_elements
+from .backend import Cancel
+from .element_chunk import name_of, run_elements
 from .program import version_of_workers
 from .queue import KERNEL
 
@@ -61,17 +61,23 @@ def is_refused(outcome: Any) -> bool:
     return type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no"
 
 
-def damaged_answer(step: Each, workers: str, error: Exception) -> Diagnostic:
-    message = f"the answer of {workers} for elements of {step.label or step.word!r} cannot be used: {error}"[:500]
-    hint = "the workers may run another version of this package; restart them"
-    return Diagnostic("step.worker-answer", message, step.body.span or step.span, hint)
+def damaged_answer(body: Step, workers: str, error: Exception) -> Diagnostic:
+    """The failure of elements whose answer cannot be used."""
+    name, span = name_of(body)
+    message = f"{workers} returned an answer for {name!r} that cannot be used: {error}"[:500]
+    hint = "the workers may have another version of this package, or of a library: install the same versions there"
+    return Diagnostic("step.worker-answer", message, span, hint)
 
 
-def lost_worker(step: Each, workers: str, lost: Lost, count: int) -> Diagnostic:
-    times = "once" if count == 1 else f"{count} times"
-    message = f"the worker of this element was lost {times}, on {workers}: {lost}"
-    hint = "the element may end its process, for example because the memory is full"
-    return Diagnostic("step.worker-lost", message, step.body.span or step.span, hint)
+def lost_worker(body: Step, losses: Sequence[str]) -> Diagnostic:
+    """The failure of an element whose worker was lost. ``losses``: how, each time."""
+    name, span = name_of(body)
+    times = {1: "once", 2: "twice"}.get(len(losses), f"{len(losses)} times")
+    why = "; ".join(dict.fromkeys(losses[-3:]))
+    what = "call" if isinstance(body, Invoke) else "element"
+    message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
+    hint = "does it end its process, or need more memory than the worker has?"
+    return Diagnostic("step.worker-lost", message, span, hint)
 
 
 def _nothing() -> None:

@@ -28,7 +28,7 @@ from ..progress import events as ev
 from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source
-from .answers import Answered, Shift, read_answer
+from .answers import Answered, Shift, Unread, read_answer
 from .backend import Lost
 from .dispatch import Dispatcher
 from .element_flights import ElementFlight, Landed, Sent, damaged_answer, is_refused, lost_worker, recorded_places
@@ -84,6 +84,7 @@ class ElementPool(Parts):
         self.again: deque[int] = deque()
         """Elements whose worker was lost: they travel alone."""
         self.losses: dict[int, int] = {}
+        self.how_lost: dict[int, list[str]] = {}
         self.flights: dict[ElementFlight, None] = {}
         self.landed: Landed = asyncio.Queue()
         self.stays: list[int] = []
@@ -211,14 +212,18 @@ class ElementPool(Parts):
             self.leaves = False
             self.stays += flight.numbers
             return
-        for i in flight.numbers:
-            self.losses.pop(i, None)
+        for i in flight.numbers if self.losses else ():
+            self._forget(i)
         now = clock()
         try:
             answer = read_answer(outcome, flight.numbers, self)
+        except Unread:  # the calls say which of the results cannot be read
+            self.leaves = False
+            self.stays += flight.numbers
+            return
         except Exception as error:  # whatever reading a damaged pickle raises
             for i in flight.numbers if self.failure is None else ():
-                self._fail(i, damaged_answer(self.each.step, self.backend.name, error))
+                self._fail(i, damaged_answer(self.each.step.body, self.backend.name, error))
             await self.site.run.host.turn()
             return
         count = len(answer.elements)
@@ -278,15 +283,22 @@ class ElementPool(Parts):
         alone = len(flight.numbers) == 1 and (names_one or not flight.shared)
         again: list[int] = []
         for i in flight.numbers:
+            how = self.how_lost.setdefault(i, [])
             if not lost.cancelled:
                 # A pool that breaks loses all its chunks: only an element that was alone is to blame.
                 known = self.losses.get(i, 0)
                 self.losses[i] = known + 1 if alone or names_one else max(1, known)
+                how.append(str(lost))
             if (alone and lost.last) or self.losses.get(i, 0) > LOSSES:
-                self._fail(i, lost_worker(self.each.step, self.backend.name, lost, self.losses.pop(i, 1)))
+                self._forget(i)
+                self._fail(i, lost_worker(self.each.step.body, how or [str(lost)]))
             else:
                 again.append(i)
         self.again.extendleft(reversed(again))
+
+    def _forget(self, i: int) -> None:
+        self.losses.pop(i, None)
+        self.how_lost.pop(i, None)
 
     def _fail(self, i: int, found: Diagnostic) -> None:
         """An element failed without an answer."""

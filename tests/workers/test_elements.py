@@ -166,13 +166,12 @@ class Fan:
         self.folder = folder
 
     def run(
-        self, xs: list[Any], on: Any, function: Any = double, on_error: str = "continue", more: str = "", name: str = "",
-        **options: Any,
-    ) -> agf.Run:  # fmt: skip
+        self, xs: list[Any], on: Any, function: Any = double, on_error: str = "continue", more: str = "", **options: Any
+    ) -> agf.Run:
         registry = agf.Registry()
         agf.tool(function, name="work", registry=registry)
         flow = agf.load(FAN.format(on_error=on_error, more=more), registry=registry)
-        with kept.journal_in(self.folder / f"{name}{'there' if on is not None else 'here'}") as path:
+        with kept.journal_in(self.folder) as path:
             run = agf.run(flow, {"xs": xs}, registry=registry, on=on, raises=False, **options)
             self.calls = laws.calls(path)
         return run
@@ -287,8 +286,7 @@ DAMAGE: dict[str, Any] = {
     "nothing": lambda outcome: None,
     "another kind": lambda outcome: ("maybe", *outcome[1:]),
     "no bytes": lambda outcome: (outcome[0], "text", *outcome[2:]),
-    "cut": lambda outcome: (outcome[0], outcome[1][:-20], *outcome[2:]),
-    "no pickle": lambda outcome: (outcome[0], b"nonsense", *outcome[2:]),
+    "another pickle": lambda outcome: (outcome[0], pickles.dump_plain(7), *outcome[2:]),
     "seconds": lambda outcome: (*outcome[:2], "long", *outcome[3:]),
     "not a number": lambda outcome: (*outcome[:2], float("nan"), *outcome[3:]),
     "prints": lambda outcome: (*outcome[:3], [1, 2], outcome[4]),
@@ -355,6 +353,27 @@ def test_workers_that_cannot_run_the_program_get_calls(fan: Fan, monkeypatch: py
     assert run.output == [2 * x for x in range(40)]
     assert len(backend.numbers) < len(backend.sent)
     assert run.calls == len(fan.calls) == 40
+
+
+def unreadable(x: int) -> Any:
+    return OnlyThere() if x == 3 else x
+
+
+class OnlyThere:
+    """A result of a library that only the workers have."""
+
+    def __reduce__(self) -> Any:
+        return __import__, ("a_module_that_the_kernel_lacks",)
+
+
+def test_a_result_that_the_kernel_cannot_read_fails_its_element(fan: Fan) -> None:
+    backend = InProcess()
+    run = fan.run(list(range(20)), backend, unreadable)
+    assert run.output == [x for x in range(20) if x != 3]
+    (failure,) = run.progress.failures
+    assert isinstance(failure.error, agf.StepError)
+    assert failure.error.code == "step.unsent-result"
+    assert backend.numbers
 
 
 def large(x: int) -> str:
@@ -482,9 +501,7 @@ def test_a_resumed_run_sends_only_elements_without_a_record(after: int, tmp_path
     agf.tool(double, name="work", registry=registry)
     xs = [-1 if x % 7 == 3 else x for x in range(30)]
     with kept.journal_in(tmp_path / "whole") as path:
-        whole = agf.run(
-            FAN.format(on_error="continue", more=""), {"xs": xs}, registry=registry, on=InProcess()
-        )
+        whole = agf.run(FAN.format(on_error="continue", more=""), {"xs": xs}, registry=registry, on=InProcess())
         cut = kept.cut(path, after, tmp_path / "cut")
     with kept.journal_in(cut.parent):
         known = {json.loads(at)[1] for _, at, _ in kept.lines(cut)}
@@ -526,19 +543,24 @@ def test_the_law_for_any_failures_and_chunks(
     assert isinstance(each, Each)
     steps = (replace(each, on_error=on_error, retries=retries),)
     flow = replace(flow, body=replace(flow.body, steps=steps))
-    found = []
-    for on in (None, InProcess(lanes)):
-        heard: list[Any] = []
-        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ChunkSize, "next", lambda self, *left: sizes[len(on.numbers) % len(sizes)] if on else 1)
-            with kept.journal_in(Path(folder)) as path:
-                run = agf.run(
-                    flow, {"xs": xs}, registry=registry, on=on, raises=False, on_event=heard.append if listens else None
-                )
-                found.append((laws.outcome(run), laws.rows(run), laws.failures(run), laws.records(path), laws.told(heard)))
-        if on is not None:
-            assert bool(on.numbers) == bool(xs)
+    backend = InProcess(lanes)
+
+    def next_size(size: ChunkSize, remaining: int, lanes: int) -> int:
+        return sizes[len(backend.numbers) % len(sizes)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChunkSize, "next", next_size)
+        here, there = (judged(flow, registry, xs, on, listens) for on in (None, backend))
+    assert bool(backend.numbers) == bool(xs)
     if on_error == "abort" and -1 in xs:
-        assert found[0][0] == found[1][0]
+        assert here[0] == there[0]
     else:
-        assert found[0] == found[1]
+        assert here == there
+
+
+def judged(flow: agf.Flow, registry: agf.Registry, xs: list[int], on: Any, listens: bool) -> tuple[Any, ...]:
+    heard: list[Any] = []
+    listener = heard.append if listens else None
+    with tempfile.TemporaryDirectory() as folder, kept.journal_in(Path(folder)) as path:
+        run = agf.run(flow, {"xs": xs}, registry=registry, on=on, raises=False, on_event=listener)
+        return laws.outcome(run), laws.rows(run), laws.failures(run), laws.records(path), laws.told(heard)
