@@ -92,7 +92,7 @@ def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader) -> Answere
     if type(elements) is not list or not 0 < len(elements) <= len(numbers) or type(calls) is not int or calls < 0:
         raise ValueError("it has another number of elements")
     if not (_is_time(began) and _is_time(ended)) or began > ended:
-        raise ValueError("its times are no times")
+        raise ValueError("its times are not numbers in order")
     found = [_element(i, one, reader) for i, one in zip(numbers, elements, strict=False)]
     if len(found) < len(numbers) and found[-1].ok:
         raise ValueError("elements are missing")

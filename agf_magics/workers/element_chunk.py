@@ -35,7 +35,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import chunk
 from .pickles import Unreadable, dump_plain
-from .program import Program, on_one_thread, version_of_workers
+from .program import ElementProgram, on_one_thread, version_of_workers
 from .sending import STAY
 
 PROGRAMS = 64
@@ -92,12 +92,12 @@ def run_elements(program: Any, digest: str, given: bytes, version: Any, kernel: 
     return "ok", data, time.perf_counter() - began, prints, chunk._worker()
 
 
-def _program(program: Any, digest: str) -> Program:
-    programs: dict[str, Program] = _kept.setdefault("programs", {})
+def _program(program: Any, digest: str) -> ElementProgram:
+    programs: dict[str, ElementProgram] = _kept.setdefault("programs", {})
     found = programs.get(digest)
     if found is None:
         data = Path(program).read_bytes() if isinstance(program, str) else program
-        made: Program = pickle.loads(data)
+        made: ElementProgram = pickle.loads(data)
         linked = on_one_thread(made.linked, [made.step.body], _alone)
         found = made._replace(linked=linked, scope=made.scope._replace(linked=linked))
         while len(programs) >= PROGRAMS:
@@ -188,7 +188,7 @@ class Counts:
             row[1] += 1
 
 
-def _run(program: Program, numbers: list[int], items: list[Value]) -> Answer:
+def _run(program: ElementProgram, numbers: list[int], items: list[Value]) -> Answer:
     began = clock()
     granted.set(program.scope.grant)
     inside.set(True)
@@ -202,7 +202,7 @@ def _run(program: Program, numbers: list[int], items: list[Value]) -> Answer:
 class _Chunk:
     """Runs the elements of one chunk, in their order."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ElementProgram) -> None:
         self.program = program
         self.events: list[ev.Event] = []
         self.counts = Counts()
@@ -259,7 +259,7 @@ class _Chunk:
 # --- answers ---
 
 
-def _pack(program: Program, numbers: list[int], answer: Answer) -> bytes:
+def _pack(program: ElementProgram, numbers: list[int], answer: Answer) -> bytes:
     """The answer as bytes. An element whose value cannot be sent fails instead."""
     try:
         return dump_plain(tuple(answer), program.sources)
@@ -268,14 +268,14 @@ def _pack(program: Program, numbers: list[int], answer: Answer) -> bytes:
         return dump_plain(tuple(answer._replace(elements=elements)), program.sources)
 
 
-def name_of(body: Step) -> tuple[str, Span | None]:
+def body_name(body: Step) -> tuple[str, Span | None]:
     """The name of the body of a fan-out in messages, and its place."""
     if isinstance(body, Invoke):
         return body.name.text, body.name.span or body.span
     return body.label or body.word, body.span
 
 
-def _sendable(program: Program, i: int, element: Any, answer: Answer) -> Any:
+def _sendable(program: ElementProgram, i: int, element: Any, answer: Answer) -> Any:
     """The element, or its failure if it cannot be sent: the end of its step was then counted in vain."""
     try:
         dump_plain(element, program.sources)
@@ -284,7 +284,7 @@ def _sendable(program: Program, i: int, element: Any, answer: Answer) -> Any:
         why = f"{type(error).__name__}: {error}"[:300]
     step, scope = program.step, program.scope
     at = (*scope.before, step.body.id, *program.around, i)
-    name, span = name_of(step.body)
+    name, span = body_name(step.body)
     message = f"the result of {name!r} cannot be sent to the kernel: {why}"
     failure = StepError(Diagnostic("step.unsent-result", message, span, UNSENT))
     failure.path, failure.where = at, ev.format_path(at)

@@ -15,7 +15,7 @@ from ..progress import events as ev
 from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .backend import Cancel
-from .element_chunk import name_of, run_elements
+from .element_chunk import body_name, run_elements
 from .program import version_of_workers
 from .queue import KERNEL
 
@@ -63,7 +63,7 @@ def is_refused(outcome: Any) -> bool:
 
 def damaged_answer(body: Step, workers: str, error: Exception) -> Diagnostic:
     """The failure of elements whose answer cannot be used."""
-    name, span = name_of(body)
+    name, span = body_name(body)
     message = f"{workers} returned an answer for {name!r} that cannot be used: {error}"[:500]
     hint = "the workers may have another version of this package, or of a library: install the same versions there"
     return Diagnostic("step.worker-answer", message, span, hint)
@@ -71,7 +71,7 @@ def damaged_answer(body: Step, workers: str, error: Exception) -> Diagnostic:
 
 def lost_worker(body: Step, losses: Sequence[str]) -> Diagnostic:
     """The failure of an element whose worker was lost. ``losses``: how, each time."""
-    name, span = name_of(body)
+    name, span = body_name(body)
     times = {1: "once", 2: "twice"}.get(len(losses), f"{len(losses)} times")
     why = "; ".join(dict.fromkeys(losses[-3:]))
     what = "call" if isinstance(body, Invoke) else "element"

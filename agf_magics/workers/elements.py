@@ -39,7 +39,7 @@ from .program import make_program, sources_of
 from .sending import own_modules
 from .sizes import ChunkSize
 
-HEAVY = 10_000
+HEAVY_ELEMENT = 10_000
 """Bytes of an element and its answer, above which calls are sent instead."""
 
 FORCE = 1.0
@@ -61,7 +61,7 @@ class Elements:
         sources, modules = sources_of(site.step, inside.linked), own_modules()
         try:
             program = make_program(site, inside, sources, modules)
-        except Exception:  # calls are sent instead, and say what cannot be sent
+        except Exception:  # calls are sent instead: their errors name the part that cannot be sent
             return None
         return ElementPool(self.dispatcher, site, inside, keep, items, rest, Sent(program, sources, modules))
 
@@ -90,7 +90,7 @@ class ElementPool(Parts):
         self.stays: list[int] = []
         """Elements that the kernel runs after all."""
         self.shown = 0
-        """Elements with workers, as the last event said."""
+        """Elements with workers, as in the last event."""
         self.leaves = True
         """Whether more elements are sent."""
         self.records = self._records()
@@ -162,7 +162,7 @@ class ElementPool(Parts):
         return None
 
     def _packed(self, numbers: list[int]) -> ElementFlight | None:
-        """A chunk; None: none of its elements can be sent. Its call says in the kernel what cannot be sent."""
+        """A chunk; None: none of its elements can be sent. Then its call in the kernel has the error."""
         try:
             given = dump_plain((numbers, [self.values[i] for i in numbers]), modules=self.sent.modules)
         except Exception:
@@ -228,7 +228,7 @@ class ElementPool(Parts):
             return
         count = len(answer.elements)
         self.sizes.learn(max(answer.seconds, 1e-6), count, self.backend.lanes)
-        self.leaves = self.leaves and (flight.weight + answer.weight) / count <= HEAVY
+        self.leaves = self.leaves and (flight.weight + answer.weight) / count <= HEAVY_ELEMENT
         await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
         self.stays += flight.numbers[count:] if self.failure is None else []
 

@@ -25,13 +25,11 @@ from ..catalog.arguments import Arguments
 from ..catalog.callables import names_around
 from ..text.diagnostics import StepError
 from ..text.source import Source
+from .chunk import TRACE
 from .outcomes import RemoteTraceback
 from .sending import by_value
 
 PACKAGE = __name__.partition(".")[0]
-
-TRACE = 20_000
-"""Characters of the traceback of a cause."""
 
 WORD = re.compile(r"[^\W\d]\w*")
 

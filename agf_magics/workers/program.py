@@ -24,7 +24,7 @@ VERSION = 1
 """Of the programs and answers."""
 
 
-class Program(NamedTuple):
+class ElementProgram(NamedTuple):
     step: Each
     linked: Linked
     frame: Frame
@@ -56,7 +56,7 @@ def sources_of(step: Each, linked: Linked) -> tuple[Source, ...]:
 def make_program(site: CallSite[Each], inside: Scope, sources: tuple[Source, ...], modules: Listed[str]) -> bytes:
     """The program of a fan-out, pickled; ``modules`` travel by value. Raises whatever pickling raises."""
     run, step, linked = site.run, site.step, inside.linked
-    program = Program(
+    program = ElementProgram(
         replace(step, over=None, join=None, collect=None, gather=None, cut=None),  # type: ignore[arg-type]
         reduced(linked, [step.body], without_text=True),
         pruned(site.frame, step, linked.flow),

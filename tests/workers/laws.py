@@ -32,11 +32,12 @@ def cause_of(error: BaseException | None) -> tuple[str, str]:
 
 
 def rows(run: agf.Run) -> Any:
-    """The counters and the states of all steps."""
+    """The counters and the states of all steps. Which of several elements failed last depends on the moment."""
     names = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier", "width",
              "state", "why", "printed", "many")  # fmt: skip
     return {
-        name: [getattr(row, one) for one in names] + [repr(row.value), str(row.error), *cause_of(row.error)]
+        name: [getattr(row, one) for one in names]
+        + [repr(row.value), *([row.error is None] if row.many else [str(row.error), *cause_of(row.error)])]
         for name, row in run.steps.items()
     }
 
