@@ -255,7 +255,7 @@ class Run:
         if self.progress.ended is not None:
             return
         for row in list(self.progress.rows.values()):
-            for _ in range(row.running - row.placed):
+            for _ in range(row.running):
                 self._emit(StepAbandoned(row.key, clock(), why))
         if self.journal is not None:
             self.journal.end(status, None, {}, error)

@@ -108,11 +108,18 @@ def times(row: Row) -> str:
         if row.times <= 1:
             return f"{row.retried:,} retried" if row.retried else ""
     lost = row.failed - row.retried
-    running = f"running on {line(row.placed_on, 60)}" if row.placed else "running"
-    parts = [(row.finished, "ok"), (lost, "waiting" if row.asks else "failed"), (row.running, running),
+    parts = [(row.finished, "ok"), (lost, "waiting" if row.asks else "failed"), (row.running, "running"),
              (row.retried, "retried"), (row.cancelled, "cancelled"),
              (0 if row.loops and row.finished else row.skipped, "skipped")]  # fmt: skip
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
+
+
+def placed(row: Row) -> str:
+    """``running 40 on 2 processes``; empty without workers."""
+    if row.placed is None or not row.running:
+        return ""
+    count, where = row.placed
+    return f"running {count:,} on {line(where, 60)}"
 
 
 def spent(row: Row) -> tuple[str, ...]:

@@ -130,14 +130,14 @@ class FanOutStarted(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Elements of a fan-out are with workers: ``count`` of them now. Their own events come when they are back."""
+    """Elements of a fan-out are with workers: the number has changed."""
 
     at: StepPath
-    """The path of the elements, without a number."""
     when: float
-    count: int  # type: ignore[assignment]  # as a tuple, it has a method of this name
+    elements: int
+    """How many are with workers now."""
     where: str
-    """The workers: ``2 processes``."""
+    """``2 processes``."""
 
 
 class EdgeTaken(NamedTuple):

@@ -62,8 +62,6 @@ class Progress:
         """The rows that failed or were cancelled and were not excused by a retry or a drop since."""
         self.taken: list[tuple[ev.StepPath, str, str]] = []
         """The last `EDGES_KEPT` edges that walks followed, in order."""
-        self._placed: dict[ev.StepPath, int] = {}
-        """The number of elements with workers, for each fan-out that has some."""
         self.asked: dict[ev.StepPath, ev.Question] = {}
         """The open questions."""
         self.usage = Usage()
@@ -194,12 +192,8 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
         case ev.FanOutStarted(at, _, width):
             row = p.row(at)
             row.width = (row.width or 0) + width
-        case ev.Placed(at, when, count, where):
-            row = p.row(at)
-            row.placed += count - p._placed.pop(at, 0)
-            row.placed_on, row.when = where, when if row.when is None else row.when
-            if count:
-                p._placed[at] = count
+        case ev.Placed(at, _, count, where):
+            p.row(at).placed = (count, where) if count else None
         case _:
             _fold_run(p, event)
 
@@ -261,8 +255,6 @@ def _end_arriving(row: Row, at: ev.StepPath) -> None:
 def _end(p: Progress, event: ev.RunEnded) -> None:
     p.ended, p.status, p.error, p.stores = event
     p.asked.clear()
-    for row in map(p.row, p._placed):
-        row.placed = 0
     if isinstance(event.error, StepError) and event.error.path is not None:
         p.row(event.error.path).fatal = True
     if event.status == "ok":  # the failures did not end the run, for example because a plan has an alternative

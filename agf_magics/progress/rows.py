@@ -137,6 +137,8 @@ class Row:
     """Whether it, or a step in it, needs the answer that the run waits for."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
+    placed: tuple[int, str] | None = None
+    """Of a fan-out: how many elements are with workers, and which workers; None: none are."""
     error: BaseException | None = None
     why = ""
     """Why it was skipped, the last time it was."""
@@ -147,9 +149,6 @@ class Row:
     """The use of models by it, and by the flow that it calls; None: it asked none."""
     asked = ""
     """Of a step that asks an agent or a model: who answers, and with which tools."""
-    placed = 0
-    """The number of its elements that are with workers, which count as running, and (`placed_on`) the workers."""
-    placed_on = ""
     printed = ""
     """The end of what its user code printed, if the run was watched."""
 
@@ -190,7 +189,7 @@ class Row:
 
     @property
     def running(self) -> int:
-        return self.started - self.finished - self.failed - self.cancelled - self.left + self.placed
+        return self.started - self.finished - self.failed - self.cancelled - self.left
 
     @property
     def state(self) -> str:
@@ -209,6 +208,8 @@ class Row:
             return "kept" if self.rescues and not self.fatal else "failed"
         if self.started:
             return "ok" if self.finished else "failed" if self.failed else "cancelled"
+        if self.around is not None and self.around.placed:  # workers have not yet reported any of its elements
+            return "running"
         return "skipped" if self.skipped else "pending"
 
     @property

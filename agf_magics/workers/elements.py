@@ -353,4 +353,4 @@ class ElementPool(Parts):
         count = sum(len(flight.numbers) for flight in self.flights)
         if count != self.shown:
             self.shown = count
-            self.site.run.emit(ev.Placed(self.path, clock(), count, self.backend.name))
+            self.site.run.emit(ev.Placed(self.site.at, clock(), count, self.backend.name))

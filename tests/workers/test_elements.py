@@ -24,8 +24,9 @@ from agf_magics.engine import runner
 from agf_magics.flow.steps import Each, every
 from agf_magics.host import host
 from agf_magics.lifecycle.secret_flow import reachable_flows
-from agf_magics.pictures.counters import times
+from agf_magics.pictures.counters import placed
 from agf_magics.progress import events as ev
+from agf_magics.progress.progress import Progress
 from agf_magics.workers import element_chunk, elements, eligible, pickles
 from agf_magics.workers.answers import Shift
 from agf_magics.workers.backend import Lost
@@ -467,7 +468,8 @@ def test_a_cancelled_run_cancels_its_chunks(fan: Fan) -> None:
     row = run.steps["steps[0].do"]
     assert run.status == "cancelled"
     assert row.cancelled == sum(map(len, backend.numbers))
-    assert row.running == row.placed == 0
+    assert row.running == 0
+    assert run.steps["steps[0]"].placed is None
     assert backend.held == []
     assert backend.cancelled == len(backend.numbers)
 
@@ -489,16 +491,26 @@ def test_after_a_failure_the_other_chunks_are_cancelled_and_not_journaled(fan: F
 def test_elements_with_workers_are_shown(fan: Fan) -> None:
     heard: list[Any] = []
     run = fan.run(list(range(30)), InProcess(), on_event=heard.append)
-    placed = [event for event in heard if isinstance(event, ev.Placed)]
-    assert placed[-1].count == 0
-    assert max(event.count for event in placed) > 1
-    assert {(event.at, event.where) for event in placed} == {(("steps[0].do",), "this process")}
-    row = run.steps["steps[0].do"]
-    assert row.running == 0
-    run.progress.ended = None
-    run.progress.apply(ev.Placed(("steps[0].do",), 1.0, 40, "2 processes"))
-    assert (row.running, row.state) == (40, "running")
-    assert times(row) == "30 ok, 40 running on 2 processes"
+    found = [event for event in heard if isinstance(event, ev.Placed)]
+    assert found[-1].elements == 0
+    assert max(event.elements for event in found) > 1
+    assert {(event.at, event.where) for event in found} == {(("steps[0]",), "this process")}
+    assert run.steps["steps[0]"].placed is None
+
+
+def test_a_row_without_an_element_is_not_pending_while_workers_have_some() -> None:
+    flow = agf.load(FAN.format(on_error="continue", more=""))
+    progress = Progress(flow)
+    progress.apply(ev.StepStarted(("steps[0]",), 1.0))
+    progress.apply(ev.FanOutStarted(("steps[0]",), 1.0, 90))
+    each, body = progress.rows["steps[0]",], progress.rows["steps[0].do",]
+    assert body.state == "pending"
+    progress.apply(ev.Placed(("steps[0]",), 1.0, 40, "2 processes"))
+    assert (each.state, body.state) == ("running", "running")
+    assert placed(each) == "running 40 on 2 processes"
+    progress.count({("steps[0].do",): (40, 40)}, 2.0, 3.0)
+    progress.apply(ev.Placed(("steps[0]",), 1.0, 0, "2 processes"))
+    assert (body.state, body.finished, body.seconds) == ("ok", 40, 1.0)
 
 
 def test_the_times_of_a_worker_become_times_of_the_kernel() -> None:

@@ -141,7 +141,7 @@ def test_a_cancelled_run_ends_its_elements(tmp_path: Path) -> None:
     workers, placed = Processes(1), threading.Event()
 
     def listen(event: Any) -> None:
-        if isinstance(event, ev.Placed) and event.count:
+        if isinstance(event, ev.Placed) and event.elements:
             placed.set()
 
     registry = agf.Registry()
