@@ -55,8 +55,10 @@ async def each(site: CallSite[Each]) -> Value:
     pool: ThreadedPool | Pool = Pool(site, start, values.__setitem__, lambda i: (*path, i), items, wide)
     if tool is not None:
         pool = ThreadedPool(site, inside, tool, values.__setitem__, items)
-    replay_recorded(site, inside, plan, pool)
-    failures = await pool.run(plan)
+    whole = run.whole.pool(site, inside, values.__setitem__, items, pool) if run.whole is not None else None
+    if whole is None:
+        replay_recorded(site, inside, plan, pool)
+    failures = await (whole or pool).run(plan)
     if step.on_error == "finish":
         numbered = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
         _fail(numbered, {i: value for i, value in enumerate(values) if value is not DROPPED})

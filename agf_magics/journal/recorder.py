@@ -140,14 +140,9 @@ class Journal:
         return self.earlier.outcomes.pop(key, None) if self.earlier is not None else None
 
     def start_call(
-        self,
-        step: Invoke,
-        callee: object,
-        key: CallKey,
-        given: Any,
-        tools: Mapping[str, Tool] | None = None,
+        self, step: Invoke, callee: object, key: CallKey, given: Any, tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
-    ) -> StartedCall:
+    ) -> StartedCall:  # fmt: skip
         """A call that is about to be made. ``given`` is encoded now, because user code may change it. ``tools`` and
         ``grant``: what the callee may use, if a later run may reuse the outcome."""
         shown, received = given, NOTHING
@@ -257,8 +252,10 @@ class Journal:
     ) -> asyncio.Future[None] | None:
         return self._write(ADD, self._call_row(what, call, packed, error))
 
-    def _call_row(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> tuple[Any, ...]:
-        ended = time.time()
+    def _call_row(
+        self, what: str, call: StartedCall, packed: EncodedValue, error: str | None, ended: float = 0.0
+    ) -> tuple[Any, ...]:
+        ended = ended or time.time()
         if packed.form == "pickle" and self._signing() is None:
             packed = EncodedValue("again", None, packed.shown, "you have no key to sign it with")
             self._warn_not_stored(call, packed)
