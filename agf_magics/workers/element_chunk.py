@@ -11,6 +11,7 @@ import contextlib
 import contextvars
 import functools
 import pickle
+import sys
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -84,7 +85,10 @@ def run_elements(program: Any, digest: str, given: bytes, version: Any, kernel: 
         found = _program(program, digest)
         numbers, items = pickle.loads(given)
         with _captured(kernel) as prints:
-            answer = contextvars.Context().run(_run, found, numbers, items)
+            # A worker's context names the worker (distributed.get_worker); the kernel's own is not for elements.
+            in_kernel = kernel == getattr(sys.modules.get("_agf_chunk"), "kernel", "")
+            context = contextvars.Context() if in_kernel else contextvars.copy_context()
+            answer = context.run(_run, found, numbers, items)
         data = _pack(found, numbers, answer)
     except BaseException as error:
         text = "".join(traceback.format_exception(error))[-chunk.TRACE :]
