@@ -21,6 +21,7 @@ from ..text.diagnostics import Diagnostic
 from . import chunk
 from .backend import WorkerBackend
 from .dispatch import Dispatcher
+from .heavy import heavy_warning
 from .outcomes import Entry, Flight, end_call
 from .sending import Program, unsendable_arguments, unsendable_function
 from .sizes import WANTED, ChunkSize
@@ -98,6 +99,9 @@ class CallQueue:
         if found is None:
             try:
                 found = Program(function)
+                warning = heavy_warning(function, len(found.pickled))
+                if warning is not None and self.warn is not None:
+                    self.warn(warning)
             except Exception as error:
                 found = unsendable_function(function, error)
             self._programs[id(function)] = found

@@ -255,6 +255,8 @@ class Dask:
         if self.client is None:
             return BackendStatus(self.name, self._lanes, len(self._early or ()))
         running = self.client.run(loadable(tasks.running_tasks), on_error="ignore")
+        if not self.versions:
+            self.versions = self.client.run(loadable(tasks.describe_process), on_error="ignore")
         rows = [
             WorkerStatus(
                 address, int(found.get("nthreads", 0)), len(running.get(address, ())),

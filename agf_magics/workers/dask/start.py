@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ..sending import loadable
+from . import tasks
 from .backend import Dask
 
 REACH = 5.0
@@ -29,7 +31,7 @@ def start_cluster(count: int | None = None) -> Dask:
 
     def start() -> None:
         try:
-            from distributed import Client, LocalCluster
+            from distributed import Client, LocalCluster, fire_and_forget
 
             cluster = LocalCluster(
                 n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
@@ -38,6 +40,8 @@ def start_cluster(count: int | None = None) -> Dask:
             ends.append(cluster.close)
             client = Client(cluster, set_as_default=False)
             ends.insert(0, client.close)
+            for worker in client.nthreads():  # the import takes a second, which the first chunk need not wait for
+                fire_and_forget(client.submit(loadable(tasks.import_elements), workers=[worker], pure=False))
             backend.open(client)
         except Exception as error:
             _close_all(ends)
