@@ -11,7 +11,7 @@ from ..flow.steps import Each, Invoke
 from ..flow.values import Value
 from ..host.prints import with_prints
 from ..host.threads import Call
-from ..journal.recorder import StartedCall
+from ..journal.call_rows import StartedCall
 from .effects import has_effect
 from .runner import CallSite, Scope
 from .streaming import StepPrints

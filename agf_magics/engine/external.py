@@ -12,7 +12,8 @@ from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Pending, Result, resolve
 from ..host.limits import Grant, granted
-from ..journal.recorder import Journal, StartedCall
+from ..journal.call_rows import StartedCall
+from ..journal.recorder import Journal
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..text.diagnostics import StepError
@@ -71,21 +72,21 @@ def _make_call(
     try:
         value = _call(site, callee, what, given, grant)
     except StepError as error:
-        return Pending(_raise_durable(journal, call, error))
+        return Pending(raise_durable(journal, call, error))
     if type(value) is Pending:
-        return Pending(_write_later(site, journal, call, value.awaitable))
+        return Pending(write_later(site, journal, call, value.awaitable))
     return Pending(journal.durable(journal.returned(call, value, site.is_secret), value))
 
 
-async def _write_later(site: CallSite[Invoke], journal: Journal, call: StartedCall, rest: Awaitable[Value]) -> Value:
+async def write_later(site: CallSite[Invoke], journal: Journal, call: StartedCall, rest: Awaitable[Value]) -> Value:
     try:
         value = await rest
     except StepError as error:
-        return await _raise_durable(journal, call, error)
+        return await raise_durable(journal, call, error)
     return await journal.durable(journal.returned(call, value, site.is_secret), value)
 
 
-async def _raise_durable(journal: Journal, call: StartedCall, error: StepError) -> Value:
+async def raise_durable(journal: Journal, call: StartedCall, error: StepError) -> Value:
     """Raise the failure of a call when its row is durable."""
     await journal.durable(journal.raised(call, error))
     raise error

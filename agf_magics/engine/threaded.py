@@ -23,7 +23,8 @@ from ..host.calls import Result, is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
 from ..host.thread_pool import ThreadPool
-from ..journal.recorder import Journal, StartedCall
+from ..journal.call_rows import StartedCall
+from ..journal.recorder import Journal
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..text.diagnostics import StepError

@@ -165,17 +165,18 @@ def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
     """The proof that the tests above can fail."""
     held: list[Any] = []
 
-    def write_all(self: Writer, statement: str, rows: Sequence[Any], *_: Any) -> asyncio.Future[None]:
+    def write_all(self: Writer, rows: Sequence[tuple[str, Any]], *_: Any) -> asyncio.Future[None]:
         held.extend(rows)
-        if len(held) > 40 or not statement.startswith("INSERT INTO records"):
+        if len(held) > 40 or not rows[-1][0].startswith("INSERT INTO records"):
             while held:
-                self.later(statement, held.pop(0), lambda error: None)
+                statement, row = held.pop(0)
+                self.later(statement, row, lambda error: None)
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done
 
     monkeypatch.setattr(Writer, "write_all", write_all)
-    monkeypatch.setattr(Writer, "write", lambda self, statement, row: write_all(self, statement, [row]))
+    monkeypatch.setattr(Writer, "write", lambda self, *row: write_all(self, [row]))
     assert run(look, tool, limit).output == ELEMENTS
     assert look.worst > limit
 
