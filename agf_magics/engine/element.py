@@ -32,7 +32,7 @@ def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
 class Element(Call):
     """One attempt of an element: its call and where it belongs."""
 
-    __slots__ = ("announced", "attempt", "deadline", "i", "prints", "record", "site", "stopped_by", "task")
+    __slots__ = ("announced", "attempt", "deadline", "i", "prints", "record", "saved", "site", "stopped_by", "task")
 
     i: int
     attempt: int
@@ -40,6 +40,8 @@ class Element(Call):
     announced: bool
     """Whether its StepStarted was emitted."""
     record: StartedCall | None
+    saved: tuple[Value] | None
+    """Its value, once a thread has written its record."""
     task: asyncio.Task[None] | None
     """Awaits what the function returned, or stops it."""
     stopped_by: asyncio.CancelledError | None
@@ -61,7 +63,7 @@ class Element(Call):
             function = with_prints(self.prints.write, function)
         super().__init__(function, given, loop, run.host.enter, context)
         self.site = site
-        self.task = self.stopped_by = None
+        self.task = self.stopped_by = self.saved = None
         self.deadline = 0.0
 
     def close(self) -> None:

@@ -35,23 +35,35 @@ def call_external(
     journal = site.run.journal
     if journal is None:
         return _call(site, callee, what, given, grant)
-    key = site.key
-    record = journal.recorded(key)
-    if record is not None:
-        site.run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
-        if record.error is not None:
-            raise error_from(record.error, (site.scope.linked.flow.source,))
-        return value_of(record)
-    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
-    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
-    if journal.reuse is not None and reused is not None:
-        site.run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
-        if what == "model":
-            journal.mark("taken", key)
-        return journal.reused(call, reused)
+    call = start_record(site, journal, callee, given, grant, what == "model")
+    if not isinstance(call, StartedCall):
+        return call[0]
     if has_effect(callee):
         return Pending(_call_with_effect(site, journal, call, callee, what, given, grant))
     return _make_call(site, journal, call, callee, what, given, grant)
+
+
+def start_record(
+    site: CallSite[Invoke], journal: Journal, callee: UserCallable, given: dict[str, Value], grant: Grant,
+    is_model: bool = False,
+) -> StartedCall | tuple[Value]:  # fmt: skip
+    """The call for the journal; or the value that an earlier session or another run has recorded. Raises the failure
+    that an earlier session has recorded."""
+    run, key = site.run, site.key
+    record = journal.recorded(key)
+    if record is not None:
+        run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+        if record.error is not None:
+            raise error_from(record.error, (site.scope.linked.flow.source,))
+        return (value_of(record),)
+    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
+    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
+    if journal.reuse is None or reused is None:
+        return call
+    run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+    if is_model:
+        journal.mark("taken", key)
+    return (journal.reused(call, reused),)
 
 
 async def _call_with_effect(

@@ -1,4 +1,4 @@
-"""The rows of calls: what is known of a call before it is made, and the row of its outcome.
+"""The rows of calls: a call that starts, and the record of its outcome.
 
 Nearly all calls are of tools without secrets, with arguments and results that are JSON. Their rows are made without the
 detours that the others need, and what all calls of a step have in common is computed once: see docs/benchmarks.md.
@@ -114,17 +114,22 @@ class CallRows:
         name = getattr(callee, "name", step.name.text)
         return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received)
 
+    def plain(self, call: StartedCall, value: Value) -> Insert | None:
+        """The row of a call that has returned JSON, in a run without secrets; else None. On any thread."""
+        text = json_text(value, self.most) if not self.secret.active else None
+        if text is None:
+            return None
+        (at, tries), kind, name, started, given, whole, digest, _ = call
+        line, place, ended, full = self._next_line(), encode(at), time.time(), 1 if whole else 0
+        cells = (line, "finished", place, tries, kind, name, started, ended, given, full, "json", text)
+        crc = row_crc((*cells, None, None, None, digest))
+        return ADD_JSON, (line, place, tries, kind, name, started, ended, given, full, text, digest, crc)
+
     def finished(self, call: StartedCall, value: Value, secret: bool = False) -> Insert:
         """The row of a call that has returned. ``secret``: the value is one."""
-        if not secret and not self.secret.active:
-            text = json_text(value, self.most)
-            if text is not None:
-                key, kind, name, started, given, whole, digest, _ = call
-                at, tries = key
-                line, place, ended, full = self._next_line(), encode(at), time.time(), 1 if whole else 0
-                crc = row_crc((line, "finished", place, tries, kind, name, started, ended, given, full, "json", text,
-                               None, None, None, digest))  # fmt: skip
-                return ADD_JSON, (line, place, tries, kind, name, started, ended, given, full, text, digest, crc)
+        insert = self.plain(call, value) if not secret else None
+        if insert is not None:
+            return insert
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)

@@ -8,9 +8,10 @@ joins again, with the same results from the same outcomes.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
@@ -21,7 +22,7 @@ from ..progress import events as ev
 from ..secrets.masking import Received, Secrets
 from ..serialization.codec import EncodedValue, encode, sign
 from ..text.diagnostics import Diagnostic, StepError
-from .call_rows import CallRows, StartedCall
+from .call_rows import CallRows, Insert, StartedCall
 from .errors import JournalError, not_journaled
 from .file import checksum
 from .records import CallKey, Record, error_json, value_of
@@ -65,7 +66,7 @@ class Journal:
         self.used: Callable[[], tuple[int | None, str | None]] = lambda: (None, None)
         """Returns the tokens that its models used and their cost; None: it used no model, the cost is not known."""
         self._lost = 0
-        self._line = max(num, earlier.line if earlier is not None else 0)
+        self._lines = itertools.count(max(num, earlier.line if earlier is not None else 0) + 1)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = False
         self._ends = threading.Lock()
@@ -182,6 +183,10 @@ class Journal:
         await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
 
+    def write_here(self, rows: Sequence[Insert]) -> None:
+        """Write rows of calls on this thread, which does not belong to a loop. Done when they are durable."""
+        self.store.writer.write_here(rows, self.lose)
+
     def is_own(self, key: CallKey) -> bool:
         """Whether an earlier session of this run made the call, and did not reuse a result of another run."""
         return self.earlier is not None and ("taken", key) not in self.earlier.marks
@@ -219,12 +224,11 @@ class Journal:
             self.store.writer.later(*self.rows.mark(what, key), self._break)
 
     def next_line(self) -> int:
-        """The number of the next line."""
-        self._line += 1
-        if self._line >= self.num + ROOM:
+        """The number of the next line. On any thread."""
+        line = next(self._lines)
+        if line >= self.num + ROOM:
             self._break(JournalError("journal.full", f"a run can have at most {ROOM:,} rows"))
-            self.warn_broken()
-        return self._line
+        return line
 
     def _ending(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None

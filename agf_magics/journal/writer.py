@@ -107,6 +107,15 @@ class Writer:
             self._turn(loop)
         return done
 
+    def write_here(self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]) -> None:
+        """Commit many statements with a row each on this thread, which does not belong to a loop. ``failed`` is called
+        for each that cannot be written."""
+        self._queue.extend([PendingWrite(*row, None, None, failed) for row in rows])
+        with self._committing:
+            self._commit()
+        if self._sleeps:
+            self._wake_thread()
+
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
         """Write a row without waiting, before all rows that follow. On any thread."""
         self.later_all(statement, (row,), failed)

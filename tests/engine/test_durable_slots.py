@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.threaded import ThreadedPool
+from agf_magics.host.thread_pool import ThreadPool
 from agf_magics.journal.store import Store
 from agf_magics.journal.writer import Writer
 from agf_magics.settings import current
@@ -176,19 +176,19 @@ def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
         return done
 
     monkeypatch.setattr(Writer, "write_all", write_all)
+
+    def write_here(self: Writer, rows: Sequence[tuple[str, Any]], *_: Any) -> None:
+        held.extend(rows)
+
     monkeypatch.setattr(Writer, "write", lambda self, *row: write_all(self, [row]))
+    monkeypatch.setattr(Writer, "write_here", write_here)
     assert run(look, tool, limit).output == ELEMENTS
     assert look.worst > limit
 
 
-def test_a_pool_that_builds_journaled_calls_ahead_is_caught(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another mutant: calls wait for a thread, not for a free slot."""
-    made = ThreadedPool.__init__
-
-    def ahead(self: ThreadedPool, *given: Any) -> None:
-        made(self, *given)
-        self.ahead = 32
-
-    monkeypatch.setattr(ThreadedPool, "__init__", ahead)
+def test_threads_that_do_not_wait_for_a_slot_are_caught(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another mutant: calls are built ahead and start before the records of others are durable."""
+    monkeypatch.setattr(ThreadPool, "is_quick", True)
+    monkeypatch.setattr(ThreadPool, "_takes_slot", lambda self: True)
     assert run(look, "plain", 4).output == ELEMENTS
     assert look.worst > 4
