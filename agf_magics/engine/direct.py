@@ -17,6 +17,7 @@ from ..progress.rows import Row
 from .boundary import checked_arguments
 from .external import await_call, call_external, value_of_call
 from .runner import CallSite, Index, Runner, Scope, ShapeResult, StepResult, clock
+from .streaming import open_prints
 
 
 def call_directly(
@@ -36,11 +37,16 @@ def call_directly(
             if type(value) is Pending:
                 return Pending(run.wait_for(with_arguments(value, step, given).awaitable, site))
         else:
+            prints = open_prints(run, at) if run.stream else None
             result = call_on_loop(tool.function, given, run.host.grace)
             if type(result) is Pending:
                 site = CallSite(run, step, frame, scope, index, at, row)
-                pending = Pending(await_call(site, result.awaitable, scope.grant, tool, "tool"))
+                pending = Pending(await_call(site, result.awaitable, scope.grant, tool, "tool", prints))
                 return Pending(run.wait_for(with_arguments(pending, step, given).awaitable, site))
+            if prints is not None:
+                if prints.pieces:
+                    prints.close()
+                prints.at = None
             value = result[1]
             if not result[0] or type(value) not in ATOMS:
                 value = value_of_call(CallSite(run, step, frame, scope, index, at, row), result, tool, "tool")

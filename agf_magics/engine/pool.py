@@ -18,6 +18,7 @@ from ..progress import events as ev
 from ..serialization.codec import preview
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite, Scope, StepResult, clock, is_rescuable
+from .streaming import separate_prints
 
 
 class Plan:
@@ -121,6 +122,7 @@ class Pool(Parts):
         return self.failures
 
     async def _work(self, numbers: Iterable[int]) -> None:
+        separate_prints(self.site.run)
         for i in numbers:
             if self.failure is not None:  # P15: after a failure no further element starts
                 return

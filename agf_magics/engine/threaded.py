@@ -62,9 +62,8 @@ class ThreadedPool(Parts):
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        # A journaled call needs a free slot; one with a limit or a listener to its prints starts in its turn.
-        in_turn = self.journal is not None or self.timeout is not None or inside.meters or site.run.stream
-        self.ahead = 0 if in_turn else AHEAD
+        # A journaled call needs a free slot; one with a limit starts in its turn.
+        self.ahead = 0 if self.journal is not None or self.timeout is not None or inside.meters else AHEAD
         """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
         but time: arguments have no side effects, and frames do not change."""
         self.again: deque[tuple[int, int]] = deque()
@@ -153,7 +152,7 @@ class ThreadedPool(Parts):
         if call is not None and not isinstance(call, StartedCall):
             self._finish(i, attempt, one, given, call[0])
             return None
-        element = Element(one, self.tool, given, self.loop, self.context.copy())
+        element = Element(one, self.tool, given, self.loop, self.context.copy(), self._announce)
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
 
@@ -227,6 +226,7 @@ class ThreadedPool(Parts):
 
         async def ended() -> None:
             try:
+                element.print_here()
                 result: Result = await end(element)
             except asyncio.CancelledError as stop:
                 element.stopped_by, result = stop, (False, stop)
