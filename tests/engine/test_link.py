@@ -304,7 +304,7 @@ def test_a_flow_with_a_warning_is_linked_for_each_run_so_that_each_run_has_the_w
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
-    def price(fruit: "OfALaterCell" = None) -> int:  # type: ignore[name-defined] # noqa: F821
+    def price(fruit: OfALaterCell = None) -> int:  # type: ignore[name-defined] # noqa: F821
         return 3
 
     flow = agf.load(INNER, registry=registry)
