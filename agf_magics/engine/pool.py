@@ -19,6 +19,7 @@ from ..progress import events as ev
 from ..serialization.codec import preview
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite, Scope, StepResult, clock, is_rescuable
+from .streaming import separate_prints
 
 
 class Plan:
@@ -153,6 +154,7 @@ class Pool(Parts):
 
     async def _work(self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None) -> bool:
         """Run parts until there are no more, or ``is_too_many()``; whether there are no more."""
+        separate_prints(self.site.run)
         for i in numbers:
             if self.failure is not None:  # P15: after a failure no further element starts
                 return True

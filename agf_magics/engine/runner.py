@@ -166,7 +166,7 @@ class Runner:
         self.secrets = secrets if secrets is not None else Secrets()
         self.steps = progress if progress is not None else StepEvents(emit)
         """Gets the start and the end of each step. A progress folds them without making their events."""
-        self.direct = direct if not (dry or stream) and budget.limits.step_timeout is None else None
+        self.direct = direct if not dry and budget.limits.step_timeout is None else None
         """Calls a tool that needs nothing special: `direct.call_directly`."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
