@@ -26,6 +26,7 @@ from ..host.limits import granted
 from ..host.remote import CallPool, WidePool
 from ..host.thread_pool import ThreadPool
 from ..journal.call_rows import StartedCall
+from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .element import Element, remote_terms
 from .external import start_record, value_of_call
@@ -89,7 +90,9 @@ class ThreadedPool(Parts):
         halts = self.each.on_error == "abort" or self.each.retries > 0
         self.threads: CallPool[Element]
         if self.remote is not None and self.host.queue is not None:
-            self.threads = self.wide = self.context.run(self.host.queue.pool, self._collect, self.remote, halts)
+            self.threads = self.wide = self.context.run(
+                self.host.queue.pool, self._collect, self.remote, halts, self._place
+            )
         else:
             self.threads = ThreadPool[Element](self._collect, most, halts=halts, save=save)
         try:
@@ -183,6 +186,9 @@ class ThreadedPool(Parts):
             for element in calls:
                 element.end((False, error))
             self._collect(calls)
+
+    def _place(self, count: int, where: str) -> None:
+        self.runner.emit(ev.Placed(self.site.at, clock(), count, where))
 
     # --- ends ---
 
