@@ -38,13 +38,13 @@ STATEMENT = operator.itemgetter(0)
 
 class PendingWrite(NamedTuple):
     statement: str
-    row: Sequence[Any]
+    rows: Sequence[Sequence[Any]]
     done: asyncio.Future[None] | None
     """For the task that waits."""
     loop: asyncio.AbstractEventLoop | None
     """That of ``done``."""
     failed: Callable[[JournalError], None] | None
-    """Called on any thread, if no task waits."""
+    """Called on any thread for each row, if no task waits."""
 
 
 class Writer:
@@ -86,7 +86,7 @@ class Writer:
         """A future whose result comes when the row is durable, or a JournalError."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._queue.append(tuple.__new__(PendingWrite, (statement, row, done, loop, None)))  # half of the time
+        self._queue.append(tuple.__new__(PendingWrite, (statement, (row,), done, loop, None)))  # half of the time
         if loop not in self._due:
             self._schedule(loop)
         return done
@@ -99,8 +99,9 @@ class Writer:
         written, on any thread."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._queue.extend([PendingWrite(*row, None, None, failed) for row in rows[:-1]])
-        self._queue.append(PendingWrite(*rows[-1], done, loop, None))
+        self._queue.extend([PendingWrite(statement, (row,), None, None, failed) for statement, row in rows[:-1]])
+        statement, row = rows[-1]
+        self._queue.append(PendingWrite(statement, (row,), done, loop, None))
         if self._is_for_thread:
             self._wake_thread()
         else:
@@ -110,7 +111,7 @@ class Writer:
     def write_here(self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]) -> None:
         """Commit many statements with a row each on this thread, which does not belong to a loop. ``failed`` is called
         for each that cannot be written."""
-        self._queue.extend([PendingWrite(*row, None, None, failed) for row in rows])
+        self._queue.extend([PendingWrite(statement, (row,), None, None, failed) for statement, row in rows])
         with self._committing:
             self._commit()
         if self._sleeps:
@@ -121,8 +122,8 @@ class Writer:
         self.later_all(statement, (row,), failed)
 
     def later_all(self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]) -> None:
-        """`later` for many rows."""
-        self._queue.extend([PendingWrite(statement, row, None, None, failed) for row in rows])
+        """`later` for many rows, which do not change."""
+        self._queue.append(PendingWrite(statement, rows, None, None, failed))
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no loop runs on this thread
@@ -248,11 +249,13 @@ class Writer:
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
         is_open = error is None
         error = error or self._write_batch(batch)
-        if error is None or len(batch) == 1 or not is_open:
+        if error is None or not is_open or (len(batch) == 1 and len(batch[0].rows) == 1):
             _notify(batch, error, loop)
         else:  # a single row may be the cause, for example a value of more than a gigabyte
             for one in batch:
-                _notify([one], self._write_alone(one), loop)
+                for row in one.rows:
+                    alone = one._replace(rows=(row,))
+                    _notify([alone], self._write_alone(alone), loop)
         self._commits += 1
         return True
 
@@ -277,8 +280,8 @@ class Writer:
     def _write_batch(self, batch: list[PendingWrite]) -> JournalError | None:
         connection = self._connection
         try:
-            for statement, rows in itertools.groupby(batch, STATEMENT):
-                connection.executemany(statement, [one.row for one in rows])
+            for statement, writes in itertools.groupby(batch, STATEMENT):
+                connection.executemany(statement, [row for one in writes for row in one.rows])
             connection.execute("COMMIT")
         except Exception as error:  # of any class: the tasks must be woken, and the next rows written
             with contextlib.suppress(sqlite3.Error):
@@ -311,7 +314,8 @@ def _notify(batch: list[PendingWrite], error: JournalError | None, here: asyncio
         if one.done is not None and one.loop is not None:
             by_loop.setdefault(one.loop, []).append(one.done)
         elif error is not None and one.failed is not None:
-            one.failed(error)
+            for _ in one.rows:
+                one.failed(error)
     for loop, waiting in by_loop.items():
         if loop is here:
             _wake(waiting, error)
