@@ -215,8 +215,8 @@ def _steps(run: Run) -> Iterator[str]:
     yield from _table(elements, "µs an element", 1, "× gather")
     yield "### Plain functions in a fan-out\n"
     yield "Goal: an element of a trivial function at most 1 × `ThreadPoolExecutor.map` without the journal, and 3 ×"
-    yield "with it. With the journal, at most `max_parallel` calls have started without a durable record. One at a time,"
-    yield "each call waits for the one before, so it is compared to a loop that awaits each call on a thread.\n"
+    yield "with it. With the journal, at most `max_parallel` calls have started without a durable record. One at a time"
+    yield "a call waits for the one before, so it is compared to a loop that awaits each call on a thread.\n"
     for (trivial, waiting), ratio in ((fan_outs.rows(), "map"), (fan_outs.single_rows(), "awaited calls")):
         for row in trivial[1:]:
             name, most = f"{row.name.removeprefix('agf: ')}, to {ratio}", 3 if row.name.endswith("on") else 1
