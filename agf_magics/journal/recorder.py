@@ -51,7 +51,7 @@ class Journal:
     """Whether `write_here` may be called: False if the rows go elsewhere than into a file of this process."""
 
     def __init__(self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None) -> None:
-        self.store = store
+        self.store = store.used_by(self) if store else store  # a journal that goes elsewhere has none
         self.num = num
         self.run_id = run_id
         self.most = most
@@ -71,7 +71,7 @@ class Journal:
         self._lost = 0
         self._lines = itertools.count(max(num, earlier.line if earlier is not None else 0) + 1)
         self._warned: set[str] = set()
-        self._ended = self._closed = self._open = False
+        self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
 
     async def start(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
@@ -130,6 +130,11 @@ class Journal:
     def digests(self) -> CallDigest:
         """Computes the digests of its calls."""
         return self.rows.digests
+
+    @property
+    def may_write(self) -> bool:
+        """Whether rows may come: the run has not ended, or has calls that it does not wait for."""
+        return not self._ended or self._fired
 
     @property
     def is_open(self) -> bool:
@@ -208,6 +213,7 @@ class Journal:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
         if self.earlier is not None and ("fired", key) in self.earlier.marks:
             return False
+        self._fired = True
         await self.durable(self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given))))
         return True
 

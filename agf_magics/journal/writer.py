@@ -16,6 +16,7 @@ import operator
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -113,8 +114,9 @@ class Writer:
         for each that cannot be written."""
         self._queue.extend([PendingWrite(statement, (row,), None, None, failed) for statement, row in rows])
         with self._committing:
-            self._commit()
-        if self._sleeps:
+            if not self._closed:
+                self._commit()
+        if self._sleeps or self._closed:
             self._wake_thread()
 
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
@@ -132,10 +134,13 @@ class Writer:
             self._schedule(loop)
 
     def flush(self) -> None:
-        if threading.current_thread() is not self._thread and os.getpid() == self._pid:  # a fork has no such thread
+        own = threading.current_thread() is self._thread or os.getpid() != self._pid  # a fork has no such thread
+        if not own and not self._closed:
             written = threading.Event()
             self._requests.put(written.set)
-            written.wait(BUSY)
+            until = time.monotonic() + BUSY
+            while not written.wait(BEAT) and self._thread.is_alive() and time.monotonic() < until:
+                pass
 
     def close(self) -> None:
         self._requests.put(None)
@@ -175,7 +180,7 @@ class Writer:
         self._due.discard(loop)
         if os.getpid() == self._pid and self._committing.acquire(blocking=False):
             try:
-                if self._closed or self._commit(loop):
+                if not self._closed and self._commit(loop):
                     return
             finally:
                 self._committing.release()
@@ -184,6 +189,9 @@ class Writer:
     def _wake_thread(self) -> None:
         self._sleeps = False
         self._requests.put(_nothing)
+        if self._closed:  # there is no thread
+            with self._committing:
+                self._refuse()
 
     # --- on the thread ---
 
@@ -211,8 +219,14 @@ class Writer:
     def _end(self) -> None:
         with self._committing:
             self._commit()
-            self._closed = True
+            self._closed = True  # from now on, who adds a row also refuses it
             self._connection.close()
+            self._refuse()
+
+    def _refuse(self) -> None:
+        """Fail the rows that came after the end."""
+        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+        _notify(batch, JournalError("journal.unwritable", f"{self._path} is closed"), None)
 
     def _move_log(self) -> None:
         """Move a long log into the file: most of it while the loops continue, and the rest while they wait, so that the
