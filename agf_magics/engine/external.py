@@ -15,7 +15,7 @@ from ..host.limits import Grant, granted
 from ..host.remote import Terms
 from ..journal.call_rows import StartedCall
 from ..journal.recorder import Journal
-from ..journal.records import error_from, value_of
+from ..journal.records import error_from
 from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .callee import UserCallable, place_of
@@ -56,7 +56,7 @@ def start_record(
         run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
         if record.error is not None:
             raise error_from(record.error, (site.scope.linked.flow.source,))
-        return (value_of(record),)
+        return (record.value,)
     call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
     reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
     if journal.reuse is None or reused is None:
