@@ -11,9 +11,11 @@ from ..flow.steps import Each, Invoke
 from ..flow.values import Value
 from ..host.prints import with_prints
 from ..host.threads import Call
-from ..journal.recorder import StartedCall
+from ..journal.recorder import Journal, StartedCall
+from ..journal.records import error_from, value_of
+from ..progress import events as ev
 from .effects import has_effect
-from .runner import CallSite, Scope
+from .runner import CallSite, Scope, clock
 from .streaming import StepPrints
 
 
@@ -27,6 +29,25 @@ def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
         return None
     on_threads = tool.where == "worker" or (tool.where is None and (inside.concurrent or not run.host.waited))
     return tool if on_threads else None
+
+
+def start_record(
+    site: CallSite[Any], tool: Tool, given: dict[str, Value], journal: Journal
+) -> StartedCall | tuple[Value]:
+    """The call for the journal; or the value that an earlier session or another run has recorded."""
+    record = journal.recorded(site.key)
+    if record is not None:
+        site.run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+        if record.error is not None:
+            raise error_from(record.error, (site.scope.linked.flow.source,))
+        return (value_of(record),)
+    tools = site.scope.linked.tools_of(site.step)
+    call = journal.start_call(site.step, tool, site.key, given, tools, site.scope.grant)
+    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
+    if journal.reuse is None or reused is None:
+        return call
+    site.run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+    return (journal.reused(call, reused),)
 
 
 class Element(Call):

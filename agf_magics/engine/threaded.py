@@ -23,15 +23,14 @@ from ..host.calls import Result, is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
 from ..host.thread_pool import ThreadPool
-from ..journal.recorder import Journal, StartedCall
-from ..journal.records import error_from, value_of
-from ..progress import events as ev
+from ..journal.recorder import StartedCall
 from ..text.diagnostics import StepError
-from .element import Element
+from .element import Element, start_record
 from .external import value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
+from .sequences import Elements
 
 AHEAD = 128
 """The number of quick calls that wait for a thread: with so many, waking the thread and the loop costs nothing."""
@@ -45,7 +44,12 @@ class ThreadedPool(Parts):
     """Runs the elements of a fan-out."""
 
     def __init__(
-        self, site: CallSite[Each], inside: Scope, tool: Tool, keep: Callable[[int, Value], None], items: list[Value]
+        self,
+        site: CallSite[Each],
+        inside: Scope,
+        tool: Tool,
+        keep: Callable[[int, Value], None],
+        items: list[Value] | Elements,
     ) -> None:
         """``inside``: the scope of the elements."""
         body = site.step.body
@@ -120,6 +124,10 @@ class ThreadedPool(Parts):
             number = self.again.popleft() if self.again else next(numbers, None)
             if number is None:
                 break
+            if self.read is not None and number[0] not in self.read.held:
+                self._hand(calls)
+                calls = []
+                await self.read.load(number[0])
             try:
                 element = self._start(*number, len(self.open) >= width)
             except _NotAhead:
@@ -136,15 +144,21 @@ class ThreadedPool(Parts):
         site, scope = self.site, self.inside
         if attempt > 1:
             scope = retry_scope(scope, self.at(i), attempt)
-        frame = self.each.element.store(site.frame, finished((self.elements[i], None, None, "finished")))
+        frame, unread = site.frame, None
+        try:
+            frame = self.each.element.store(frame, finished((self.elements[i], None, None, "finished")))
+        except StepError as error:
+            unread = error
         at = (*self.path, i)
         row = None if ahead else self.runner.steps.start(at, clock(), attempt)
         one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), at, row)
         call: StartedCall | tuple[Value] | None = None
         try:
+            if unread is not None:
+                raise unread
             given = prepare_tool_call(one, self.tool)
             if self.journal is not None:
-                call = self._start_record(one, given, self.journal)
+                call = start_record(one, self.tool, given, self.journal)
         except BaseException as error:
             if ahead:
                 raise _NotAhead from None
@@ -156,24 +170,6 @@ class ThreadedPool(Parts):
         element = Element(one, self.tool, given, self.loop, self.context.copy())
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
-
-    def _start_record(
-        self, site: CallSite[Any], given: dict[str, Value], journal: Journal
-    ) -> StartedCall | tuple[Value]:
-        """The call for the journal; or the value that an earlier session or another run has recorded."""
-        record = journal.recorded(site.key)
-        if record is not None:
-            self.runner.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
-            if record.error is not None:
-                raise error_from(record.error, (site.scope.linked.flow.source,))
-            return (value_of(record),)
-        tools = site.scope.linked.tools_of(self.body)
-        call = journal.start_call(self.body, self.tool, site.key, given, tools, site.scope.grant)
-        reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
-        if journal.reuse is None or reused is None:
-            return call
-        self.runner.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
-        return (journal.reused(call, reused),)
 
     def _hand(self, calls: list[Element]) -> None:
         if not calls and not self.threads.halted:
@@ -283,17 +279,25 @@ class ThreadedPool(Parts):
                 return
         self.runner.steps.finish(site.row, site.at, clock(), value)
         self.keep(i, value)
+        self._release(i)
 
     def _fail(self, i: int, attempt: int, site: CallSite[Any], error: BaseException) -> None:
         rescued = self.runner.fail_step(error, site)
         if rescued is not None:
             self.keep(i, rescued[0])
+            self._release(i)
         elif not isinstance(error, StepError) or not is_rescuable(error):
             self.failure = self.failure or error
         else:
             with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
                 if self.retries(i, attempt, error):
                     self.again.append((i, attempt + 1))
+                else:
+                    self._release(i)
+
+    def _release(self, i: int) -> None:
+        if self.read is not None:
+            self.read.release(i)
 
     # --- calls that do not end ---
 

@@ -23,7 +23,7 @@ from ..serialization.codec import EncodedValue, encode, sign, user_key
 from ..text.diagnostics import Diagnostic, StepError
 from .errors import JournalError, not_journaled
 from .file import checksum
-from .records import CallKey, Record, error_json, row_crc, value_of
+from .records import CallKey, Record, SequenceRow, error_json, row_crc, value_of
 from .replay import ReplayLog
 from .reuse import CallDigest, Reuse
 from .store import ADD, ROOM, Store
@@ -240,8 +240,19 @@ class Journal:
         if self.is_open and not known:
             self.store.writer.later(ADD, self._mark_row(what, key), self._break)
 
-    def _mark_row(self, what: str, key: CallKey) -> tuple[Any, ...]:
-        row = (self.next_line(), what, encode(key.at), key.tries, "", "", None, None, None, 0, *[None] * 6)
+    def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
+        """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote if it differs."""
+        earlier = self.earlier.sequences.get(key) if self.earlier is not None else None
+        if earlier is not None:
+            return earlier if earlier.differs(now) else None
+        if self.is_open:
+            self.store.writer.later(ADD, self._mark_row("sequence", key, now), self._break)
+        return None
+
+    def _mark_row(self, what: str, key: CallKey, sequence: SequenceRow | None = None) -> tuple[Any, ...]:
+        name, shown = ("", None) if sequence is None else (sequence.name, encode(sequence[1:]))
+        row = (self.next_line(), what, encode(key.at), key.tries, "", name, *[None] * 3, 0, *[None] * 2, shown,
+               *[None] * 3)  # fmt: skip
         return (*row, row_crc(row))
 
     def _pack(self, call: StartedCall, value: Value, secret: bool) -> EncodedValue:
