@@ -10,44 +10,35 @@ from ..catalog import Tool
 from ..flow.steps import Each, Invoke
 from ..flow.values import Value
 from ..host.prints import with_prints
+from ..host.remote import Terms
 from ..host.threads import Call
 from ..journal.recorder import Journal, StartedCall
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
+from .callee import place_of
 from .effects import has_effect
 from .runner import CallSite, Scope, clock
 from .streaming import StepPrints
 
 
 def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
-    """The plain function whose calls are the whole body of the fan-out and run on worker threads; else None."""
+    """The function whose calls are the whole body of the fan-out and run on threads or on workers; else None."""
     run, body = site.run, site.step.body
     if type(body) is not Invoke or run.dry or body.permit is not None or not body.awaited:
         return None
     tool = inside.linked.callees.get(body.id)
-    if type(tool) is not Tool or tool.is_async or (has_effect(tool) and run.journal is not None):
+    if type(tool) is not Tool or (has_effect(tool) and run.journal is not None):
         return None
-    on_threads = tool.where == "worker" or (tool.where is None and (inside.concurrent or not run.host.waited))
-    return tool if on_threads else None
+    place = place_of(tool, inside.concurrent, run.host.waited, run.host.queue is not None)
+    return tool if place == "worker" or (place == "thread" and not tool.is_async) else None
 
 
-def start_record(
-    site: CallSite[Any], tool: Tool, given: dict[str, Value], journal: Journal
-) -> StartedCall | tuple[Value]:
-    """The call for the journal; or the value that an earlier session or another run has recorded."""
-    record = journal.recorded(site.key)
-    if record is not None:
-        site.run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
-        if record.error is not None:
-            raise error_from(record.error, (site.scope.linked.flow.source,))
-        return (value_of(record),)
-    tools = site.scope.linked.tools_of(site.step)
-    call = journal.start_call(site.step, tool, site.key, given, tools, site.scope.grant)
-    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
-    if journal.reuse is None or reused is None:
-        return call
-    site.run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
-    return (journal.reused(call, reused),)
+def remote_terms(site: CallSite[Each], inside: Scope, tool: Tool, timeout: float | None) -> Terms | None:
+    """How workers make the calls of the fan-out; None: threads make them."""
+    host = site.run.host
+    if place_of(tool, inside.concurrent, host.waited, host.queue is not None) != "worker":
+        return None
+    return Terms(timeout, has_effect(tool), site.step.limit)
 
 
 class Element(Call):
@@ -75,12 +66,16 @@ class Element(Call):
         given: dict[str, Value],
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
+        remote: bool = False,
     ) -> None:
+        """``remote``: a worker makes the call."""
         run, function = site.run, tool.function
         self.prints = StepPrints(run, site.at) if run.stream else None
-        if self.prints is not None:
+        if self.prints is not None and not remote:
             function = with_prints(self.prints.write, function)
         super().__init__(function, given, loop, run.host.enter, context)
+        if self.prints is not None and remote:
+            self.write = self.prints.write
         self.site = site
         self.task = self.stopped_by = None
         self.deadline = 0.0
@@ -89,3 +84,22 @@ class Element(Call):
         """Emit the rest of what it printed, before its end."""
         if self.prints is not None:
             self.prints.close()
+
+
+def start_record(
+    site: CallSite[Any], tool: Tool, given: dict[str, Value], journal: Journal
+) -> StartedCall | tuple[Value]:
+    """The call for the journal; or the value that an earlier session or another run has recorded."""
+    record, run = journal.recorded(site.key), site.run
+    if record is not None:
+        run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+        if record.error is not None:
+            raise error_from(record.error, (site.scope.linked.flow.source,))
+        return (value_of(record),)
+    tools = site.scope.linked.tools_of(site.step)
+    call = journal.start_call(site.step, tool, site.key, given, tools, site.scope.grant)
+    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
+    if journal.reuse is None or reused is None:
+        return call
+    run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+    return (journal.reused(call, reused),)

@@ -12,11 +12,12 @@ from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Pending, Result, resolve
 from ..host.limits import Grant, granted
+from ..host.remote import Terms
 from ..journal.recorder import Journal, StartedCall
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .callee import UserCallable
+from .callee import UserCallable, place_of
 from .effects import has_effect, result_given
 from .failures import failure, unusable
 from .runner import CallSite, clock
@@ -97,15 +98,20 @@ def _call(
     run, step = site.run, site.step
     if run.stream and what != "model" and type(callee) is not Watched:
         return _call_watched(site, Watched(callee, StepPrints(run, site.at)), what, given, grant)
-    place = callee.where or ("loop" if callee.is_async else None)
-    if place is None:
-        place = "kernel" if run.host.waited and not site.scope.concurrent else "worker"
+    source = callee.callee if type(callee) is Watched else callee
+    place = place_of(source, site.scope.concurrent, run.host.waited, run.host.queue is not None)
     seconds = run.budget.limits.step_timeout
     if callee.timeout is not None or step.timeout is not None:
         seconds = min(limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None)
     outer = granted.set(grant) if grant is not granted.get() else None
     try:
-        result = run.host.start_call(place, callee.function, given, seconds)
+        if place == "worker":
+            write = callee.prints.write if type(callee) is Watched else None
+            result: Result | Pending[Result] = run.host.start_on_worker(
+                source.function, given, Terms(seconds, has_effect(source)), write
+            )
+        else:
+            result = run.host.start_call(place, callee.function, given, seconds)
     finally:
         if outer is not None:  # other calls may start before this one is awaited
             granted.reset(outer)

@@ -76,19 +76,23 @@ class Elements:
             raise self._unread(number, found)
         return found
 
-    async def load(self, number: int) -> None:
-        """Read element ``number``, and perhaps some that follow, unless it is held or quick."""
-        if self.is_quick or number in self.held:
-            return
-        async with self.reading:
-            if number not in self.ahead:
-                self.ahead = {}  # of another place
-                await self._read(number)
+    def hold(self, number: int) -> bool:
+        """Hold element ``number`` until `release`; False: it must be read first, by `load`."""
+        if number in self.ahead:
             self.held[number] = self.ahead.pop(number)
+        return self.is_quick or number in self.held
+
+    async def load(self, number: int) -> None:
+        """Read element ``number`` and perhaps some that follow, and hold it."""
+        async with self.reading:
+            if not self.hold(number):
+                await self._read(number)  # drops those that were read ahead at another place
+                self.hold(number)
 
     async def take(self, number: int) -> Value:
         """Element ``number``, which is not held afterwards. Raises StepError."""
-        await self.load(number)
+        if not self.hold(number):
+            await self.load(number)
         found = self[number]
         self.release(number)
         return found
@@ -218,7 +222,7 @@ def _failure(site: CallSite[Any], code: str, what: str, error: BaseException, hi
 async def _call(site: CallSite[Any], function: Callable[..., Any], given: dict[str, Any]) -> Result:
     """Call code of a sequence, with the rights and the time limit of a tool of the step."""
     host = site.run.host
-    place: Place = "kernel" if host.waited else "worker"
+    place: Place = "kernel" if host.waited else "thread"
     outer = granted.set(site.scope.grant)
     try:
         ok, found = await host.call(place, function, given, site.run.budget.limits.step_timeout)

@@ -1,7 +1,8 @@
 """The memory of a kernel that works on a large table in parts: `python -m tests.bench.large_data --megabytes 1000`.
 
 Writes a Parquet file of random numbers, which cannot be compressed, starts a real kernel, and runs a fan-out like those
-of docs/howto/large-data.md there: the row groups are the elements, and each result is the path of a file. Prints the peak of the kernel's memory before and after the run.
+of docs/howto/large-data.md there: the row groups are the elements, and each result is the path of a file. Prints the
+peak of the kernel's memory before and after the run.
 """
 
 from __future__ import annotations
