@@ -49,6 +49,10 @@ def scale(path: str, group: int) -> str:
 
 Path("results").mkdir()
 
+from concurrent.futures import ProcessPoolExecutor
+import multiprocessing
+executor = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+
 def peak() -> int:
     "Kilobytes."
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -87,7 +91,7 @@ def measure(folder: Path, width: int, on: str | None) -> dict[str, Any]:
     """The peaks of a kernel's memory, in kilobytes."""
     manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder))
     try:
-        given = f", on={on!r}" if on else ""
+        given = f", on={on}" if on else ""
         for cell in (DEFINE, FLOW.format(width=width), RUN.format(on=given)):
             texts = list[str]()
 
@@ -111,7 +115,7 @@ def main() -> None:
     options.add_argument("--megabytes", type=int, default=1000)
     options.add_argument("--part", type=int, default=16, help="megabytes of a row group")
     options.add_argument("--width", type=int, default=8, help="max_parallel")
-    options.add_argument("--on", help="the workers of the run")
+    options.add_argument("--on", help="the workers of the run, as an expression: '\"processes\"', or 'executor'")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

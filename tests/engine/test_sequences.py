@@ -15,9 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyarrow import dataset
 
 import agf_magics as agf
 from agf_magics.engine.sequences import MOST, READ_AHEAD
@@ -318,6 +320,24 @@ def test_a_tool_can_return_the_sequence_and_its_annotation_serves_a_dry_run() ->
     flow = agf.load(text, registry=registry)
     assert agf.run(flow, registry=registry).output == [0, 1, 2, 3]
     assert len(agf.run(flow, registry=registry, dry=True).output) == 1
+
+
+def test_the_fragments_of_a_parquet_data_set_can_be_elements(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    for month in range(3):
+        folder = tmp_path / f"month={month}"
+        folder.mkdir()
+        pq.write_table(pa.table({"kg": range(10 * month + 10)}), folder / "part.parquet", row_group_size=10)
+    data = dataset.dataset(tmp_path, format="parquet", partitioning="hive")
+
+    @agf.tool(registry=registry)
+    def count(part: dataset.Fragment) -> int:
+        return int(part.to_table().num_rows)
+
+    do = "{tool: {name: count, args: {part: !expr item}}}"
+    assert played(each(do), list(data.get_fragments()), registry).output == [10, 20, 30]
+    groups = [one for part in data.get_fragments() for one in part.split_by_row_group()]
+    assert played(each(do), groups, registry).output == [10] * 6
 
 
 # --- what goes wrong ---
