@@ -123,7 +123,7 @@ class Flight:
     def _open(self, marks: str, data: Any, seconds: float, prints: list[tuple[int, str, str]], worker: str) -> None:
         self._print(prints)
         if marks == "x":
-            self._end_all((False, _unread(self, _raised(*data[0]), worker)))
+            self._end_all((False, _unread(self, _raised(*data[0]))))
             return
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
         line = self.line
@@ -244,9 +244,9 @@ def _raised(data: bytes, text: str) -> BaseException:
     return found
 
 
-def _unread(flight: Flight, error: BaseException, worker: str) -> StepError:
+def _unread(flight: Flight, error: BaseException) -> StepError:
     """The failure of calls whose function or arguments a worker could not read."""
-    where = f"{worker} ({flight.line.backend.name})"
+    where = f"a worker of {flight.line.backend.name}"
     if isinstance(error, ImportError) and error.name:
         message = f"{flight.name!r} needs the module {error.name!r}, which {where} lacks"
         hint = f"install {error.name.partition('.')[0]!r} on the workers; or {STAY}"
@@ -257,7 +257,7 @@ def _unread(flight: Flight, error: BaseException, worker: str) -> StepError:
 
 def _backend_failed(flight: Flight, error: BaseException) -> StepError:
     if isinstance(error, ImportError) and error.name:
-        return _unread(flight, error, "a worker")
+        return _unread(flight, error)
     message = f"{flight.line.backend.name} could not run {flight.name!r}: {type(error).__name__}: {error}"
     return StepError(Diagnostic("step.worker-lost", message, hint=STAY))
 

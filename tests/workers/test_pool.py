@@ -6,21 +6,11 @@ import multiprocessing
 import os
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
 import agf_magics as agf
-
-FAN = """
-pipeline: main
-steps:
-  - for_each:
-      over: ctx.xs
-      on_error: {on_error}
-      do: {{tool: {{name: work, args: {{x: !expr item}}}}}}
-      collect: {{transform: {{value: pipe}}}}
-"""
+from tests.workers.fans import run_fan
 
 
 def double(x: int) -> int:
@@ -40,12 +30,6 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
         found = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
     with found:
         yield found
-
-
-def run_fan(work: Any, xs: list[int], on: object, on_error: str = "abort", **options: Any) -> agf.Run:
-    registry = agf.Registry()
-    agf.tool(work, name="work", registry=registry, **options)
-    return agf.run(FAN.format(on_error=on_error), {"xs": xs}, registry=registry, on=on, raises=False)
 
 
 def test_a_run_on_an_executor_gives_what_a_run_on_threads_gives(executor: Executor) -> None:
