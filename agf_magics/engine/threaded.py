@@ -25,14 +25,15 @@ from ..host.host import TURN
 from ..host.limits import granted
 from ..host.remote import CallPool, WidePool
 from ..host.thread_pool import ThreadPool
-from ..journal.recorder import StartedCall
+from ..journal.call_rows import StartedCall
 from ..text.diagnostics import StepError
-from .element import Element, remote_terms, start_record
-from .external import value_of_call
+from .element import Element, remote_terms
+from .external import start_record, value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
+from .thread_records import written_by_threads
 
 AHEAD = 128
 """The number of quick calls that wait for a thread: with so many, waking the thread and the loop costs nothing."""
@@ -72,13 +73,12 @@ class ThreadedPool(Parts):
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        # A journaled call needs a free slot; one with a limit or a listener to its prints starts in its turn.
-        in_turn = (
-            self.journal is not None or self.timeout is not None or inside.meters or site.run.stream or self.remote
-        )
-        self.ahead = 0 if in_turn else AHEAD
+        self.records = written_by_threads(self.journal, tool, self.is_secret) if self.remote is None else None
+        # A call whose record the loop writes needs a free slot; one with a limit or a listener starts in its turn.
+        in_turn = self.timeout is not None or inside.meters or site.run.stream or self.remote is not None
+        self.ahead = 0 if in_turn or (self.journal is not None and self.records is None) else AHEAD
         """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
-        but time: arguments have no side effects, and frames do not change."""
+        but time: arguments have no side effects, and frames do not change. The threads wait for the slots."""
         self.again: deque[tuple[int, int]] = deque()
         """Elements to try again, and their attempts."""
         self.open: dict[Element, None] = {}
@@ -96,7 +96,8 @@ class ThreadedPool(Parts):
         if self.remote is not None and self.host.queue is not None:
             self.threads = self.wide = self.context.run(self.host.queue.pool, self._collect, self.remote, halts)
         else:
-            self.threads = ThreadPool[Element](self._collect, most, halts=halts)
+            save = self.records.save if self.records and self.ahead else None
+            self.threads = ThreadPool[Element](self._collect, most, halts=halts, save=save)
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
         except (asyncio.CancelledError, Exception):
@@ -172,7 +173,7 @@ class ThreadedPool(Parts):
                 raise unread
             given = prepare_tool_call(one, self.tool)
             if self.journal is not None:
-                call = start_record(one, self.tool, given, self.journal)
+                call = start_record(one, self.journal, self.tool, given, scope.grant)
         except BaseException as error:
             if ahead:
                 raise _NotAhead from None
@@ -263,10 +264,12 @@ class ThreadedPool(Parts):
             rows = [
                 (element.record, value, error, secret)
                 for element, (value, error, secret) in zip(batch, outcomes, strict=True)
-                if element.record is not None and (error is None or isinstance(error, StepError))
+                if element.record is not None and not element.saved and (error is None or isinstance(error, StepError))
             ]
             if rows:
                 await self.journal.ended(rows)
+            self.journal.warn_broken()
+            self.threads.free(sum(element.began is not None and not element.saved for element in batch))
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             if not element.announced:
                 self._announce(element)
@@ -279,6 +282,8 @@ class ThreadedPool(Parts):
     def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
         assert element.result is not None
         element.close()
+        if element.saved is not None:
+            return element.saved[0], None, False
         try:
             return value_of_call(element.site, element.result, self.tool, "tool"), None, self.is_secret
         except BaseException as error:
