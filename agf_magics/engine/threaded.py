@@ -33,6 +33,7 @@ from .external import start_record, value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
+from .sequences import Elements
 from .thread_records import written_by_threads
 
 AHEAD = 128
@@ -47,7 +48,12 @@ class ThreadedPool(Parts):
     """Runs the elements of a fan-out."""
 
     def __init__(
-        self, site: CallSite[Each], inside: Scope, tool: Tool, keep: Callable[[int, Value], None], items: list[Value]
+        self,
+        site: CallSite[Each],
+        inside: Scope,
+        tool: Tool,
+        keep: Callable[[int, Value], None],
+        items: list[Value] | Elements,
     ) -> None:
         """``inside``: the scope of the elements."""
         body = site.step.body
@@ -68,9 +74,9 @@ class ThreadedPool(Parts):
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        self.records = written_by_threads(self.journal, tool, self.is_secret)
+        self.records = written_by_threads(self.journal, tool, self.is_secret) if self.remote is None else None
         # A call whose record the loop writes needs a free slot; one with a limit starts in its turn.
-        in_turn = self.timeout is not None or inside.meters or self.remote
+        in_turn = self.timeout is not None or inside.meters or self.remote is not None
         self.ahead = 0 if in_turn or (self.journal is not None and self.records is None) else AHEAD
         """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
         but time: arguments have no side effects, and frames do not change. The threads wait for the slots."""
@@ -86,14 +92,14 @@ class ThreadedPool(Parts):
         """The workers, if they make the calls: as many elements start as they want."""
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        most, save = plan.width if self.ahead else None, self.records.save if self.records and self.ahead else None
-        halts = self.each.on_error == "abort" or self.each.retries > 0
+        most, halts = plan.width if self.ahead else None, self.each.on_error == "abort" or self.each.retries > 0
         self.threads: CallPool[Element]
         if self.remote is not None and self.host.queue is not None:
             self.threads = self.wide = self.context.run(
                 self.host.queue.pool, self._collect, self.remote, halts, self._place
             )
         else:
+            save = self.records.save if self.records and self.ahead else None
             self.threads = ThreadPool[Element](self._collect, most, halts=halts, save=save)
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
@@ -136,6 +142,10 @@ class ThreadedPool(Parts):
             number = self.again.popleft() if self.again else next(numbers, None)
             if number is None:
                 break
+            if self.read is not None and not self.read.hold(number[0]):
+                self._hand(calls)
+                calls = []
+                await self.read.load(number[0])
             try:
                 element = self._start(*number, len(self.open) >= width)
             except _NotAhead:
@@ -152,12 +162,18 @@ class ThreadedPool(Parts):
         site, scope = self.site, self.inside
         if attempt > 1:
             scope = retry_scope(scope, self.at(i), attempt)
-        frame = self.each.element.store(site.frame, finished((self.elements[i], None, None, "finished")))
+        frame, unread = site.frame, None
+        try:
+            frame = self.each.element.store(frame, finished((self.elements[i], None, None, "finished")))
+        except StepError as error:
+            unread = error
         at = (*self.path, i)
         row = None if ahead else self.runner.steps.start(at, clock(), attempt)
         one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), at, row)
         call: StartedCall | tuple[Value] | None = None
         try:
+            if unread is not None:
+                raise unread
             given = prepare_tool_call(one, self.tool)
             if self.journal is not None:
                 call = start_record(one, self.journal, self.tool, given, scope.grant)
@@ -290,17 +306,25 @@ class ThreadedPool(Parts):
                 return
         self.runner.steps.finish(site.row, site.at, clock(), value)
         self.keep(i, value)
+        self._release(i)
 
     def _fail(self, i: int, attempt: int, site: CallSite[Any], error: BaseException) -> None:
         rescued = self.runner.fail_step(error, site)
         if rescued is not None:
             self.keep(i, rescued[0])
+            self._release(i)
         elif not isinstance(error, StepError) or not is_rescuable(error):
             self.failure = self.failure or error
         else:
             with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
                 if self.retries(i, attempt, error):
                     self.again.append((i, attempt + 1))
+                else:
+                    self._release(i)
+
+    def _release(self, i: int) -> None:
+        if self.read is not None:
+            self.read.release(i)
 
     # --- calls that do not end ---
 

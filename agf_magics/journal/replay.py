@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..flow.values import Value
 from ..progress import events as ev
-from .records import SPLIT, CallKey, Record, around, is_within, value_of
+from .records import SPLIT, CallKey, Record, SequenceRow, around, is_within, sequence_row, value_of
 
 
 class Outcome(NamedTuple):
@@ -36,6 +36,8 @@ class ReplayLog:
         self.answers: dict[CallKey, Record] = {}
         self.marks: dict[tuple[str, CallKey], int] = {}
         """The row of each mark."""
+        self.sequences: dict[CallKey, SequenceRow] = {}
+        """The sequences of fan-outs."""
         self.unknown: set[CallKey] = set()
         """Calls with an effect that were started and have no outcome."""
         for record in records:
@@ -72,6 +74,8 @@ class ReplayLog:
         elif record.what == "answered":
             if record.form != "again":
                 self.answers[key] = record
+        elif record.what == "sequence":
+            self.sequences[key] = sequence_row(record)
         else:
             self.marks[record.what, key] = record.line
             if record.what == "begun":  # an outcome before it is that of an earlier attempt
