@@ -19,12 +19,11 @@ from ..host.limits import ANYTHING, Grant
 from ..journal.queries import records
 from ..journal.recorder import StartedCall
 from ..journal.records import CallKey, Record
-from ..journal.reuse import Reuse
+from ..journal.reuse import ReadValue, Reuse
 from ..journal.store import Store
 from ..progress.events import StepPath
 from ..progress.progress import Key
 from ..serialization.codec import DecodeError, encode
-from .lookup import unpickled
 from .reuse import latest_runs
 from .run import Run
 
@@ -121,8 +120,8 @@ class _Taking(Reuse):
 class KnownResults:
     """The results of the run: for a call that is made again, a value of the kind that the steps after it expect."""
 
-    def __init__(self, run_id: str, found: Iterator[Record]) -> None:
-        self._run_id = run_id
+    def __init__(self, run_id: str, found: Iterator[Record], read: ReadValue) -> None:
+        self._run_id, self._read = run_id, read
         self._by_arguments: dict[tuple[str, str], Record] = {}
         self._by_path: dict[StepPath, Record] = {}
         self._by_name: dict[str, Record] = {}
@@ -149,13 +148,13 @@ class KnownResults:
         )
         for record in filter(None, candidates):
             with suppress(DecodeError):
-                return unpickled(record, self._run_id, trust=False)
+                return self._read(record, self._run_id)
         return None
 
     def answer(self, at: StepPath) -> Record | None:
         record = self._answers.get(at)
         with suppress(DecodeError):
-            return unpickled(record, self._run_id, trust=False) if record is not None else None
+            return self._read(record, self._run_id) if record is not None else None
         return None
 
     def why(self, callee: object, call: StartedCall) -> str:

@@ -19,6 +19,7 @@ from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.rights import refuse_inside, rights
 from ..journal.queries import records
+from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..pictures.plain import counted, html
 from ..progress.progress import Key, Row
@@ -118,8 +119,14 @@ class Stale(Trace):
         return f"{self.summary}\n{super().__repr__()}"
 
 
-def find_stale(run: Run | PastRun | str, input: Mapping[str, Value] | None, registry: Registry) -> Stale:
-    """`stale`, also for the notebook."""
+class NeedsUnpickling(Exception):
+    """A result to reuse is not JSON: reading it runs code of its class."""
+
+
+def find_stale(
+    run: Run | PastRun | str, input: Mapping[str, Value] | None, registry: Registry, unpickles: bool = True
+) -> Stale:
+    """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it would unpickle."""
     found = _ended(run)
     past = _past(found.run_id)
     flow = registry.flows.get(past.name) or (found.flow if isinstance(found, Run) else None)
@@ -129,9 +136,10 @@ def find_stale(run: Run | PastRun | str, input: Mapping[str, Value] | None, regi
     made = link_run(flow, _given(found, past, input), RunOptions(registry=registry), copies=True)
     store, num = past.place
     with as_definition_errors():
-        known = KnownResults(past.run_id, islice(records(store, num), MOST_RECORDS))
+        read = partial(unpickled, trust=False) if unpickles else _json_only
+        known = KnownResults(past.run_id, islice(records(store, num), MOST_RECORDS), read)
         runs = LastRuns(store, made)
-        reuse = Reuse("", runs.read(), partial(unpickled, trust=False))
+        reuse = Reuse("", runs.read(), read)
     forecast = Forecast(current.settings.journal_value, past.run_id, made._linked, reuse, known)
     made.journal = forecast
     watch(made)
@@ -139,8 +147,16 @@ def find_stale(run: Run | PastRun | str, input: Mapping[str, Value] | None, regi
         made._linked, made._given, forecast, emit=made.progress.apply, limits=made.limits, secrets=made.secrets,
         seconds=SECONDS, grant=rights().grant, progress=made.progress,
     )  # fmt: skip
+    if isinstance(error, NeedsUnpickling):
+        raise error
     forecast.count_questions()
     return _table(past, made, forecast, error, runs.note)
+
+
+def _json_only(record: Record, run_id: str) -> Record:
+    if record.form == "pickle":
+        raise NeedsUnpickling
+    return unpickled(record, run_id, trust=False)
 
 
 def _ended(run: Run | PastRun | str) -> Run | PastRun:

@@ -20,7 +20,9 @@ from typing import Any, ClassVar
 import anywidget
 import ipywidgets  # type: ignore[import-untyped]
 import traitlets
+from IPython import get_ipython
 
+from ..catalog import default
 from ..engine.runner import clock
 from ..lifecycle.options import RunOptions
 from ..lifecycle.past_run import PastRun
@@ -33,6 +35,7 @@ from ..text.diagnostics import AgfError
 from .ask import Form
 from .explorer_calls import AnyRun, Refused
 from .explorer_requests import REQUESTS, answer_request
+from .opening import open_call
 from .output import Bundle, receive_while_busy
 
 COMPLETE = 1.0
@@ -45,7 +48,7 @@ MOST_ANSWER = 100_000
 """Characters of an answer."""
 
 FOLDER = Path(__file__).parent / "browser"
-SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "explorer", "mount")
+SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "extras", "explorer", "mount")
 """The parts of the script, in the order in which they need each other."""
 
 
@@ -132,6 +135,11 @@ class Channel:
             self.hears = True
             self._send_update(self._updates.complete(clock()))
 
+    def edited(self) -> None:
+        """A cell ran: the page may compare the run with the definitions and functions of now."""
+        if self.run.progress.ended is not None:
+            self._send({"type": "edited"})
+
     def close(self) -> None:
         self.model.close()
 
@@ -161,9 +169,10 @@ class Channel:
         """The buttons that do something now."""
         run = self.run
         if isinstance(run, Run) and not run.done:
-            return ["cancel", "answer"] if self.hears and run.background else ["cancel"] if self.hears else []
+            answers = ["answer"] if run.background else []
+            return ["cancel", *answers, *(["moments"] if run.journal is not None else [])] if self.hears else []
         is_journaled = isinstance(run, PastRun) or run.journal is not None
-        return [*(["resume"] if run.how_to_continue else []), *(["rerun"] if is_journaled else [])]
+        return [*(["resume"] if run.how_to_continue else []), *(["rerun", "moments"] if is_journaled else [])]
 
     def _send(self, message: dict[str, Any]) -> None:
         self.model.send(message)
@@ -200,6 +209,8 @@ class Channel:
             case "rerun":
                 step = str(given.get("step"))
                 self.follow(lambda: rerun_from(self.run.run_id, step, options=RunOptions(background=True)))
+            case "open":
+                return open_call(get_ipython(), default(), self.run.run_id, str(given.get("step")))._asdict()
             case _:
                 raise Refused(f"unknown request {name!r}")
         return None

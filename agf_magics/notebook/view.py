@@ -6,6 +6,7 @@ most `refresh_hz` times a second, on one thread of its own, and only if somethin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -188,6 +189,13 @@ class Explorer(Page):
         while len(cls._open) > OPEN:
             cls._open.popleft().close()
         return channel
+
+    @classmethod
+    def edited(cls) -> None:
+        """A cell ran. A channel that fails must not print into the cell."""
+        for channel in list(cls._open):
+            with contextlib.suppress(Exception):
+                channel.edited()
 
     @classmethod
     def close_all(cls) -> None:

@@ -1,7 +1,8 @@
 // A run as the page knows it, shared by all views of one model, and the requests to the kernel.
 
 // These only read, or do the same when they are repeated.
-const REPEATABLE = new Set(["start", "run", "picture", "step", "calls", "call", "spans", "session", "elements", "cancel"]);
+const REPEATABLE = new Set(["start", "run", "picture", "step", "calls", "call", "spans", "session", "elements", "cancel",
+  "later", "stale", "moments", "moment"]);
 const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
 const PATIENCE = 15000;
 const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
@@ -67,7 +68,8 @@ class RunState {
     else if (message.type === "run") {
       this.load(message);
       for (const view of this.views) view.reset();
-    }
+      for (const view of this.views) view.extras.reset();
+    } else if (message.type === "edited") [...this.views].find(view => view.host.isConnected)?.extras.edited();
   }
 
   update(message) {

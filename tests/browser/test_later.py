@@ -1,0 +1,109 @@
+"""What the explorer shows after an edit and over time, as it is seen and used in JupyterLab and in Notebook 7."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.harness import Notebook, Open
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+%config AgfMagics.journal = "later.sqlite"
+from agf_magics import tool
+
+@tool
+def fetch(topic: str) -> list:
+    return [{"id": i, "text": f"{topic} {i}"} for i in range(3)]
+
+@tool
+def clean(item: dict) -> dict:
+    return {**item, "text": item["text"].upper()}
+
+@tool
+def report(rows: list, style: str) -> str:
+    return f"{style}: {len(rows)} rows"
+"""
+FLOW = """%%pipeline --run --set topic=pears
+pipeline: later
+steps:
+- tool: {name: fetch, args: {topic: !expr ctx.topic}, output: found}
+- for_each:
+    over: ctx.found
+    on_error: abort
+    do: {tool: {name: clean, args: {item: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: cleaned
+- tool: {name: report, args: {rows: !expr found, style: short}, output: text}
+"""
+EDIT = """@tool
+def clean(item: dict) -> dict:
+    return {**item, "text": item["text"].lower()}
+"""
+GRAPH = """%%graph rounds --run
+state: {n: int, word: str}
+variables: {n: 0, word: ""}
+nodes:
+  add: {type: passthrough, output: {n: "{state.n + 1}", word: "{state.word}x"}}
+edges:
+- {from: START, to: add}
+- {from: add, to: add, condition: n < 6}
+- {from: add, to: END, condition: else}
+"""
+
+
+def badges(page: Notebook, cell: int) -> list[str]:
+    found = page.explorer(cell).locator(".row .badge").all_inner_texts()
+    return [text for text in found if text]
+
+
+@pytest.mark.parametrize("app", ["lab", "notebooks"])
+def test_after_an_edit_the_steps_that_would_run_again_are_marked(opened: Open, app: str) -> None:
+    page = opened(SETUP, FLOW, EDIT, app=app)
+    page.run(0)
+    page.run(1)
+    assert badges(page, 1) == []
+    page.run(2)
+    page.explorer(1).locator(".row .badge", has_text="stale").wait_for()
+    assert badges(page, 1) == ["↻ stale"]
+    page.says(1, "1 step would run again")
+    page.picture(f"stale-{app}", 1)
+    page.open_step(1, "clean")
+    page.says(1, "its function, its model or its schema was edited")
+    page.open_view(1, "Picture")
+    page.explorer(1).locator("svg g.badge", has_text="stale").wait_for()
+    page.picture(f"stale-picture-{app}", 1)
+    if app == "lab":
+        page.theme("Dark")
+        page.picture("stale-picture-dark", 1)
+        page.open_view(1, "Steps")
+        page.picture("stale-dark", 1)
+        page.theme("Light")
+
+
+def test_the_state_over_time_has_a_slider(opened: Open) -> None:
+    page = opened(SETUP, FLOW, GRAPH)
+    page.run_all()
+    for cell, last in ((1, "4 of 4"), (2, "7 of 7")):
+        page.explorer(cell).locator("button", has_text="State over time").click()
+        page.says(cell, f"moment {last}")
+        page.explorer(cell).locator("input[type=range]").fill("1")
+        page.says(cell, f"moment 2 of {last[-1]}")
+        page.picture(f"time-{cell}", cell)
+    page.says(2, "after passthrough")
+    page.explorer(2).locator("select[aria-label='Compare with']").select_option("first")
+    page.explorer(2).locator("input[type=range]").fill("5")
+    page.says(2, "moment 6 of 7", "at moment 1")
+    page.theme("Dark")
+    page.picture("time-dark", 2)
+    page.theme("Light")
+    assert not page.errors
+
+
+def test_a_call_is_opened_from_the_panel(opened: Open) -> None:
+    page = opened(SETUP, FLOW)
+    page.run_all()
+    page.open_step(1, "clean")
+    page.explorer(1).locator("button", has_text="Open here").click()
+    page.says(1, "The variable arguments has the arguments")
+    page.picture("open-here", 1)
