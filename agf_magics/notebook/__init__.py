@@ -1,6 +1,7 @@
 """The notebook: magics, the live view, completion, settings. Only this room imports IPython and ipywidgets.
 
     cursor -> schema_walk, names -> body -> complete -> tab, shift_tab   Tab and Shift-Tab
+    problems -> shift_tab                                          underlined problems while a cell is written
     options -> given -> commands -> notebook -> base -> magics            lines and what they do
     config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
     explorer_session, _calls, _requests -> explorer -> view        a run in the page: its steps, values, timeline
@@ -27,7 +28,7 @@ PATIENCE = 3.0
 def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then loads nothing."""
     from ..catalog import default
-    from . import rendering, shift_tab
+    from . import problems, rendering, shift_tab
     from .background import BackgroundMagics
     from .config import AgfMagics
     from .explain import ExplainMagics
@@ -55,7 +56,8 @@ def load(shell: Any) -> None:
         _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
         _install_askers(undo, shell)
-        shift_tab.install_inspector(undo, shell)
+        shift_tab.install_inspector(undo, shell, notebook.registry)
+        problems.install_problems(undo, shell, notebook.registry)
         rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
         rendering.formats(undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run))
         notebook.undo = undo.pop_all()
