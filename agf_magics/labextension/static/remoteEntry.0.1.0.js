@@ -350,14 +350,17 @@
     }
   };
 
-  /* ---- on paper nothing scrolls: show all of what is bounded on the screen ---- */
+  /* ---- style: on paper nothing scrolls; a completion with a text about it stays on one line ---- */
 
-  const print = () => {
+  const addStyle = () => {
     const style = document.createElement('style');
+    const described = '.jp-Completer-item[title*=" · "]';
     style.textContent = `@media print {
       .jp-OutputArea-output [style*="overflow"] { max-height: none !important; overflow: visible !important; }
       .jp-OutputArea-output td, .jp-OutputArea-output th { overflow-wrap: anywhere; white-space: normal !important; }
-    }`;
+    }
+    ${described} .jp-Completer-typeExtended { white-space: nowrap; text-align: left; font-family: var(--jp-ui-font-family); }
+    ${described} .jp-Completer-monogram { background: var(--jp-layout-color3); color: var(--jp-ui-font-color1); }`;
     document.head.append(style);
   };
 
@@ -398,7 +401,7 @@
         const selector = '.jp-Notebook.jp-mod-editMode .agf-cell';
         app.commands.addKeyBinding({ command: 'completer:invoke-notebook', keys: ['Ctrl Space'], selector });
         notebooks.NotebookActions.executed.connect(closeQuestions);
-        print();
+        addStyle();
         tracker.forEach((panel) => follow(panel.content));
         tracker.widgetAdded.connect((_, panel) => follow(panel.content));
       },
