@@ -5,6 +5,7 @@
     options -> given -> commands -> notebook -> base -> magics            lines and what they do
     config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
     explorer_session, _calls, _requests -> explorer -> view        a run in the page: its steps, values, timeline
+    ask, view -> background_questions                              the questions of a background run
     timeline -> slider                                             the context of a plan after each message
 
 `unload` removes everything that `load` put into a shell, in the opposite order.
@@ -55,7 +56,7 @@ def load(shell: Any) -> None:
             _register(undo, shell, each)
         _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
-        _install_askers(undo, shell)
+        _install_askers(undo, shell, config)
         shift_tab.install_inspector(undo, shell, notebook.registry)
         problems.install_problems(undo, shell, notebook.registry)
         rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
@@ -77,16 +78,19 @@ def unload(shell: Any) -> None:
         EngineLoop.current().abandon()
 
 
-def _install_askers(undo: ExitStack, shell: Any) -> None:
+def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     """Let runs ask their questions in the notebook while the extension is loaded."""
     from ..settings import current
     from . import ask
-    from .view import is_watched
+    from .background_questions import asker
+    from .view import is_watched, view_mode
 
     undo.callback(setattr, current, "ask", current.ask)
     undo.callback(setattr, current, "ask_in_background", current.ask_in_background)
     current.ask = ask.ask_in_cell
-    current.ask_in_background = ask.ask_with_widgets if is_watched(shell) else None
+    current.ask_in_background = (
+        asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
+    )
 
 
 def _forget(shell: Any, config: Any, before: Any) -> None:

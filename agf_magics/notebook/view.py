@@ -23,6 +23,7 @@ from ..pictures.page import DIM, headline
 from ..pictures.plain import duration, html, line
 from ..pictures.run_page import body_html, body_text, how_to_continue, run_header_html
 from ..progress.progress import Row
+from .ask import PendingQuestion
 from .config import AgfMagics
 from .drawing import Drawing
 from .output import EMPTY, Bundle, OutputSlot, show
@@ -134,6 +135,8 @@ class Explorer(Page):
     """The page of the run, over which the explorer draws where the front end can; static HTML and text at the end."""
 
     _open: ClassVar[deque[Channel]] = deque()
+    _broken_runs: ClassVar[deque[str]] = deque(maxlen=100)
+    """The ids of runs whose explorer failed."""
 
     def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool, hears: bool) -> None:
         """``hears``: whether the kernel receives requests of the page while the cell waits."""
@@ -179,14 +182,25 @@ class Explorer(Page):
             do()
         except Exception:
             self._broken, self._channel = True, None
+            Explorer._broken_runs.append(run.run_id)
+            for question in list(run.progress.asked.values()):
+                if (pending := PendingQuestion.of(question)) is not None:
+                    pending.give_up()  # no field is left: the run ends, and can be resumed with an answer
             self.draw(run)
 
     @classmethod
+    def shows(cls, run: Run) -> bool:
+        """Whether an explorer shows ``run``, or soon will, if runs are shown as explorers."""
+        return run._stream and run.run_id not in cls._broken_runs
+
+    @classmethod
     def keep(cls, channel: Channel) -> Channel:
-        """Keep an explorer open, and close the oldest one if there are too many."""
+        """Keep an explorer open. Of too many the oldest one is closed, if possible of a run that has ended."""
         cls._open.append(channel)
         while len(cls._open) > OPEN:
-            cls._open.popleft().close()
+            oldest = next((one for one in cls._open if one.has_ended), cls._open[0])
+            cls._open.remove(oldest)
+            oldest.close()
         return channel
 
     @classmethod
@@ -283,7 +297,7 @@ def choose_view(
 ) -> View:
     """The view of the settings, or with ``auto`` the one that fits the front end. ``drawn``: the flow of the picture;
     ``elsewhere``: whether the run asks its questions in the output of another cell."""
-    mode = "off" if quiet else _mode(config.progress, shell)
+    mode = "off" if quiet else view_mode(config.progress, shell)
     if mode in ("widget", "html"):
         # After the end of a cell every kernel receives requests.
         hears = background or _hears_clicks(shell)
@@ -295,7 +309,8 @@ def choose_view(
     return lines if drawn is None else Pictured(lines, drawn)
 
 
-def _mode(wanted: str, shell: Any) -> str:
+def view_mode(wanted: str, shell: Any) -> str:
+    """``widget``, ``html``, ``text`` or ``off``: the wanted view, or with ``auto`` the one that fits the front end."""
     if wanted != "auto":
         return wanted
     if getattr(shell, "kernel", None) is None:
