@@ -58,7 +58,8 @@ WHERE = {
     "threading": ("host", "journal", "notebook"), "_thread": ("host",), "sqlite3": ("journal",),
     "wasmtime": ("pictures.graphviz_module",),
     "pandas": ("lifecycle.trace",),
-    "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "traitlets": ("notebook",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "comm": ("notebook",),
+    "traitlets": ("notebook",),
 }  # fmt: skip
 ONLY_WHERE_USED = {
     "jsonschema",

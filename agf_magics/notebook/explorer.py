@@ -32,7 +32,8 @@ from ..lifecycle.run import Run
 from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
 from ..text.diagnostics import AgfError
-from .ask import Form
+from .ask import PendingQuestion
+from .config import has_notices
 from .explorer_calls import AnyRun, Refused
 from .explorer_requests import REQUESTS, answer_request
 from .opening import open_call
@@ -48,7 +49,7 @@ MOST_ANSWER = 100_000
 """Characters of an answer."""
 
 FOLDER = Path(__file__).parent / "browser"
-SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "extras", "explorer", "mount")
+SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "notices", "extras", "explorer", "mount")
 """The parts of the script, in the order in which they need each other."""
 
 
@@ -112,6 +113,7 @@ class Channel:
                 "hears": self.hears,
                 "draw": self._draw,
                 "id": line(self.run.run_id, 90),
+                "notices": getattr(self.run, "background", False) and has_notices(get_ipython()),
             }
 
     def tick(self) -> None:
@@ -140,6 +142,10 @@ class Channel:
         if self.run.progress.ended is not None:
             self._send({"type": "edited"})
 
+    @property
+    def has_ended(self) -> bool:
+        return not isinstance(self.run, Run) or self.run.done
+
     def close(self) -> None:
         self.model.close()
 
@@ -156,19 +162,21 @@ class Channel:
     def _described(self, update: Update) -> Update:
         return {**update, "can": self._actions(), "hears": self.hears}
 
-    def _answer_question(self, where: object, text: object) -> None:
-        """Answer a question that waits for a click. Raises Refused."""
+    def _answer_question(self, given: dict[str, Any]) -> None:
+        """Answer an open question by a ``text`` or by the number of a ``choice``. Raises Refused."""
+        where, text, choice = given.get("where"), given.get("text"), given.get("choice")
         asked = [one for one in list(self.run.progress.asked.values()) if line(one.where, 100) == where]
-        form = Form.of(asked[0]) if asked else None
-        if form is None:
+        pending = PendingQuestion.of(asked[0]) if asked else None
+        if pending is None:
             raise Refused("this question is not open here: answer it in the cell that asks")
-        if not isinstance(text, str) or not form.answer(text[:MOST_ANSWER]):
+        is_text = isinstance(text, str) and pending.answer(text[:MOST_ANSWER])
+        if not is_text and not (type(choice) is int and pending.choose(choice)):
             raise Refused(f"this is not an answer to the question: {line(asked[0].text, 200)}")
 
     def _actions(self) -> list[str]:
         """The buttons that do something now."""
         run = self.run
-        if isinstance(run, Run) and not run.done:
+        if isinstance(run, Run) and not self.has_ended:
             answers = ["answer"] if run.background else []
             return ["cancel", *answers, *(["moments"] if run.journal is not None else [])] if self.hears else []
         is_journaled = isinstance(run, PastRun) or run.journal is not None
@@ -203,12 +211,12 @@ class Channel:
             case "cancel" if isinstance(self.run, Run):
                 self.run.cancel("Cancel button")
             case "answer":
-                self._answer_question(given.get("where"), given.get("text"))
+                self._answer_question(given)
             case "resume":
-                self.follow(lambda: resume_run(self.run.run_id, options=RunOptions(background=True)))
+                self.follow(lambda: resume_run(self.run.run_id, options=RunOptions(background=True, stream=True)))
             case "rerun":
                 step = str(given.get("step"))
-                self.follow(lambda: rerun_from(self.run.run_id, step, options=RunOptions(background=True)))
+                self.follow(lambda: rerun_from(self.run.run_id, step, options=RunOptions(background=True, stream=True)))
             case "open":
                 return open_call(get_ipython(), default(), self.run.run_id, str(given.get("step")))._asdict()
             case _:

@@ -21,8 +21,8 @@ STATE_NAMES = tuple(look.STATES)
 MOST_QUESTIONS = 5
 """Open questions of an update."""
 
-MOST_CHOICES = 8
-"""Choices that are buttons; a text field takes all others."""
+MOST_CHOICES = 100
+"""Choices of a question that are offered; a text field takes all others."""
 
 LONGEST_TAIL = 200
 """Characters of the end of what a step printed, or of a reply that arrives."""
@@ -128,8 +128,17 @@ class Updates:
 
 
 def _question(question: Question) -> dict[str, Any]:
-    choices = ["yes", "no"] if question.approval else [line(one, 200) for one in question.choices[:MOST_CHOICES]]
-    return {"text": line(question.text, 500), "where": line(question.where, 100), "choices": choices}
+    """An open question: its choices, and examples of a changed call if the answer may be one."""
+    changed = [next(iter(question.arguments), ""), question.result] if question.arguments is not None else []
+    choices = ["yes", "no"] if question.approval else [line(one, 100) for one in question.choices[:MOST_CHOICES]]
+    return {
+        "text": line(question.text, 500),
+        "where": line(question.where, 100),
+        "choices": choices,
+        "approval": question.approval,
+        "more": len(question.choices) > MOST_CHOICES,
+        "change": " or ".join(f"{{{line(name, 40)}: …}}" for name in changed if name),
+    }
 
 
 def _counters(row: Row) -> tuple[Any, ...]:

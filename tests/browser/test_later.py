@@ -105,5 +105,77 @@ def test_a_call_is_opened_from_the_panel(opened: Open) -> None:
     page.run_all()
     page.open_step(1, "clean")
     page.explorer(1).locator("button", has_text="Open here").click()
-    page.says(1, "The variable arguments has the arguments")
-    page.picture("open-here", 1)
+    page.says(1, "The variable arguments has the arguments", "A new cell below makes the call")
+    page.picture("open-here")
+    assert page.source(2) == "clean(**arguments)"
+    page.run(2)
+    page.says(2, "PEARS 2")
+
+
+BACKGROUND = """%%pipeline
+pipeline: slow
+steps:
+- tool: {name: nap, args: {seconds: !expr ctx.seconds}, output: done}
+"""
+NAP = """import asyncio
+
+@tool
+async def nap(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    if seconds > 1.5:
+        raise RuntimeError("<b>too long</b>")
+    return "rested"
+"""
+ASK = """%%graph asks
+state: {said: str}
+nodes:
+  ask: {type: interrupt, message: "Publish <b>it</b>?", choices: ["now", "later"], resume_key: said}
+edges:
+- {from: START, to: ask}
+- {from: ask, to: END}
+"""
+FILL = "print('\\n' * 100)"
+
+
+@pytest.mark.parametrize("app", ["lab", "notebooks"])
+def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, app: str) -> None:
+    page = opened(
+        SETUP, NAP, BACKGROUND, ASK, "one = %run_pipeline_async slow --set seconds=1.2",
+        "two = %run_pipeline_async slow --set seconds=1.6", "three = %run_pipeline_async asks", FILL, app=app,
+    )  # fmt: skip
+    page.run_all()
+    page.cell(7).scroll_into_view_if_needed()
+    for text in ("slow: ✓ ok", "slow: ✗ failed", "asks asks: Publish <b>it</b>?"):
+        page.wait(f"({NOTICES})().includes(it)", text)
+    page.picture(f"notices-{app}")
+    if app == "lab":
+        page.theme("Dark")
+        page.picture("notices-dark")
+        page.theme("Light")
+    assert page.seen(7).strip() == ""  # nothing is printed into another cell
+    page.page.evaluate(f"({SHOW})()")
+    page.wait("(box => box && box.top < innerHeight && box.bottom > 0)(document.querySelectorAll('.jp-Notebook "
+              ".jp-Cell')[6]?.getBoundingClientRect())")  # fmt: skip
+    page.explorer(6).locator("button", has_text="now").click()
+    page.says(6, "ok")
+
+
+def test_notices_can_be_switched_off(opened: Open) -> None:
+    page = opened(SETUP, NAP, BACKGROUND, "%config AgfMagics.notices = False",
+                  "one = %run_pipeline_async slow --set seconds=0.8", "one.wait()")  # fmt: skip
+    page.run_all()
+    page.says(4, "ok")
+    assert page.page.evaluate(f"({NOTICES})()") == ""
+
+
+NOTICES = """() => {
+  const own = document.getElementById("agf-notices")?.shadowRoot.querySelector(".notices")?.innerText ?? "";
+  return own + [...document.querySelectorAll(".jp-toastContainer, .Toastify")].map(node => node.innerText).join("\\n");
+}"""
+
+SHOW = """() => {
+  const own = [...document.getElementById("agf-notices")?.shadowRoot.querySelectorAll(".notice") ?? []];
+  const all = [...own, ...document.querySelectorAll(".Toastify__toast")];
+  const found = all.find(node => node.innerText.includes("asks asks"));
+  [...found.querySelectorAll("button")].find(node => node.innerText.includes("Show")).click();
+}"""

@@ -380,7 +380,7 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel
     wrong = page.ask("answer", where=question["where"], text="never")
     assert not wrong["ok"]
     assert "not an answer" in wrong["why"]
-    assert page.ask("answer", where=question["where"], text="later")["ok"]
+    assert page.ask("answer", where=question["where"], choice=1)["ok"]
     assert "later" in str(seen.good("h.wait().stores['said']").of("execute_result"))
     assert not page.ask("answer", where=question["where"], text="now")["ok"]
     seen.drain()

@@ -2,6 +2,7 @@
 
 const NARROW = 640; // pixels below which the panel is below the steps
 const SMALL = 900; // pixels below which rows have no ids
+const BUTTONS = 8; // choices of a question that are buttons
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
 const FAILED = new Set(["failed", "kept", "left"]);
 const TABS = { steps: "Steps", picture: "Picture", timeline: "Timeline" };
@@ -37,7 +38,7 @@ class Explorer {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
       element("header", {}, this.title, element("span", { class: "space" }),
-        element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)), this.extras.time, this.extras.stale, Object.values(this.buttons)),
+        element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)), this.extras.bell, this.extras.time, this.extras.stale, Object.values(this.buttons)),
       this.message, this.extras.note, this.questions, this.extras.place, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
@@ -124,16 +125,26 @@ class Explorer {
     if (now === this.asked) return;
     this.asked = now;
     this.questions.hidden = !questions.length;
-    this.questions.replaceChildren(...questions.map(question => {
-      const give = text => this.act("answer", { where: question.where, text });
-      const field = element("input", { type: "text", "aria-label": question.text, on: {
-        keydown: event => event.key === "Enter" && give(field.value) } });
-      const answers = question.choices.length ? question.choices.map(choice => button(choice, () => give(choice)))
-        : [field, button("Answer", () => give(field.value))];
-      return element("div", {}, element("b", {}, "? "), question.text, " ", element("code", {}, question.where), " ",
-        canAnswer ? answers : element("span", { class: "hint" }, "answer it in the cell"));
-    }));
+    this.questions.replaceChildren(...questions.map(question => element("div", {}, element("b", {}, "? "), question.text, " ",
+      element("code", {}, question.where), " ",
+      canAnswer ? this.fields(question) : element("span", { class: "hint" }, "answer it in the cell"))));
     if (questions.length) this.say(`question: ${questions[0].text}`);
+  }
+
+  // Buttons for few choices, a list for many; a field for a text or for other arguments of a call.
+  fields({ text, where, choices, approval, more, change }) {
+    const give = answer => this.act("answer", { where, ...answer });
+    const field = (name, hint) => {
+      const input = element("input", { type: "text", placeholder: hint, "aria-label": `${name}: ${text}`, on: {
+        keydown: event => event.key === "Enter" && give({ text: input.value }) } });
+      return [input, button(name, () => give({ text: input.value }))];
+    };
+    if (approval) return [...choices.map(choice => button(choice, () => give({ text: choice }))),
+      change ? field("Instead", change) : ""].flat();
+    if (!choices.length) return field("Answer");
+    if (choices.length <= BUTTONS) return choices.map((choice, k) => button(choice, () => give({ choice: k })));
+    const list = element("select", { "aria-label": text }, choices.map((choice, k) => element("option", { value: k }, choice)));
+    return [list, button("Answer", () => give({ choice: Number(list.value) })), more ? field("Other", "another choice") : ""].flat();
   }
 
   async act(name, given) {

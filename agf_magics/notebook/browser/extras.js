@@ -9,6 +9,7 @@ class Extras {
     this.stale = button("Check edits", () => this.check(), {
       title: "Mark the steps that a new run with --reuse would run again after your edits. Nothing runs." });
     this.time = button("State over time", () => this.openTime(), { title: "The stores or the state of the run at each moment", "aria-expanded": "false" });
+    this.bell = bell();
     this.note = element("div", { class: "message", role: "status", hidden: true });
     this.place = element("div", { class: "time", hidden: true });
     if (this.state.extras.isOpen) this.openTime();
@@ -17,6 +18,7 @@ class Extras {
   header(can) {
     this.stale.hidden = !can.has("rerun");
     this.time.hidden = !can.has("moments");
+    this.bell.hidden = !(this.state.notices && this.state.last.live && globalThis.Notification?.permission === "default");
   }
 
   // Another run is shown.

@@ -18,11 +18,13 @@ class RunState {
     this.views = new Set();
     this.waiting = new Map();
     this.requests = this.messages = 0;
+    this.notice = new Notices(this);
     this.load(model.get("start"));
     model.on("msg:custom", message => this.receive(message));
   }
 
-  load({ tree, update, hears, draw, id }) {
+  load({ tree, update, hears, draw, id, notices }) {
+    this.notices = notices;
     this.name = tree.name;
     this.runId = id;
     this.hears = hears;
@@ -51,6 +53,7 @@ class RunState {
     if (update.hears != null) this.hears = update.hears;
     if (update.edges) this.edges = update.edges;
     for (const [i, ...row] of update.rows) this.rows[i] = row;
+    this.notice.look();
     return update.rows.map(row => row[0]);
   }
 
