@@ -27,6 +27,9 @@ from ..serialization.codec import DecodeError, encode
 from .reuse import latest_runs
 from .run import Run
 
+LONGEST_EVALUATION = 10.0
+"""Seconds that an evaluation without calls may take."""
+
 MOST_RECORDS = 200_000
 """Journaled calls that are compared, the newest runs first."""
 

@@ -30,7 +30,7 @@ from ..pictures.plain import line
 from ..progress import events as ev
 from ..secrets.masking import Secrets
 from ..text.diagnostics import AgfError
-from .forecast import MOST_RECORDS
+from .forecast import LONGEST_EVALUATION, MOST_RECORDS
 from .lookup import as_definition_errors, find_run, journal, refused
 from .manifest import Manifest
 from .past_run import PastRun
@@ -38,9 +38,6 @@ from .resume import as_it_was
 from .run import Run
 
 MOST_MOMENTS = 10_000
-
-SECONDS = 10.0
-"""The longest time of the evaluation."""
 
 MOST_NAMED = 3
 """Steps that the label of a moment names."""
@@ -151,7 +148,7 @@ def find_moments(run: Run | PastRun) -> Moments:
     given = FlowInput(_input(run, order), None, _context(order))
     error = run_offline(
         linked, given, _Replay(0, past.run_id, log), emit=recorder.emit, limits=order.limits, secrets=Secrets(),
-        seconds=SECONDS, grant=order.grant, make=recorder,
+        seconds=LONGEST_EVALUATION, grant=order.grant, make=recorder,
     )  # fmt: skip
     return Moments(linked.flow, found, _note(error), run.secrets)
 

@@ -27,7 +27,7 @@ from ..settings import current
 from ..text.diagnostics import AgfError
 from .alignment import align
 from .dependents import dependents
-from .forecast import MOST_RECORDS, Forecast, KnownResults, LastRuns, linked_at
+from .forecast import LONGEST_EVALUATION, MOST_RECORDS, Forecast, KnownResults, LastRuns, linked_at
 from .launch import link_run
 from .live import live
 from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
@@ -36,9 +36,6 @@ from .past_run import PastRun
 from .persistence import watch
 from .run import Run
 from .trace import Trace
-
-SECONDS = 10.0
-"""The longest time of the comparison."""
 
 State = Literal["again", "depends", "reused", "unknown", ""]
 """``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs again, and so runs
@@ -145,7 +142,7 @@ def find_stale(
     watch(made)
     error = run_offline(
         made._linked, made._given, forecast, emit=made.progress.apply, limits=made.limits, secrets=made.secrets,
-        seconds=SECONDS, grant=rights().grant, progress=made.progress,
+        seconds=LONGEST_EVALUATION, grant=rights().grant, progress=made.progress,
     )  # fmt: skip
     if isinstance(error, NeedsUnpickling):
         raise error

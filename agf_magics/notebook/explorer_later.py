@@ -19,16 +19,15 @@ from ..pictures.plain import duration, line, plain
 from ..pictures.run_page import MOST_STORES
 from ..pictures.value_json import value_json
 from .explorer_calls import AnyRun, Refused, journal_of, natural
-
-Json = dict[str, Any]
+from .explorer_session import Json
 
 SLOW = 1.0
 """Seconds of a comparison after which it is no longer made by itself."""
 
-MOST_ROWS = 2_000
+MOST_MARKS = 2_000
 """Steps that are marked."""
 
-MOST_LISTED = 50
+MOST_NEW = 50
 """New and removed steps that are named."""
 
 SCRIPT = Path(__file__).parent / "browser" / "later.js"
@@ -73,8 +72,8 @@ def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
     new = [row for row in found if row["change"] == "new" and row["state"]]
     return {
         "summary": plain(found.summary, 600),
-        "marks": marks[:MOST_ROWS],
-        "new": [line(f"{row['kind']} {row['label']}", 100) for row in new[:MOST_LISTED]],
+        "marks": marks[:MOST_MARKS],
+        "new": [line(f"{row['kind']} {row['label']}", 100) for row in new[:MOST_NEW]],
     }
 
 

@@ -20,11 +20,24 @@ steps:
 - tool: {name: choosy, args: {word: pear}, output: a}
 - tool: {name: second, args: {word: !expr a}, output: b}
 """
+LAST = "import agf_magics as a\na.runs(next(one.run_id for one in a.runs() if one.name == '{}'))"
 SECOND = """\
 @tool
 def second(word: str) -> str:
     return f"second {word}"
 """
+
+
+def test_a_value_whose_class_is_gone_is_shown_by_its_preview(journaled: Kernel) -> None:
+    journaled.good("class Point:\n    pass\n@tool\ndef point() -> object:\n    return Point()")
+    journaled.good("%%pipeline --run\npipeline: gone\nsteps:\n- tool: {name: point, output: p}")
+    journaled.good("del Point")
+    page = Page(
+        journaled,
+        journaled.good(LAST.format("gone")),
+    )
+    assert "Point" in json.dumps(page.get("moment", at=1, since=0))
+    assert page.get("stale")["marks"][0][:2] == [0, "again"]
 
 
 def two(kernel: Kernel) -> Page:
@@ -76,7 +89,10 @@ def test_the_state_at_each_moment_and_its_difference(journaled: Kernel) -> None:
 def test_a_past_run_has_moments_also_without_its_tools(journaled: Kernel) -> None:
     two(journaled)
     journaled.good("from agf_magics import registry\nregistry.tools.remove('second')\nregistry.tools.remove('choosy')")
-    page = Page(journaled, journaled.good("import agf_magics\nagf_magics.runs(agf_magics.runs()[0].run_id)"))
+    page = Page(
+        journaled,
+        journaled.good(LAST.format("two")),
+    )
     assert page.get("moments")["total"] == 3
     assert page.get("moment", at=2, since=1)["differs"] == [["b", "", '"second pear"']]
     reply = page.ask("stale")
