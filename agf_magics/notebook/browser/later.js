@@ -8,7 +8,7 @@ export default base => {
   // The state of a run over time: a slider, the values at a moment, and what changed since another one.
   class Time {
     constructor(view, place, opener) {
-      Object.assign(this, { view, state: view.state, place, opener, at: null, since: "previous", total: 0 });
+      Object.assign(this, { view, state: view.state, place, opener, at: null, since: "previous", total: 0, took: 0 });
       this.slider = element("input", { type: "range", min: 0, max: 0, "aria-label": "Moment", on: { input: () => this.move(Number(this.slider.value)) } });
       this.where = element("span", { class: "where", role: "status" });
       const choices = { previous: "the moment before", first: "the start", chosen: "a moment that you keep" };
@@ -37,14 +37,14 @@ export default base => {
 
     // The run has changed: there may be more moments.
     changed(before) {
-      const isDue = before !== this.state.last.status || performance.now() - (this.asked ?? 0) > 2000;
+      const isDue = before !== this.state.last.status || performance.now() - (this.asked ?? 0) > Math.max(2000, 10 * this.took);
       if (!this.place.hidden && isDue) this.fetch();
     }
 
     async fetch() {
       this.asked = performance.now();
       let found;
-      try { found = await this.state.request("moments"); }
+      try { found = await this.state.request("moments"); this.took = performance.now() - this.asked; }
       catch (error) {
         this.total = 0;
         setText(this.where, "");
