@@ -7,6 +7,7 @@ the connection of the page, the frames that the page painted per second and the 
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
 import tempfile
@@ -62,8 +63,8 @@ WATCH = """() => {
   const frame = () => { found.frames += 1; found.id = requestAnimationFrame(frame); };
   frame();
   const start = () => {
-    if (document.querySelector(".jp-OutputArea-output .agf-run")?.shadowRoot) found.paint ??= performance.now() - found.since;
-    else setTimeout(start, 5);
+    const host = document.querySelector(".jp-OutputArea-output .agf-run");
+    if (host?.shadowRoot) found.paint = performance.now() - found.since; else setTimeout(start, 5);
   };
   start();
 }"""
@@ -88,7 +89,8 @@ class Cost(NamedTuple):
 def measure(lab: Lab, browser: Any, flow: str, view: str, number: int) -> Cost:
     """One run in a new page and a new kernel."""
     name = f"costs-{number}.ipynb"
-    lab.write(name, SETUP, "%run_pipeline elements --set items=[0] --out r", RUN.replace("VIEW", view).replace("NAME", FLOWS[flow]))
+    first = "%run_pipeline elements --set items=[0] --out r"  # the script is in the page from now on
+    lab.write(name, SETUP, first, RUN.replace("VIEW", view).replace("NAME", FLOWS[flow]))
     sizes: list[int] = []
     page = Notebook(browser, lab, name, watch=lambda payload: sizes.append(len(payload)))
     page.run(0)
@@ -100,8 +102,6 @@ def measure(lab: Lab, browser: Any, flow: str, view: str, number: int) -> Cost:
     page.says(2, '"cpu"')
     costs, count, size = page.page.evaluate(COSTS), len(sizes), sum(sizes)
     text = next(line for line in page.seen(2).splitlines() if line.startswith('{"cpu"'))
-    import json
-
     kernel = json.loads(text)
     page.command("notebook:shutdown-kernel")
     page.close()
@@ -118,8 +118,8 @@ def main(rounds: int) -> None:
                     number += 1
                     found.setdefault((flow, view), []).append(measure(lab, browser, flow, view, number))
     for key, costs in found.items():
-        shown = "  ".join(f"{name} {statistics.median(column):.2f}" for name, column in zip(Cost._fields, zip(*costs, strict=True), strict=True))
-        print(*key, shown, flush=True)
+        medians = [statistics.median(column) for column in zip(*costs, strict=True)]
+        print(*key, *(f"{name} {one:.2f}" for name, one in zip(Cost._fields, medians, strict=True)), flush=True)
 
 
 if __name__ == "__main__":
