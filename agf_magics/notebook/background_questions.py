@@ -18,8 +18,8 @@ from ..lifecycle.answers import ask_at_prompt
 from ..lifecycle.launch import Run, live
 from ..progress.events import Question
 from .ask import PendingQuestion, describe_answer, frozen
-from .output import EMPTY, Bundle, OutputSlot
-from .view import Explorer, framed, in_frames
+from .output import EMPTY, Bundle, OutputSlot, in_frames
+from .view import Explorer, framed
 
 WAITING = "waiting for an answer in the view of the run"
 NOT_ANSWERED = "not answered: the run has ended"

@@ -8,7 +8,9 @@ element, the static page shows. The kernel sends a message only if something has
 from __future__ import annotations
 
 import contextvars
+import hashlib
 import json
+import re
 import secrets
 import threading
 import time
@@ -37,10 +39,13 @@ from .config import has_notices
 from .explorer_calls import AnyRun, Refused
 from .explorer_requests import REQUESTS, answer_request
 from .opening import open_call
-from .output import Bundle, receive_while_busy
+from .output import Bundle, in_frames, receive_while_busy
 
-COMPLETE = 1.0
+COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: a page that missed a message is then right again."""
+
+COUNTERS = 0.25
+"""Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is in it."""
 
 MOST_WHY = 600
 """Characters of the reason why a request is refused."""
@@ -61,23 +66,48 @@ def script() -> str:
     return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
 
 
+def offered_script() -> str:
+    """The module of an explorer: the script with its name in the page, under which later explorers find it."""
+    return f"{script()}\nglobalThis[{json.dumps(_name_of_script())}] = ours;\nexport default ours;"
+
+
+@cache
+def loader() -> str:
+    """A small module that takes the script from another explorer of the page, and else asks the kernel for it."""
+    text = _shortened((FOLDER / "loader.js").read_text(encoding="utf-8"))
+    return text.replace("$NAME", _name_of_script())
+
+
+@cache
+def _name_of_script() -> str:
+    return f"agf-{hashlib.sha256(script().encode()).hexdigest()[:16]}"
+
+
 def _shortened(text: str) -> str:
-    """``text`` without indents, blank lines and lines that are comments; no text of ours goes over several lines."""
-    lines = map(str.strip, text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+    """``text`` without comments, indents and blank lines; no text of ours goes over several lines."""
+    lines = (_COMMENT.sub("", line.strip()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+_COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
 
 
 class Model(anywidget.AnyWidget):
     """What the page shares with the kernel. Both values are computed when the page asks for them, so that they are
     current in a page that is loaded again."""
 
+    _has_script: ClassVar[bool] = False
+    """Whether an explorer was opened with the script: later ones find it in the page."""
     mark = traitlets.Unicode().tag(sync=True)
     """The class of the element over which the page draws."""
     start = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.channel.start())
 
     def __init__(self, channel: Channel, **more: Any) -> None:
         self.channel = channel
-        super().__init__(_esm=script(), mark=f"agf-{secrets.token_hex(8)}", **more)
+        # Front ends with frames have no page that explorers share.
+        module = loader() if Model._has_script and not in_frames() else offered_script()
+        Model._has_script = True
+        super().__init__(_esm=module, mark=f"agf-{secrets.token_hex(8)}", **more)
 
 
 class Channel:
@@ -95,7 +125,10 @@ class Channel:
         self._seen = -1
         self._sent = 0
         """The number of the last update: a page that misses one asks for everything."""
-        self._completed = 0.0
+        self._completed = time.monotonic()
+        self._counted = 0.0
+        self._head: Update = {}
+        """What the pages know of the run itself: an update has only what changed."""
         self._context = contextvars.copy_context()
         Channel._layout = Channel._layout or ipywidgets.Layout()
         self.model = Model(self, layout=Channel._layout)
@@ -122,19 +155,22 @@ class Channel:
             changes = self.run.progress.changes
             if changes == self._seen:
                 return
-            self._seen, now = changes, time.monotonic()
+            now = time.monotonic()
+            counters = now - self._counted >= COUNTERS
+            if counters:
+                self._seen, self._counted = changes, now
             if now - self._completed >= COMPLETE:
-                self._completed = now
+                self._completed, self._head = now, {}
                 update: Update | None = self._updates.complete(clock())
             else:
-                update = self._updates.changes(clock())
+                update = self._updates.changes(clock(), counters)
             if update is not None:
                 self._send_update(update)
 
     def finish(self) -> None:
         """Send the end: after it every kernel receives requests."""
         with self._lock:
-            self.hears = True
+            self.hears, self._head = True, {}
             self._send_update(self._updates.complete(clock()))
 
     def edited(self) -> None:
@@ -157,7 +193,10 @@ class Channel:
 
     def _send_update(self, update: Update) -> None:
         self._sent += 1
-        self._send({"type": "update", "n": self._sent, **self._described(update)})
+        described = self._described(update)
+        changed = {name: value for name, value in described.items() if self._head.get(name, ...) != value}
+        self._head = {**described, "rows": ..., "edges": ...}
+        self._send({"type": "update", "n": self._sent, **changed})
 
     def _described(self, update: Update) -> Update:
         return {**update, "can": self._actions(), "hears": self.hears}
@@ -208,6 +247,8 @@ class Channel:
         match name:
             case "start":
                 return self.start()
+            case "script":
+                return offered_script()
             case "cancel" if isinstance(self.run, Run):
                 self.run.cancel("Cancel button")
             case "answer":
@@ -227,7 +268,7 @@ class Channel:
         """Start a run in the background and show it here."""
         run = self._context.copy().run(start)
         with self._lock:
-            self.run, self._updates, self._seen = run, Updates(run.progress), -1
+            self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
             self._send({"type": "run", **self.start()})
         context = self._context.copy()
         threading.Thread(target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True).start()

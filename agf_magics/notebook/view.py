@@ -27,17 +27,13 @@ from ..progress.progress import Row
 from .ask import PendingQuestion
 from .config import AgfMagics
 from .drawing import Drawing
-from .output import EMPTY, Bundle, OutputSlot, show
+from .output import EMPTY, Bundle, OutputSlot, in_frames, show
 
 if TYPE_CHECKING:
     from .explorer import Channel
 
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
 """Environment variables of a kernel with a front end. nbclient sets none and would save an empty widget."""
-
-FRAMED = ("VSCODE_PID", "COLAB_RELEASE_TAG")
-"""Those of front ends that show each output in a frame of its own. The page's script cannot find an element there, so
-the output has the explorer as a widget during the run."""
 
 OPEN = 10
 """Explorers that stay open; an older one becomes the static page again."""
@@ -341,11 +337,6 @@ def view_mode(wanted: str, shell: Any) -> str:
 def is_watched(shell: Any) -> bool:
     """Whether the kernel has a front end that shows widgets."""
     return getattr(shell, "kernel", None) is not None and any(name in os.environ for name in FRONT_ENDS)
-
-
-def in_frames() -> bool:
-    """Whether the front end shows each output in a frame of its own."""
-    return any(name in os.environ for name in FRAMED)
 
 
 def _hears_clicks(shell: Any) -> bool:

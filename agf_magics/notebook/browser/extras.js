@@ -1,6 +1,18 @@
 // What is loaded when it is needed: the marks of stale steps, the state over time. The buttons and the few lines that an
 // unopened explorer needs are here, the rest is in later.js, which the kernel sends on request.
 
+let later = null; // all explorers of a page share it
+
+function loadLater(state) {
+  later ??= state.request("later").then(async ({ code }) => {
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    try { return (await import(url)).default({ element, button, hint, table, details, valueElement, errorElement, number, setText }); }
+    finally { URL.revokeObjectURL(url); }
+  });
+  later.catch(() => { later = null; }); // the next click asks again
+  return later;
+}
+
 class Extras {
   constructor(view) {
     this.view = view;
@@ -28,17 +40,7 @@ class Extras {
     this.paint();
   }
 
-  async load() {
-    if (!this.state.later) {
-      this.state.later = this.state.request("later").then(async ({ code }) => {
-        const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-        try { return (await import(url)).default({ element, button, hint, table, details, valueElement, errorElement, number, setText }); }
-        finally { URL.revokeObjectURL(url); }
-      });
-      this.state.later.catch(() => { this.state.later = null; });
-    }
-    return this.state.later;
-  }
+  load() { return loadLater(this.state); }
 
   // A cell ran: the definition or a function may have changed. Out of sight, this waits until a person comes.
   edited() {
@@ -135,8 +137,8 @@ class Extras {
     this.place.hidden = false;
     this.place.replaceChildren(hint("…"));
     try {
-      const later = await this.load();
-      this.more ??= later.time(this.view, this.place, this.time);
+      const { time } = await this.load();
+      this.more ??= time(this.view, this.place, this.time);
     } catch (error) { this.place.replaceChildren(hint(error.message)); }
   }
 

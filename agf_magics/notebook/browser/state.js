@@ -44,11 +44,13 @@ class RunState {
     });
     this.hasInner = tree.rows.map((row, i) => tree.rows[i + 1]?.[DEPTH] > row[DEPTH]);
     this.count = update.n;
+    this.last = {};
     this.fold(update);
   }
 
+  // An update has only what changed.
   fold(update) {
-    this.last = update;
+    this.last = { ...this.last, ...update };
     this.received = performance.now();
     if (update.hears != null) this.hears = update.hears;
     if (update.edges) this.edges = update.edges;
