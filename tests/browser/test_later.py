@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.harness import Notebook, Open
+from tests.browser.harness import PANEL, Notebook, Open
 
 pytestmark = pytest.mark.browser
 
@@ -158,6 +158,88 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, a
               ".jp-Cell')[6]?.getBoundingClientRect())")  # fmt: skip
     page.explorer(6).locator("button", has_text="now").click()
     page.says(6, "ok")
+
+
+ALONE = """() => {
+  window.addEventListener("agf-notice", event => event.stopImmediatePropagation(), true); // no extension hears it
+  window.told = [];
+  window.Notification = class {
+    static permission = "default";
+    static requestPermission() { this.permission = "granted"; return Promise.resolve("granted"); }
+    constructor(text) { window.told.push(text); }
+  };
+  Object.defineProperty(document, "hidden", { get: () => true });
+}"""
+
+
+def test_without_the_extension_the_page_itself_shows_the_notice_and_the_bell_asks_the_browser(opened: Open) -> None:
+    page = opened(SETUP, NAP, BACKGROUND, "one = %run_pipeline_async slow --set seconds=5",
+                  "two = %run_pipeline_async slow --set seconds=1")  # fmt: skip
+    page.page.evaluate(f"({ALONE})()")
+    page.run_all()
+    page.explorer(3).locator("button[aria-label='Notify me through the browser']").click()
+    page.wait("window.told.length === 2")
+    assert page.page.evaluate("window.told") == ["slow: ✓ ok", "slow: ✗ failed"]
+    notices = page.page.locator("#agf-notices .notice")
+    assert notices.all_inner_texts()[1].startswith("slow: ✗ failed")
+    page.picture("notices-own")
+    notices.nth(1).locator("button[aria-label=Close]").click()
+    assert notices.count() == 1
+
+
+HOSTILE = """%%pipeline --run
+pipeline: hostile
+steps:
+- tool: {name: evil, args: {text: "<img src=x onerror='window.hacked=1'>"}, output: found}
+- tool: {name: evil, args: {text: !expr found}, output: "again"}
+"""
+EVIL = """@tool
+def evil(text: str) -> str:
+    return text + "<script>window.hacked=1</script>"
+"""
+
+
+def test_html_in_every_text_is_text(opened: Open) -> None:
+    page = opened(SETUP, EVIL, HOSTILE, EVIL.replace("</script>", "</script>2"))
+    page.run_all()
+    page.explorer(2).locator("button", has_text="State over time").click()
+    page.says(2, "moment 3 of 3", "<img src=x")
+    page.open_step(2, "evil")
+    page.explorer(2).locator(".row .badge").first.wait_for()
+    page.explorer(2).locator("button", has_text="Open here").click()
+    page.wait(f"{PANEL}.content.widgets[3].model.sharedModel.getSource().includes('evil(**arguments)')")
+    assert page.page.evaluate("window.hacked") is None
+    assert not page.errors
+
+
+def test_a_page_that_is_loaded_again_during_a_run_shows_its_state_over_time(opened: Open) -> None:
+    page = opened(SETUP, NAP, BACKGROUND.replace("slow", "long").replace(
+        "steps:\n", "steps:\n- transform: {value: '1', output: one}\n"),
+        "long = %run_pipeline_async long --set seconds=1.4", "long.wait()", "long")  # fmt: skip
+    page.run_all(wait=False)
+    page.says(3, "running")
+    page.explorer(3).locator("button", has_text="State over time").click()
+    page.says(3, "moment 2 of 2", "is not in the journal: the state after it is not known")
+    page.save()
+    page.reload(idle=False)
+    page.says(3, "long")
+    page.run(4)
+    page.run(5)
+    page.explorer(5).locator("button", has_text="State over time").click()
+    page.says(5, "moment 3 of 3")
+
+
+def test_without_a_journal_the_buttons_are_gone_and_a_lost_journal_is_named(opened: Open) -> None:
+    gone = "import glob, os\nfor name in glob.glob('later.sqlite*'): os.remove(name)"
+    page = opened(SETUP, FLOW, gone, "%config AgfMagics.journal = None", FLOW.replace("later", "none"))
+    page.run_all()
+    assert not page.explorer(4).locator("button", has_text="State over time").is_visible()
+    assert not page.explorer(4).locator("button", has_text="Check edits").is_visible()
+    page.explorer(1).locator("button", has_text="State over time").click()
+    page.explorer(1).locator(".time", has_text="there is no journal").wait_for()
+    page.explorer(1).locator("button", has_text="Check edits").click()
+    page.says(1, "Edits cannot be checked: there is no journal")
+    page.picture("journal-gone", 1)
 
 
 def test_notices_can_be_switched_off(opened: Open) -> None:
