@@ -12,7 +12,7 @@ from ..flow.steps import Each, Invoke
 from ..flow.values import Value
 from ..host.prints import printing
 from ..host.threads import Call
-from ..journal.recorder import StartedCall
+from ..journal.call_rows import StartedCall
 from .effects import has_effect
 from .runner import CallSite, Scope
 from .streaming import NEVER, StepPrints
@@ -33,7 +33,7 @@ def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
 class Element(Call):
     """One attempt of an element: its call and where it belongs."""
 
-    __slots__ = ("announce", "announced", "attempt", "closed", "deadline", "i", "prints", "record", "site",
+    __slots__ = ("announce", "announced", "attempt", "closed", "deadline", "i", "prints", "record", "saved", "site",
                  "stopped_by", "task")  # fmt: skip
 
     i: int
@@ -42,6 +42,8 @@ class Element(Call):
     announced: bool
     """Whether its StepStarted was emitted."""
     record: StartedCall | None
+    saved: tuple[Value] | None
+    """Its value, once a thread has written its record."""
     task: asyncio.Task[None] | None
     """Awaits what the function returned, or stops it."""
     stopped_by: asyncio.CancelledError | None
@@ -63,7 +65,7 @@ class Element(Call):
         """``announce`` emits its StepStarted, if that has not been done."""
         super().__init__(tool.function, given, loop, site.run.host.enter, context)
         self.site, self.announce = site, announce
-        self.prints = self.task = self.stopped_by = None
+        self.prints = self.task = self.stopped_by = self.saved = None
         self.closed, self.deadline = False, 0.0
         if site.run.stream:
             context.run(printing.set, self)

@@ -23,15 +23,14 @@ from ..host.calls import Result, is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
 from ..host.thread_pool import ThreadPool
-from ..journal.recorder import Journal, StartedCall
-from ..journal.records import error_from, value_of
-from ..progress import events as ev
+from ..journal.call_rows import StartedCall
 from ..text.diagnostics import StepError
 from .element import Element
-from .external import value_of_call
+from .external import start_record, value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
+from .thread_records import written_by_threads
 
 AHEAD = 128
 """The number of quick calls that wait for a thread: with so many, waking the thread and the loop costs nothing."""
@@ -62,10 +61,12 @@ class ThreadedPool(Parts):
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        # A journaled call needs a free slot; one with a limit starts in its turn.
-        self.ahead = 0 if self.journal is not None or self.timeout is not None or inside.meters else AHEAD
+        self.records = written_by_threads(self.journal, tool, self.is_secret)
+        # A call whose record the loop writes needs a free slot; one with a limit starts in its turn.
+        in_turn = self.timeout is not None or inside.meters
+        self.ahead = 0 if in_turn or (self.journal is not None and self.records is None) else AHEAD
         """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
-        but time: arguments have no side effects, and frames do not change."""
+        but time: arguments have no side effects, and frames do not change. The threads wait for the slots."""
         self.again: deque[tuple[int, int]] = deque()
         """Elements to try again, and their attempts."""
         self.open: dict[Element, None] = {}
@@ -76,9 +77,9 @@ class ThreadedPool(Parts):
         self.timer: asyncio.TimerHandle | None = None
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        most = plan.width if self.ahead else None
+        most, save = plan.width if self.ahead else None, self.records.save if self.records and self.ahead else None
         self.threads = ThreadPool[Element](
-            self._collect, most, halts=self.each.on_error == "abort" or self.each.retries > 0
+            self._collect, most, halts=self.each.on_error == "abort" or self.each.retries > 0, save=save
         )
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
@@ -143,7 +144,7 @@ class ThreadedPool(Parts):
         try:
             given = prepare_tool_call(one, self.tool)
             if self.journal is not None:
-                call = self._start_record(one, given, self.journal)
+                call = start_record(one, self.journal, self.tool, given, scope.grant)
         except BaseException as error:
             if ahead:
                 raise _NotAhead from None
@@ -155,24 +156,6 @@ class ThreadedPool(Parts):
         element = Element(one, self.tool, given, self.loop, self.context.copy(), self._announce)
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
-
-    def _start_record(
-        self, site: CallSite[Any], given: dict[str, Value], journal: Journal
-    ) -> StartedCall | tuple[Value]:
-        """The call for the journal; or the value that an earlier session or another run has recorded."""
-        record = journal.recorded(site.key)
-        if record is not None:
-            self.runner.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
-            if record.error is not None:
-                raise error_from(record.error, (site.scope.linked.flow.source,))
-            return (value_of(record),)
-        tools = site.scope.linked.tools_of(self.body)
-        call = journal.start_call(self.body, self.tool, site.key, given, tools, site.scope.grant)
-        reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
-        if journal.reuse is None or reused is None:
-            return call
-        self.runner.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
-        return (journal.reused(call, reused),)
 
     def _hand(self, calls: list[Element]) -> None:
         if not calls and not self.threads.halted:
@@ -253,10 +236,12 @@ class ThreadedPool(Parts):
             rows = [
                 (element.record, value, error, secret)
                 for element, (value, error, secret) in zip(batch, outcomes, strict=True)
-                if element.record is not None and (error is None or isinstance(error, StepError))
+                if element.record is not None and not element.saved and (error is None or isinstance(error, StepError))
             ]
             if rows:
                 await self.journal.ended(rows)
+            self.journal.warn_broken()
+            self.threads.free(sum(element.began is not None and not element.saved for element in batch))
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             if not element.announced:
                 self._announce(element)
@@ -269,6 +254,8 @@ class ThreadedPool(Parts):
     def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
         assert element.result is not None
         element.close()
+        if element.saved is not None:
+            return element.saved[0], None, False
         try:
             return value_of_call(element.site, element.result, self.tool, "tool"), None, self.is_secret
         except BaseException as error:

@@ -95,6 +95,18 @@ class SignatureError(DecodeError):
         super().__init__(message)
 
 
+def json_text(value: Value, most: int) -> str | None:
+    """``value`` as JSON, if it is JSON of at most ``most`` bytes; else None."""
+    if 0 <= weigh(value) <= most:
+        try:
+            text = encode(value)
+        except ValueError:  # a number of 5,000 digits
+            return None
+        if len(text) <= most:
+            return text
+    return None
+
+
 def encode_value(value: Value, most: int) -> EncodedValue:
     """``value`` as it is stored, in at most ``most`` bytes."""
     size = weigh(value)
