@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from ..catalog import Agent
 from ..flow.frame import DROPPED, FanOutResult, Frame, Outcome, finished
-from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
+from ..flow.steps import WIDTH, Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
 from ..host.calls import Pending, resolve
 from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import StepError
+from .callee import body_runs_on_workers
 from .element import threaded_tool
 from .linked import Linked, schema_of
 from .pool import Plan, Pool, retry_scope
@@ -24,9 +25,9 @@ from .threaded import ThreadedPool
 
 
 async def each(site: CallSite[Each]) -> Value:
-    """Run ``body`` once per element, ``limit`` at a time, then ``collect`` over the survivors in order."""
+    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the survivors in order."""
     run, step, scope = site.run, site.step, site.scope
-    inside = scope._replace(depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit > 1)
+    inside = scope._replace(depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1)
     run.budget.deepen(inside.depth, step.span)
     items = elements(step.over, site.frame)
     if step.most is not None and len(items) > step.most:
@@ -48,9 +49,10 @@ async def each(site: CallSite[Each]) -> Value:
 
     earlier = run.journal.earlier if run.journal is not None else None
     first = earlier.failed_elements(path) if earlier is not None else []
-    plan = Plan(len(items), step.limit, first=[i for i in first if i < len(items)])
+    plan = Plan(len(items), step.limit or WIDTH, first=[i for i in first if i < len(items)])
     tool = threaded_tool(site, inside)
-    pool: ThreadedPool | Pool = Pool(site, start, values.__setitem__, lambda i: (*path, i), items)
+    wide = run.host.queue if step.limit is None and body_runs_on_workers(body, scope.linked) else None
+    pool: ThreadedPool | Pool = Pool(site, start, values.__setitem__, lambda i: (*path, i), items, wide)
     if tool is not None:
         pool = ThreadedPool(site, inside, tool, values.__setitem__, items)
     replay_recorded(site, inside, plan, pool)

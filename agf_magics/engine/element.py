@@ -11,23 +11,33 @@ from ..catalog import Tool
 from ..flow.steps import Each, Invoke
 from ..flow.values import Value
 from ..host.prints import printing
+from ..host.remote import Terms
 from ..host.threads import Call
 from ..journal.call_rows import StartedCall
+from .callee import place_of
 from .effects import has_effect
 from .runner import CallSite, Scope
 from .streaming import NEVER, StepPrints
 
 
 def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
-    """The plain function whose calls are the whole body of the fan-out and run on worker threads; else None."""
+    """The function whose calls are the whole body of the fan-out and run on threads or on workers; else None."""
     run, body = site.run, site.step.body
     if type(body) is not Invoke or run.dry or body.permit is not None or not body.awaited:
         return None
     tool = inside.linked.callees.get(body.id)
-    if type(tool) is not Tool or tool.is_async or (has_effect(tool) and run.journal is not None):
+    if type(tool) is not Tool or (has_effect(tool) and run.journal is not None):
         return None
-    on_threads = tool.where == "worker" or (tool.where is None and (inside.concurrent or not run.host.waited))
-    return tool if on_threads else None
+    place = place_of(tool, inside.concurrent, run.host.waited, run.host.queue is not None)
+    return tool if place == "worker" or (place == "thread" and not tool.is_async) else None
+
+
+def remote_terms(site: CallSite[Each], inside: Scope, tool: Tool, timeout: float | None) -> Terms | None:
+    """How workers make the calls of the fan-out; None: threads make them."""
+    host = site.run.host
+    if place_of(tool, inside.concurrent, host.waited, host.queue is not None) != "worker":
+        return None
+    return Terms(timeout, has_effect(tool), site.step.limit)
 
 
 class Element(Call):
@@ -61,13 +71,16 @@ class Element(Call):
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
         announce: Callable[[Element], None],
+        remote: bool = False,
     ) -> None:
-        """``announce`` emits its StepStarted, if that has not been done."""
+        """``announce`` emits its StepStarted, if that has not been done. ``remote``: a worker makes the call."""
         super().__init__(tool.function, given, loop, site.run.host.enter, context)
         self.site, self.announce = site, announce
         self.prints = self.task = self.stopped_by = self.saved = None
         self.closed, self.deadline = False, 0.0
-        if site.run.stream:
+        if site.run.stream and remote:
+            self.write = self.add
+        elif site.run.stream:
             context.run(printing.set, self)
 
     def print_here(self) -> None:
@@ -75,7 +88,7 @@ class Element(Call):
         if self.site.run.stream:
             printing.set(self)
 
-    def write(self, text: str) -> None:
+    def add(self, text: str) -> None:
         """Emit what it prints, on any thread."""
         if self.prints is None:
             prints = StepPrints(self.site.run, self.loop, lambda: self.announce(self))
@@ -83,7 +96,7 @@ class Element(Call):
             self.prints = prints
             if self.closed:
                 prints.at = NEVER
-        self.prints.write(text)
+        self.prints.add(text)
 
     def close(self) -> None:
         """Emit the rest of what it printed, before its end. A call that is left running emits nothing more."""

@@ -12,12 +12,13 @@ from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Pending, Result, resolve
 from ..host.limits import Grant, granted
+from ..host.remote import Terms
 from ..journal.call_rows import StartedCall
 from ..journal.recorder import Journal
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .callee import UserCallable
+from .callee import UserCallable, place_of
 from .effects import has_effect, result_given
 from .failures import failure, unusable
 from .runner import CallSite, clock
@@ -108,16 +109,19 @@ def _call(
     site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant
 ) -> Value | Pending[Value]:
     run, step = site.run, site.step
-    place = callee.where or ("loop" if callee.is_async else None)
-    if place is None:
-        place = "kernel" if run.host.waited and not site.scope.concurrent else "worker"
+    place = place_of(callee, site.scope.concurrent, run.host.waited, run.host.queue is not None)
     seconds = run.budget.limits.step_timeout
     if callee.timeout is not None or step.timeout is not None:
         seconds = min(limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None)
     outer = granted.set(grant) if grant is not granted.get() else None
     prints = open_prints(run, site.at) if run.stream and what != "model" else None
     try:
-        result = run.host.start_call(place, callee.function, given, seconds)
+        if place == "worker":
+            result: Result | Pending[Result] = run.host.start_on_worker(
+                callee.function, given, Terms(seconds, has_effect(callee)), prints.add if prints is not None else None
+            )
+        else:
+            result = run.host.start_call(place, callee.function, given, seconds)
     finally:
         if outer is not None:  # other calls may start before this one is awaited
             granted.reset(outer)

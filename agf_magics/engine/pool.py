@@ -13,6 +13,7 @@ from typing import cast
 from ..flow.steps import Branches, Each
 from ..flow.values import Value
 from ..host.calls import Pending
+from ..host.remote import RemoteCalls
 from ..journal.records import CallKey, again
 from ..progress import events as ev
 from ..serialization.codec import preview
@@ -98,10 +99,13 @@ class Pool(Parts):
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
         items: list[Value] | None = None,
+        queue: RemoteCalls | None = None,
     ) -> None:
-        """``start(i, attempt)`` runs part ``i``."""
+        """``start(i, attempt)`` runs part ``i``. ``queue``: the workers, if they make all calls of the parts: then
+        as many parts run as the workers want."""
         super().__init__(site, keep, at, items)
-        self.start = start
+        self.start, self.queue = start, queue
+        self.active = 0
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
         if plan.done:
@@ -111,7 +115,9 @@ class Pool(Parts):
         else:
             try:
                 async with asyncio.TaskGroup() as group:
-                    for _ in range(plan.width):
+                    if self.queue is not None:
+                        await self._run_wide(group, plan, self.queue)
+                    for _ in range(plan.width if self.queue is None else 0):
                         group.create_task(self._work(plan.rest))
             except BaseExceptionGroup as several:
                 self.failure = self.failure or several.exceptions[0]
@@ -121,11 +127,37 @@ class Pool(Parts):
         self.warn_if_all_dropped(plan.count)
         return self.failures
 
-    async def _work(self, numbers: Iterable[int]) -> None:
+    async def _run_wide(self, group: asyncio.TaskGroup, plan: Plan, queue: RemoteCalls) -> None:
+        """Run as many parts as the workers want: that number follows the size of their chunks."""
+        ended, all_started = asyncio.Event(), False
+
+        async def work() -> None:
+            nonlocal all_started
+            try:
+                all_started = await self._work(plan.rest, lambda: self.active > 1.5 * queue.wanted) or all_started
+            finally:
+                self.active -= 1
+                if not self.active:
+                    ended.set()
+
+        def grow() -> None:
+            while self.active < min(queue.wanted, plan.count) and self.failure is None and not all_started:
+                self.active += 1
+                group.create_task(work())
+
+        forget = queue.on_change(grow)
+        try:
+            grow()
+            await ended.wait()
+        finally:
+            forget()
+
+    async def _work(self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None) -> bool:
+        """Run parts until there are no more, or ``is_too_many()``; whether there are no more."""
         separate_prints(self.site.run)
         for i in numbers:
             if self.failure is not None:  # P15: after a failure no further element starts
-                return
+                return True
             attempt = 1
             while True:
                 try:
@@ -142,6 +174,9 @@ class Pool(Parts):
                     if not self.retries(i, attempt, cast(StepError, error)):
                         break
                     attempt += 1
+            if is_too_many is not None and is_too_many():
+                return False
+        return True
 
 
 def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:

@@ -94,7 +94,7 @@ class StepPrints:
         self._pending = ""
         self._is_waiting = False
 
-    def write(self, text: str) -> None:
+    def add(self, text: str) -> None:
         if not self.at:  # the call has ended
             return
         self.pieces.append(text)

@@ -1,9 +1,10 @@
 """A fan-out over a plain function: threads pull its calls, and one turn of the loop serves all calls that have ended.
 
-Only the calls run on the threads (`host.thread_pool`). Everything else happens on the loop, as for any other step: the
-arguments, the events, the journal, limits, secrets, ``on_error``. Without a task and a hop for each call, an element
-costs a quarter of what it costs in a `Pool`, whose behaviour this has otherwise; `tests/engine/test_threaded.py`
-compares them. At most `limit` calls have started without a durable record: a slot is free when its record is.
+Only the calls run on the threads (`host.thread_pool`), or on the workers of the run (`host.remote`). Everything else
+happens on the loop, as for any other step: the arguments, the events, the journal, limits, secrets, ``on_error``.
+Without a task and a hop for each call, an element costs a quarter of what it costs in a `Pool`, whose behaviour this
+has otherwise; `tests/engine/test_threaded.py` compares them. At most `limit` calls have started without a durable
+record: a slot is free when its record is. Workers want more calls than that, as many as keep them busy.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from ..flow.values import Value
 from ..host.calls import Result, is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
+from ..host.remote import CallPool, WidePool
 from ..host.thread_pool import ThreadPool
 from ..journal.call_rows import StartedCall
 from ..text.diagnostics import StepError
-from .element import Element
+from .element import Element, remote_terms
 from .external import start_record, value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
 from .pool import Parts, Plan, retry_scope
@@ -58,12 +60,16 @@ class ThreadedPool(Parts):
         self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
         limits = [one for one in (tool.timeout, body.timeout, site.run.budget.limits.step_timeout) if one is not None]
         self.timeout = min(limits, default=None)
+        self.remote = remote_terms(site, inside, tool, self.timeout)
+        """How workers make the calls; None: threads make them."""
+        if self.remote is not None:
+            self.timeout = None  # it counts on the worker
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        self.records = written_by_threads(self.journal, tool, self.is_secret)
+        self.records = written_by_threads(self.journal, tool, self.is_secret) if self.remote is None else None
         # A call whose record the loop writes needs a free slot; one with a limit starts in its turn.
-        in_turn = self.timeout is not None or inside.meters
+        in_turn = self.timeout is not None or inside.meters or self.remote
         self.ahead = 0 if in_turn or (self.journal is not None and self.records is None) else AHEAD
         """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
         but time: arguments have no side effects, and frames do not change. The threads wait for the slots."""
@@ -75,12 +81,17 @@ class ThreadedPool(Parts):
         """Those of them whose calls have ended."""
         self.woken: asyncio.Future[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.wide: WidePool[Element] | None = None
+        """The workers, if they make the calls: as many elements start as they want."""
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
         most, save = plan.width if self.ahead else None, self.records.save if self.records and self.ahead else None
-        self.threads = ThreadPool[Element](
-            self._collect, most, halts=self.each.on_error == "abort" or self.each.retries > 0, save=save
-        )
+        halts = self.each.on_error == "abort" or self.each.retries > 0
+        self.threads: CallPool[Element]
+        if self.remote is not None and self.host.queue is not None:
+            self.threads = self.wide = self.context.run(self.host.queue.pool, self._collect, self.remote, halts)
+        else:
+            self.threads = ThreadPool[Element](self._collect, most, halts=halts, save=save)
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
         except (asyncio.CancelledError, Exception):
@@ -97,6 +108,8 @@ class ThreadedPool(Parts):
 
     async def _run(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
         while True:
+            if self.wide is not None:
+                width = self.wide.wanted
             await self._start_elements(numbers, width)
             if self.failure is not None:  # P15: after a failure no further element starts
                 return await self._cancel_open()
@@ -153,7 +166,7 @@ class ThreadedPool(Parts):
         if call is not None and not isinstance(call, StartedCall):
             self._finish(i, attempt, one, given, call[0])
             return None
-        element = Element(one, self.tool, given, self.loop, self.context.copy(), self._announce)
+        element = Element(one, self.tool, given, self.loop, self.context.copy(), self._announce, bool(self.remote))
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
 
@@ -241,7 +254,8 @@ class ThreadedPool(Parts):
             if rows:
                 await self.journal.ended(rows)
             self.journal.warn_broken()
-            self.threads.free(sum(element.began is not None and not element.saved for element in batch))
+            if isinstance(self.threads, ThreadPool):
+                self.threads.free(sum(element.began is not None and not element.saved for element in batch))
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             if not element.announced:
                 self._announce(element)

@@ -25,7 +25,7 @@ class Call:
     """A call of user code on another thread, for which a loop waits."""
 
     __slots__ = ("_context", "_enter", "_taken", "began", "ended", "function", "given", "inner", "interrupted", "loop",
-                 "result", "stopped", "struck", "waiter")  # fmt: skip
+                 "result", "stopped", "struck", "waiter", "write")  # fmt: skip
 
     def __init__(
         self,
@@ -53,6 +53,8 @@ class Call:
         self.interrupted = False
         """Whether that was the interrupt of the person, which also cancels the run."""
         self.waiter: Any = None
+        self.write: Callable[[str], None] | None = None
+        """Receives a copy of what it prints on a worker."""
         self._context = contextvars.copy_context() if context is None else context
         self._enter = enter
         self._taken = [None]
@@ -72,6 +74,10 @@ class Call:
         except IndexError:
             return False
         return True
+
+    def give_back(self) -> None:
+        """It has not begun after all, so that it can be taken again."""
+        self._taken.append(None)
 
     def perform(self) -> Result:
         """Run it on this thread, in the context in which it was created."""

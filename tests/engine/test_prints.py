@@ -88,7 +88,7 @@ def test_a_tool_that_fails_has_its_prints(registry: agf.Registry) -> None:
 def test_prints_arrive_before_the_call_ends(registry: agf.Registry) -> None:
     has_arrived = threading.Event()
 
-    @agf.tool(registry=registry, where="worker")
+    @agf.tool(registry=registry, where="thread")
     def shout() -> bool:
         print("hello")
         return has_arrived.wait(30)
@@ -183,7 +183,7 @@ def test_a_thread_of_a_tool_prints_for_itself(registry: agf.Registry) -> None:
 def test_a_call_of_a_watched_run_that_is_left_running_has_the_name_of_its_tool(registry: agf.Registry) -> None:
     gate = threading.Event()
 
-    @agf.tool(registry=registry, where="worker")
+    @agf.tool(registry=registry, where="thread")
     def shout() -> None:
         gate.wait()
 
