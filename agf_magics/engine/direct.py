@@ -13,7 +13,7 @@ from typing import Any
 from ..catalog import Tool
 from ..flow.frame import Frame, finished
 from ..flow.steps import Invoke
-from ..flow.values import ATOMS, Value, isolate
+from ..flow.values import ATOMS, Value, isolate_parts
 from ..host.calls import Pending, call_on_loop, then
 from ..journal.errors import JournalError
 from ..journal.recorder import Journal
@@ -33,7 +33,7 @@ def call_directly(
     try:
         wanted = tool.accepts if step.offers or step.wants else None
         try:
-            given = tool.arguments.validate(isolate(step.args.build(frame, wanted)))
+            given = tool.arguments.validate(isolate_parts(step.args.build(frame, wanted)))
         except Exception:  # again, for an error that is readable and has a place
             given = checked_arguments(CallSite(run, step, frame, scope, index, at, row), tool, wanted)
         run.calls += 1

@@ -87,11 +87,9 @@ class ThreadedPool(Parts):
     async def run(self, plan: Plan) -> dict[int, StepError]:
         most, save = plan.width if self.ahead else None, self.records.save if self.records and self.ahead else None
         halts = self.each.on_error == "abort" or self.each.retries > 0
-        self.threads: CallPool[Element]
+        self.threads: CallPool[Element] = ThreadPool[Element](self._collect, most, halts=halts, save=save)
         if self.remote is not None and self.host.queue is not None:
             self.threads = self.wide = self.context.run(self.host.queue.pool, self._collect, self.remote, halts)
-        else:
-            self.threads = ThreadPool[Element](self._collect, most, halts=halts, save=save)
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
         except (asyncio.CancelledError, Exception):
