@@ -13,7 +13,7 @@ from typing import Any
 from ..catalog import Tool
 from ..flow.frame import Frame, finished
 from ..flow.steps import Invoke
-from ..flow.values import ATOMS, Value, isolate
+from ..flow.values import ATOMS, Value, isolate_parts
 from ..host.calls import Pending, call_on_loop, then
 from ..journal.errors import JournalError
 from ..journal.recorder import Journal
@@ -23,7 +23,7 @@ from ..text.diagnostics import StepError
 from .boundary import checked_arguments
 from .external import await_call, call_external, raise_durable, value_of_call, write_later
 from .runner import CallSite, Index, Runner, Scope, ShapeResult, StepResult, clock, store_value
-from .streaming import StepPrints, open_prints
+from .streaming import open_prints
 
 
 def call_directly(
@@ -33,7 +33,7 @@ def call_directly(
     try:
         wanted = tool.accepts if step.offers or step.wants else None
         try:
-            given = tool.arguments.validate(isolate(step.args.build(frame, wanted)))
+            given = tool.arguments.validate(isolate_parts(step.args.build(frame, wanted)))
         except Exception:  # again, for an error that is readable and has a place
             given = checked_arguments(CallSite(run, step, frame, scope, index, at, row), tool, wanted)
         run.calls += 1
@@ -45,7 +45,7 @@ def call_directly(
             site = CallSite(run, step, frame, scope, index, at, row)
             return _stored(site, Pending(await_call(site, result.awaitable, scope.grant, tool, "tool", prints)), given)
         if prints is not None:
-            _end_prints(prints)
+            prints.end_now()
         value = result[1]
         if not result[0] or type(value) not in ATOMS:
             value = value_of_call(CallSite(run, step, frame, scope, index, at, row), result, tool, "tool")
@@ -70,7 +70,7 @@ def _call_journaled(
         rest = await_call(site, result.awaitable, scope.grant, tool, "tool", prints)
         return _stored(site, Pending(write_later(site, journal, call, rest)), given)
     if prints is not None:
-        _end_prints(prints)
+        prints.end_now()
     value = result[1]
     if not result[0] or type(value) not in ATOMS:
         try:
@@ -81,13 +81,6 @@ def _call_journaled(
     if done is None:
         return _stored(site, Pending(journal.durable(None, value)), given)
     return Pending(_store_durable(site, journal, done, ShapeResult(value, given) if step.keeps else value))
-
-
-def _end_prints(prints: StepPrints) -> None:
-    """A call that did not wait has ended: the next one of this task may use its prints."""
-    if prints.pieces:
-        prints.close()
-    prints.at = None
 
 
 def _stored(

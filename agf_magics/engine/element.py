@@ -85,7 +85,7 @@ class Element(Call):
         if self.site.run.stream:
             printing.set(self)
 
-    def write(self, text: str) -> None:
+    def add(self, text: str) -> None:
         """Emit what it prints, on any thread."""
         if self.prints is None:
             prints = StepPrints(self.site.run, self.loop, lambda: self.announce(self))
@@ -93,7 +93,7 @@ class Element(Call):
             self.prints = prints
             if self.closed:
                 prints.at = NEVER
-        self.prints.write(text)
+        self.prints.add(text)
 
     def close(self) -> None:
         """Emit the rest of what it printed, before its end. A call that is left running emits nothing more."""

@@ -127,7 +127,7 @@ def _call(
     if type(result) is Pending:
         return Pending(await_call(site, result.awaitable, grant, callee, what, prints))
     if prints is not None:
-        prints.close(None)
+        prints.end_now()
     return value_of_call(site, result, callee, what)
 
 

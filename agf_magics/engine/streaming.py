@@ -94,7 +94,7 @@ class StepPrints:
         self._pending = ""
         self._is_waiting = False
 
-    def write(self, text: str) -> None:
+    def add(self, text: str) -> None:
         if not self.at:  # the call has ended
             return
         self.pieces.append(text)
@@ -103,11 +103,17 @@ class StepPrints:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._loop.call_later, EVERY, self._flush)
 
-    def close(self, after: ev.StepPath | None = NEVER) -> None:
-        """Emit the rest. ``after``: whether the next call may use this (None); by default it may not."""
+    def end_now(self) -> None:
+        """The call ended without a wait: the next one may use this."""
+        if self.pieces:
+            self._emit(is_end=True)
+        self.at = None
+
+    def close(self) -> None:
+        """Emit the rest. No other call uses this."""
         if self.pieces or self._pending:
             self._emit(is_end=True)
-        self.at = after
+        self.at = NEVER
 
     def _flush(self) -> None:
         self._is_waiting = False  # first: a print from now on needs a turn of its own

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 class Prints(Protocol):
     """Gets what a call prints, on any thread."""
 
-    def write(self, text: str) -> None: ...
+    def add(self, text: str) -> None: ...
 
 
 printing: ContextVar[Prints | None] = ContextVar("printing", default=None)
@@ -33,7 +33,7 @@ class _Copied:
     def write(self, text: str) -> Any:
         written = self._stream.write(text)
         if (prints := printing.get()) is not None and isinstance(text, str):
-            prints.write(text)
+            prints.add(text)
         return written
 
     def writelines(self, lines: Any) -> None:

@@ -25,7 +25,7 @@ class Call:
     """A call of user code on another thread, for which a loop waits."""
 
     __slots__ = ("_context", "_enter", "_taken", "began", "ended", "function", "given", "inner", "interrupted", "loop",
-                 "result", "stopped", "struck", "waiter", "write")  # fmt: skip
+                 "result", "stopped", "struck", "waiter")  # fmt: skip
 
     def __init__(
         self,
