@@ -182,7 +182,7 @@ class Line:
                 entry.call.give_back()
                 self.waiting.appendleft(entry)
             return self._packed(entries[:1])
-        self.size.weigh(len(given) / len(entries))
+        self.size.weigh_given(len(given) / len(entries))
         order = (program.pickled, program.digest, given, len(entries), self.order)
         return Flight(self, entries, chunk.run, order)
 
