@@ -264,6 +264,8 @@ def _unread(flight: Flight, error: BaseException) -> StepError:
 
 
 def _backend_failed(flight: Flight, error: BaseException) -> StepError:
+    if isinstance(error, StepError):
+        return error
     if isinstance(error, ImportError) and error.name:
         return _unread(flight, error)
     message = f"{flight.line.backend.name} could not run {flight.name!r}: {type(error).__name__}: {error}"

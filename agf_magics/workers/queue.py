@@ -120,7 +120,7 @@ class Line:
         tools = None if grant.tools is None else tuple(sorted(grant.tools))
         self.order = {
             "timeout": terms.timeout, "stops": stops, "grant": (grant.identity, tools), "most": RESULT,
-            "kernel": KERNEL,
+            "kernel": KERNEL, "effect": terms.has_effect, "resources": dict(terms.resources),
         }  # fmt: skip
 
     @property

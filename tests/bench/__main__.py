@@ -276,8 +276,8 @@ def _view(run: Run) -> Iterator[str]:
 
 def _workers(run: Run) -> Iterator[str]:
     yield "## Workers\n"
-    yield "Fan-outs on two processes, by the wall clock. Goals, to a chunked `client.map` of Dask with the same seconds in"
-    yield "a chunk: 1.3 × for 1 ms and 10 ms, 3 × for 0 ms, 1.3 × for 100 kB in and out without the journal, 2 × with it."
+    yield "Fan-outs on two processes, by the wall clock. Goals, to a chunked `client.map` of Dask with the same seconds"
+    yield "in a chunk: 1.3 × for 1 ms and 10 ms, 3 × for 0 ms; for 100 kB in and out 1.3 ×, and 2 × with the journal."
     yield "[Scale](scale.md) explains the second table.\n"
     for name, wall, cpu in workers.rows():
         yield f"| {name} | µs an element | × the first | µs of the kernel's CPU |\n|---|---|---|---|"
