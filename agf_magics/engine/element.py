@@ -12,12 +12,10 @@ from ..flow.values import Value
 from ..host.prints import with_prints
 from ..host.remote import Terms
 from ..host.threads import Call
-from ..journal.recorder import Journal, StartedCall
-from ..journal.records import error_from, value_of
-from ..progress import events as ev
+from ..journal.call_rows import StartedCall
 from .callee import place_of
 from .effects import has_effect
-from .runner import CallSite, Scope, clock
+from .runner import CallSite, Scope
 from .streaming import StepPrints
 
 
@@ -44,7 +42,7 @@ def remote_terms(site: CallSite[Each], inside: Scope, tool: Tool, timeout: float
 class Element(Call):
     """One attempt of an element: its call and where it belongs."""
 
-    __slots__ = ("announced", "attempt", "deadline", "i", "prints", "record", "site", "stopped_by", "task")
+    __slots__ = ("announced", "attempt", "deadline", "i", "prints", "record", "saved", "site", "stopped_by", "task")
 
     i: int
     attempt: int
@@ -52,6 +50,8 @@ class Element(Call):
     announced: bool
     """Whether its StepStarted was emitted."""
     record: StartedCall | None
+    saved: tuple[Value] | None
+    """Its value, once a thread has written its record."""
     task: asyncio.Task[None] | None
     """Awaits what the function returned, or stops it."""
     stopped_by: asyncio.CancelledError | None
@@ -77,29 +77,10 @@ class Element(Call):
         if self.prints is not None and remote:
             self.write = self.prints.write
         self.site = site
-        self.task = self.stopped_by = None
+        self.task = self.stopped_by = self.saved = None
         self.deadline = 0.0
 
     def close(self) -> None:
         """Emit the rest of what it printed, before its end."""
         if self.prints is not None:
             self.prints.close()
-
-
-def start_record(
-    site: CallSite[Any], tool: Tool, given: dict[str, Value], journal: Journal
-) -> StartedCall | tuple[Value]:
-    """The call for the journal; or the value that an earlier session or another run has recorded."""
-    record, run = journal.recorded(site.key), site.run
-    if record is not None:
-        run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
-        if record.error is not None:
-            raise error_from(record.error, (site.scope.linked.flow.source,))
-        return (value_of(record),)
-    tools = site.scope.linked.tools_of(site.step)
-    call = journal.start_call(site.step, tool, site.key, given, tools, site.scope.grant)
-    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
-    if journal.reuse is None or reused is None:
-        return call
-    run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
-    return (journal.reused(call, reused),)

@@ -13,7 +13,8 @@ from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Pending, Result, resolve
 from ..host.limits import Grant, granted
 from ..host.remote import Terms
-from ..journal.recorder import Journal, StartedCall
+from ..journal.call_rows import StartedCall
+from ..journal.recorder import Journal
 from ..journal.records import error_from, value_of
 from ..progress import events as ev
 from ..text.diagnostics import StepError
@@ -35,23 +36,35 @@ def call_external(
     journal = site.run.journal
     if journal is None:
         return _call(site, callee, what, given, grant)
-    key = site.key
-    record = journal.recorded(key)
-    if record is not None:
-        site.run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
-        if record.error is not None:
-            raise error_from(record.error, (site.scope.linked.flow.source,))
-        return value_of(record)
-    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
-    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
-    if journal.reuse is not None and reused is not None:
-        site.run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
-        if what == "model":
-            journal.mark("taken", key)
-        return journal.reused(call, reused)
+    call = start_record(site, journal, callee, given, grant, what == "model")
+    if not isinstance(call, StartedCall):
+        return call[0]
     if has_effect(callee):
         return Pending(_call_with_effect(site, journal, call, callee, what, given, grant))
     return _make_call(site, journal, call, callee, what, given, grant)
+
+
+def start_record(
+    site: CallSite[Invoke], journal: Journal, callee: UserCallable, given: dict[str, Value], grant: Grant,
+    is_model: bool = False,
+) -> StartedCall | tuple[Value]:  # fmt: skip
+    """The call for the journal; or the value that an earlier session or another run has recorded. Raises the failure
+    that an earlier session has recorded."""
+    run, key = site.run, site.key
+    record = journal.recorded(key)
+    if record is not None:
+        run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+        if record.error is not None:
+            raise error_from(record.error, (site.scope.linked.flow.source,))
+        return (value_of(record),)
+    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
+    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
+    if journal.reuse is None or reused is None:
+        return call
+    run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+    if is_model:
+        journal.mark("taken", key)
+    return (journal.reused(call, reused),)
 
 
 async def _call_with_effect(
@@ -72,21 +85,21 @@ def _make_call(
     try:
         value = _call(site, callee, what, given, grant)
     except StepError as error:
-        return Pending(_raise_durable(journal, call, error))
+        return Pending(raise_durable(journal, call, error))
     if type(value) is Pending:
-        return Pending(_write_later(site, journal, call, value.awaitable))
+        return Pending(write_later(site, journal, call, value.awaitable))
     return Pending(journal.durable(journal.returned(call, value, site.is_secret), value))
 
 
-async def _write_later(site: CallSite[Invoke], journal: Journal, call: StartedCall, rest: Awaitable[Value]) -> Value:
+async def write_later(site: CallSite[Invoke], journal: Journal, call: StartedCall, rest: Awaitable[Value]) -> Value:
     try:
         value = await rest
     except StepError as error:
-        return await _raise_durable(journal, call, error)
+        return await raise_durable(journal, call, error)
     return await journal.durable(journal.returned(call, value, site.is_secret), value)
 
 
-async def _raise_durable(journal: Journal, call: StartedCall, error: StepError) -> Value:
+async def raise_durable(journal: Journal, call: StartedCall, error: StepError) -> Value:
     """Raise the failure of a call when its row is durable."""
     await journal.durable(journal.raised(call, error))
     raise error

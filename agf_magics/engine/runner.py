@@ -249,6 +249,14 @@ class Runner:
         await self.host.turn()
         return await resolve(self.start_step(step, frame, scope, index, attempt))
 
+    def fail_unstarted(
+        self, error: StepError, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int
+    ) -> StepResult:
+        """The result of a step that fails before anything of it runs, as `rescue`."""
+        at: ev.StepPath = (*scope.before, step.id, *index)
+        row = self.steps.start(at, clock(), attempt)
+        return self.rescue(error, CallSite(self, step, frame, scope, index, at, row))
+
     def rescue(self, error: BaseException, site: CallSite[Any]) -> StepResult:
         """The result of a failed step that rescues its failure. Raises ``error`` otherwise."""
         rescued = self.fail_step(error, site)

@@ -29,7 +29,7 @@ class Copies:
         self.journal, self.reuse, self.tries = journal, reuse, tries
         self._before = f"{encode(path)[:-1]},"
         self._kind, self._name = step.kind, tool.name
-        self._digest = journal.digests.of_json(step, tool)
+        self._digest = journal.rows.digests.of_json(step, tool)
         self._rows: list[tuple[Any, ...]] = []
 
     def take(self, i: int, given: Mapping[str, Value]) -> tuple[Value] | None:

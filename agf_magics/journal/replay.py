@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from ..progress import events as ev
-from .records import SPLIT, CallKey, Record, around, is_within
+from .records import SPLIT, CallKey, Record, SequenceRow, around, is_within, sequence_row
 
 
 class ReplayLog:
@@ -19,6 +19,8 @@ class ReplayLog:
         self.answers: dict[CallKey, Record] = {}
         self.marks: dict[tuple[str, CallKey], int] = {}
         """The row of each mark."""
+        self.sequences: dict[CallKey, SequenceRow] = {}
+        """The sequences of fan-outs."""
         for record in records:
             self.line = max(self.line, record.line)
             if record.what in ("finished", "failed"):
@@ -26,6 +28,8 @@ class ReplayLog:
             elif record.what == "answered":
                 if record.form != "again":
                     self.answers[record.key] = record
+            elif record.what == "sequence":
+                self.sequences[record.key] = sequence_row(record)
             else:
                 self.marks[record.what, record.key] = record.line
         self.outcomes = {key: one for key, one in self.outcomes.items() if not _is_repeated(one)}

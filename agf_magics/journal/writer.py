@@ -86,24 +86,35 @@ class Writer:
         """A future whose result comes when the row is durable, or a JournalError."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._queue.append(PendingWrite(statement, row, done, loop, None))
-        self._schedule(loop)
+        self._queue.append(tuple.__new__(PendingWrite, (statement, row, done, loop, None)))  # half of the time
+        if loop not in self._due:
+            self._schedule(loop)
         return done
 
     def write_all(
-        self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
+        self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]
     ) -> asyncio.Future[None]:
-        """`write` for many rows, which does not wait for the end of the turn: the result comes when all are durable, or
-        the JournalError of the last one. ``failed`` is called for each other that cannot be written, on any thread."""
+        """`write` for many statements with a row each, which does not wait for the end of the turn: the result comes
+        when all are durable, or the JournalError of the last one. ``failed`` is called for each other that cannot be
+        written, on any thread."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._queue.extend(PendingWrite(statement, row, None, None, failed) for row in rows[:-1])
-        self._queue.append(PendingWrite(statement, rows[-1], done, loop, None))
+        self._queue.extend([PendingWrite(*row, None, None, failed) for row in rows[:-1]])
+        self._queue.append(PendingWrite(*rows[-1], done, loop, None))
         if self._is_for_thread:
             self._wake_thread()
         else:
             self._turn(loop)
         return done
+
+    def write_here(self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]) -> None:
+        """Commit many statements with a row each on this thread, which does not belong to a loop. ``failed`` is called
+        for each that cannot be written."""
+        self._queue.extend([PendingWrite(*row, None, None, failed) for row in rows])
+        with self._committing:
+            self._commit()
+        if self._sleeps:
+            self._wake_thread()
 
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
         """Write a row without waiting, before all rows that follow. On any thread."""

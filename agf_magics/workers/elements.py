@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, cast
 
 from ..catalog import Transform
@@ -20,6 +21,7 @@ from ..engine.linked import Linked
 from ..engine.pool import Parts, Plan
 from ..engine.replayed import replay_recorded
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
+from ..engine.sequences import Elements as Sequenced
 from ..flow.steps import Each
 from ..flow.values import Value
 from ..host.calls import StillRunning
@@ -39,6 +41,8 @@ from .program import make_program, sources_of
 from .sending import own_modules
 from .sizes import ChunkSize
 
+Items = list[Value] | Sequenced
+
 HEAVY_ELEMENT = 10_000
 """Bytes of an element and its answer, above which calls are sent instead."""
 
@@ -53,9 +57,11 @@ class Elements:
         self.dispatcher = dispatcher
 
     def pool(
-        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value], rest: Parts
+        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: Items, rest: Parts
     ) -> ElementPool | None:
         """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs those that stay."""
+        if isinstance(items, Sequenced) and not items.is_quick:  # code of a user reads them, a few ahead
+            return None
         if reason_to_stay(site, inside, len(items), self.dispatcher.backend.lanes) is not None:
             return None
         sources, modules = sources_of(site.step, inside.linked), own_modules()
@@ -71,7 +77,7 @@ class ElementPool(Parts):
 
     def __init__(
         self, dispatcher: Dispatcher, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None],
-        items: list[Value], rest: Parts, sent: Sent,
+        items: Items, rest: Parts, sent: Sent,
     ) -> None:  # fmt: skip
         path = self.path = site.path_of(site.step.body)
         self.each = site
@@ -79,8 +85,12 @@ class ElementPool(Parts):
         self.dispatcher, self.backend, self.limit = dispatcher, dispatcher.backend, site.step.limit
         self.inside, self.rest, self.sent, self.values = inside, rest, sent, items
         self.sizes = ChunkSize()
-        self.waiting: deque[int] = deque()
-        """Elements that were not sent yet."""
+        self.numbers: Iterator[int] = iter(())
+        """Elements that were not sent yet; there may be millions."""
+        self.left = 0
+        """How many of them there are."""
+        self.early: deque[int] = deque()
+        """Those of them that come first: they were in a chunk that could not be made."""
         self.again: deque[int] = deque()
         """Elements whose worker was lost: they travel alone."""
         self.losses: dict[int, int] = {}
@@ -112,14 +122,18 @@ class ElementPool(Parts):
         return CollectedRecords(journal, calls, self.inside.grant, load_plain)
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        known = self._recorded()
-        numbers = list(plan.rest)
-        await self._run_here([i for i in numbers if i in known], plan)
-        self.waiting.extend(i for i in numbers if i not in known)
+        known, numbers = self._recorded(), plan.rest
+        self.left = plan.count - len(known)
+        if known:
+            every = list(numbers)
+            await self._run_here(iter([i for i in every if i in known]), plan)
+            numbers = iter([i for i in every if i not in known])
+        self.numbers = numbers
         await self._run_there()
         if self.failure is not None:
             raise self.failure
-        await self._run_here(sorted([*self.stays, *self.waiting, *self.again]), plan)
+        if self.stays or self.again or self.left:
+            await self._run_here(chain(sorted([*self.stays, *self.again, *self.early]), self.numbers), plan)
         self.warn_if_all_dropped(plan.count)
         return self.failures
 
@@ -131,13 +145,11 @@ class ElementPool(Parts):
         places, path = recorded_places(journal.earlier), self.path
         return frozenset(i for i in range(len(self.values)) if (*path, i) in places)
 
-    async def _run_here(self, numbers: list[int], plan: Plan) -> None:
+    async def _run_here(self, numbers: Iterator[int], plan: Plan) -> None:
         """Run elements in the kernel, which sends their calls."""
-        if not numbers:
-            return
         pool = self.rest
         pool.failures, pool.dropped = self.failures, self.dropped
-        plan.rest = iter(numbers)
+        plan.rest = numbers
         replay_recorded(self.each, self.inside, plan, pool)
         await pool.run(plan)
         self.dropped = pool.dropped
@@ -150,16 +162,23 @@ class ElementPool(Parts):
 
     def next(self, lanes: int) -> ElementFlight | None:
         """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not caught up."""
-        while self.leaves and self.failure is None and (self.again or self.waiting):
+        while self.failure is None and self._has_more:
             most = self.limit or lanes * self.dispatcher.ahead
             if len(self.flights) >= most or self.landed.qsize() >= lanes * self.dispatcher.ahead:
                 return None
-            source, count = (self.again, 1) if self.again else (self.waiting, self.sizes.next(len(self.waiting), lanes))
-            flight = self._packed([source.popleft() for _ in range(min(count, len(source)))])
+            flight = self._packed([self.again.popleft()] if self.again else self._take(lanes))
             if flight is not None:
                 self.flights[flight] = None
                 return flight
         return None
+
+    def _take(self, lanes: int) -> list[int]:
+        """The numbers of the next chunk."""
+        count = min(self.sizes.next(self.left, lanes), self.left)
+        found = [self.early.popleft() for _ in range(min(count, len(self.early)))]
+        found += islice(self.numbers, count - len(found))
+        self.left -= len(found)
+        return found
 
     def _packed(self, numbers: list[int]) -> ElementFlight | None:
         """A chunk; None: none of its elements can be sent. Then its call in the kernel has the error."""
@@ -169,7 +188,8 @@ class ElementPool(Parts):
             if len(numbers) == 1:
                 self.stays += numbers
                 return None
-            self.waiting.extendleft(reversed(numbers[1:]))
+            self.early.extendleft(reversed(numbers[1:]))
+            self.left += len(numbers) - 1
             return self._packed(numbers[:1])
         self.sizes.weigh(len(given) / len(numbers))
         return ElementFlight(self.landed, self.sent, numbers, given, bool(self.losses.get(numbers[0])))
@@ -201,7 +221,7 @@ class ElementPool(Parts):
     @property
     def _has_more(self) -> bool:
         """Whether more elements can be sent."""
-        return self.leaves and bool(self.again or self.waiting)
+        return self.leaves and bool(self.again or self.left)
 
     async def _land(self, flight: ElementFlight, outcome: Any) -> None:
         if isinstance(outcome, Lost):
