@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import Any, cast
 
@@ -29,11 +28,19 @@ from ..journal.collected import CollectedRecords, known_call
 from ..progress import events as ev
 from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic, StepError
-from ..text.source import Source
-from .answers import Answered, Shift, Unread, read_answer
+from .answers import Answered, Shift, Unread, read_answer, write_prints
 from .backend import Lost
 from .dispatch import Dispatcher
-from .element_flights import ElementFlight, Landed, Sent, damaged_answer, is_refused, lost_worker, recorded_places
+from .element_flights import (
+    ElementFlight,
+    Landed,
+    Sent,
+    damaged_answer,
+    is_refused,
+    lost_worker,
+    recorded_places,
+    stopped,
+)
 from .eligible import calls_of, reason_to_stay, steps_of
 from .outcomes import LOSSES
 from .pickles import dump_plain, load_plain
@@ -45,9 +52,6 @@ Items = list[Value] | Sequenced
 
 HEAVY_ELEMENT = 10_000
 """Bytes of an element and its answer, above which calls are sent instead."""
-
-FORCE = 1.0
-"""Seconds in which the worker of a chunk that did not end in time is ended."""
 
 
 class Elements:
@@ -104,10 +108,6 @@ class ElementPool(Parts):
         self.leaves = True
         """Whether more elements are sent."""
         self.records = self._records()
-
-    @property
-    def sources(self) -> Sequence[Source]:
-        return self.sent.sources
 
     def _records(self) -> CollectedRecords | None:
         journal = self.site.run.journal
@@ -236,7 +236,7 @@ class ElementPool(Parts):
             self._forget(i)
         now = clock()
         try:
-            answer = read_answer(outcome, flight.numbers, self)
+            answer = read_answer(outcome, flight.numbers, self, self.sent.sources)
         except Unread:  # the calls say which of the results cannot be read
             self.leaves = False
             self.stays += flight.numbers
@@ -255,10 +255,7 @@ class ElementPool(Parts):
     async def _apply(self, answer: Answered, shift: Shift) -> None:
         """Write the records of a chunk, then count it and apply the outcomes of its elements in their order."""
         run = self.site.run
-        for name, text in answer.prints:
-            stream = sys.stderr if name == "stderr" else sys.stdout
-            if stream is not None:
-                stream.write(text)
+        write_prints(answer.prints)
         if self.records is not None:
             await self.records.write([record for element in answer.elements for record in element.records])
         run.calls += answer.calls
@@ -333,40 +330,16 @@ class ElementPool(Parts):
     async def _stop_flights(self) -> str | None:
         """Cancel the chunks in flight; their elements count as cancelled, whatever their workers did. Returns a text if
         workers are left running."""
-        waits = dict.fromkeys(self.flights)
-        grace = self.site.run.host.grace
-        for flight in waits:
-            flight.cancel()
-        cancelled = await self._wait_for(waits, grace)
-        if waits and getattr(self.backend, "kills", False) and not cancelled:
-            for flight in waits:
-                flight.cancel()
-            await self._wait_for(waits, FORCE)
-        left = f"left running: {len(waits)} chunks of elements on {self.backend.name}" if waits else None
+        run, running = self.site.run, await stopped(self.flights, self.landed, self.backend, self.site.run.host.grace)
+        left = f"left running: {len(running)} chunks of elements on {self.backend.name}" if running else None
         for flight in self.flights:
             for i in flight.numbers:
-                self._stop(i, flight.when, left if flight in waits and i == flight.numbers[0] else None)
+                at, is_left = self.at(i), flight in running and i == flight.numbers[0]
+                run.steps.start(at, flight.when, 1)
+                run.emit(ev.StepAbandoned(at, clock(), left or "") if is_left else ev.StepCancelled(at, clock()))
         self.flights = {}
         self._show_placed()
         return left
-
-    def _stop(self, i: int, when: float, left: str | None) -> None:
-        run, at = self.site.run, self.at(i)
-        run.steps.start(at, when, 1)
-        run.emit(ev.StepCancelled(at, clock()) if left is None else ev.StepAbandoned(at, clock(), left))
-
-    async def _wait_for(self, waits: dict[ElementFlight, None], seconds: float) -> bool:
-        """Wait until chunks have landed, and remove them from ``waits``. Returns whether this task was cancelled."""
-        try:
-            async with asyncio.timeout(seconds):
-                while waits:
-                    flight, _ = await self.landed.get()
-                    waits.pop(flight, None)
-        except TimeoutError:
-            return False
-        except asyncio.CancelledError:
-            return True
-        return False
 
     def _show_placed(self) -> None:
         """Say how many elements are with workers."""
