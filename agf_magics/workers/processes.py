@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, cast
 from . import child, chunk
 from .backend import Cancel, Lost
 from .sending import applied
+from .status import BackendStatus, WorkerStatus, memory_of
 
 IDLE = 60.0
 """Seconds without work after which a process ends."""
@@ -78,6 +79,16 @@ class Processes:
         if starts:
             threading.Thread(target=self._serve, args=(self._jobs,), name="agf-processes", daemon=True).start()
         return job.cancel
+
+    def restart(self) -> None:
+        """End all processes; the next chunks start new ones. Chunks in flight are repeated."""
+        for one in list(self._children):
+            one.kill()
+
+    def describe(self) -> BackendStatus:
+        """What `%workers` shows."""
+        rows = [WorkerStatus(f"process {pid}", 1, memory=memory_of(pid)) for pid in sorted(self.pids)]
+        return BackendStatus(self.name, self.lanes, None, tuple(rows), restarts=True)
 
     def close(self) -> None:
         """End all processes. Chunks in flight are lost."""
@@ -138,6 +149,9 @@ class Processes:
         """Execute a chunk and report it. Returns the process for the next one, if it is running."""
         outcome: Any
         try:
+            if process is not None and process.process.poll() is not None:  # it was restarted while it had no work
+                self._end(process)
+                process = None
             if process is None:
                 process = _Child()
                 self._children.add(process)

@@ -120,7 +120,7 @@ class Line:
         tools = None if grant.tools is None else tuple(sorted(grant.tools))
         self.order = {
             "timeout": terms.timeout, "stops": stops, "grant": (grant.identity, tools), "most": RESULT,
-            "kernel": KERNEL,
+            "kernel": KERNEL, "effect": terms.has_effect, "resources": dict(terms.resources),
         }  # fmt: skip
 
     @property
@@ -182,7 +182,7 @@ class Line:
                 entry.call.give_back()
                 self.waiting.appendleft(entry)
             return self._packed(entries[:1])
-        self.size.weigh(len(given) / len(entries))
+        self.size.weigh_given(len(given) / len(entries))
         order = (program.pickled, program.digest, given, len(entries), self.order)
         return Flight(self, entries, chunk.run, order)
 
