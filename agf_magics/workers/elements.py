@@ -191,7 +191,7 @@ class ElementPool(Parts):
             self.early.extendleft(reversed(numbers[1:]))
             self.left += len(numbers) - 1
             return self._packed(numbers[:1])
-        self.sizes.weigh(len(given) / len(numbers))
+        self.sizes.weigh_given(len(given) / len(numbers))
         return ElementFlight(self.landed, self.sent, numbers, given, bool(self.losses.get(numbers[0])))
 
     async def _run_there(self) -> None:
@@ -247,6 +247,7 @@ class ElementPool(Parts):
             await self.site.run.host.turn()
             return
         count = len(answer.elements)
+        self.sizes.weigh_returned(answer.weight / count)
         self.sizes.learn(max(answer.seconds, 1e-6), count, self.backend.lanes)
         self.leaves = self.leaves and (flight.weight + answer.weight) / count <= HEAVY_ELEMENT
         await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
