@@ -61,8 +61,9 @@ WHERE = {
     "threading": ("host", "journal", "notebook", "workers"), "_thread": ("host",), "sqlite3": ("journal",),
     "wasmtime": ("pictures.graphviz_module",),
     "pandas": ("lifecycle.trace",),
-    "cloudpickle": ("workers",), "distributed": ("workers.dask",), "loky": ("workers.processes",),
-    "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "traitlets": ("notebook",),
+    "cloudpickle": ("workers",), "distributed": ("workers.dask",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "comm": ("notebook",),
+    "traitlets": ("notebook",),
 }  # fmt: skip
 ONLY_WHERE_USED = {
     "jsonschema",
@@ -73,7 +74,6 @@ ONLY_WHERE_USED = {
     "pandas",
     "cloudpickle",
     "distributed",
-    "loky",
 }
 
 

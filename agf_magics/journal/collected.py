@@ -20,9 +20,9 @@ from ..host.limits import ANYTHING, Grant
 from ..progress import events as ev
 from ..serialization.codec import EncodedValue, decode
 from ..text.diagnostics import StepError
-from .recorder import Journal, StartedCall
+from .call_rows import Insert, StartedCall
+from .recorder import Journal
 from .records import FORMS, UNREADABLE, CallKey, check_tries, error_from, error_json, is_at, is_moment
-from .store import ADD
 
 T = TypeVar("T")
 
@@ -145,23 +145,23 @@ class CollectedRecords:
         rows = [self._row(record) for record in records]
         if not rows:
             return
-        done = journal.store.writer.write_all(ADD, rows, journal.lose) if journal.is_open else None
+        done = journal.store.writer.write_all(rows, journal.lose) if journal.is_open else None
         await journal.durable(done, lost=count)
         journal.warn_broken()
 
-    def _row(self, record: Collected) -> tuple[Any, ...]:
+    def _row(self, record: Collected) -> Insert:
         what, at, tries = record[:3]
         key = CallKey(at, tries)
         if len(record) == 3:
-            return self._journal._mark_row(what, key)
+            return self._journal.rows.mark(what, key)
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
         known = self._calls[_ids(at)]
         digest = self._digest(known, given if whole else None, arguments)
         call = StartedCall(key, known.step.kind, known.name, started, given, whole, digest)
         packed = EncodedValue(form, value, shown, why)
         if form == "again":
-            self._journal._warn_not_stored(call, packed)
-        return self._journal._call_row(what, call, packed, error, ended)
+            self._journal._warn_not_stored(call, why)
+        return self._journal.rows.outcome(what, call, packed, error, ended)
 
     def _digest(self, known: KnownCall, text: str | None, arguments: bytes | None) -> bytes | None:
         if known.digest is None:
@@ -170,12 +170,12 @@ class CollectedRecords:
             return known.digest(text)
         if arguments is None:
             return None
-        return self._journal.digests.of(known.step, known.callee, self._load(arguments), None, {}, self._grant)
+        return self._journal.rows.digests.of(known.step, known.callee, self._load(arguments), None, {}, self._grant)
 
 
 def known_call(journal: Journal, step: Invoke, callee: Any) -> KnownCall:
     """A call with its digest, which the kernel computes."""
-    return KnownCall(step, callee, getattr(callee, "name", step.name.text), journal.digests.of_json(step, callee))
+    return KnownCall(step, callee, getattr(callee, "name", step.name.text), journal.rows.digests.of_json(step, callee))
 
 
 def _ids(at: ev.StepPath) -> tuple[str, ...]:

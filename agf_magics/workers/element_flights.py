@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from ..engine.runner import clock
 from ..flow.steps import Invoke, Step
-from ..journal.records import around
-from ..journal.replay import ReplayLog
-from ..progress import events as ev
 from ..text.diagnostics import Diagnostic
 from ..text.source import Source
-from .backend import Cancel
+from .backend import Cancel, WorkerBackend
 from .element_chunk import body_name, run_elements
 from .program import version_of_workers
 from .queue import KERNEL
+
+FORCE = 1.0
+"""Seconds in which the worker of a chunk that did not end in time is ended."""
 
 Landed = asyncio.Queue[tuple["ElementFlight", Any]]
 """The chunks that are back, with their outcomes."""
@@ -48,13 +48,34 @@ class ElementFlight:
         self.landed.put_nowait((self, outcome))
 
 
-def recorded_places(earlier: ReplayLog) -> frozenset[ev.StepPath]:
-    """The paths of all elements of which an earlier session has a record. Computed once for a session."""
-    known: Any = getattr(earlier, "recorded_places", None)
-    if known is None:
-        keys = {key.at for key in (*earlier.outcomes, *earlier.answers)} | {key.at for _, key in earlier.marks}
-        known = earlier.recorded_places = frozenset(place for at in keys for place in around(at))  # type: ignore[attr-defined]
-    return cast("frozenset[ev.StepPath]", known)
+async def stopped(
+    flights: Iterable[ElementFlight], landed: Landed, backend: WorkerBackend, grace: float
+) -> dict[ElementFlight, None]:
+    """Cancel chunks, and wait until they have landed, at most ``grace`` seconds; then end their workers, if the backend
+    may. Returns those that are left running. A second cancellation of this task ends the waiting."""
+    running = dict.fromkeys(flights)
+    for flight in running:
+        flight.cancel()
+    waited = await _wait(running, landed, grace)
+    if running and waited and getattr(backend, "kills", False):
+        for flight in running:
+            flight.cancel()
+        await _wait(running, landed, FORCE)
+    return running
+
+
+async def _wait(flights: dict[ElementFlight, None], landed: Landed, seconds: float) -> bool:
+    """Wait until chunks have landed, and remove these. Returns False if this task was cancelled meanwhile."""
+    try:
+        async with asyncio.timeout(seconds):
+            while flights:
+                flight, _ = await landed.get()
+                flights.pop(flight, None)
+    except TimeoutError:
+        return True
+    except asyncio.CancelledError:
+        return False
+    return True
 
 
 def is_refused(outcome: Any) -> bool:

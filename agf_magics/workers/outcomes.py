@@ -136,8 +136,8 @@ class Flight:
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
         line = self.line
         if begun and not line.terms.has_effect:
+            line.size.weigh_returned((len(data) if type(data) is bytes else sum(map(len, data))) / len(begun))
             line.size.learn(seconds, len(begun), line.backend.lanes)
-            line.size.weigh((len(data) if type(data) is bytes else sum(map(len, data))) / len(begun))
         results, unread = self._results(marks, data, worker)
         for entry in unread:
             self._repeat(entry, StepError(Diagnostic("step.unsent-result", _UNREADABLE.format(self.name), hint=_FILE)))
@@ -228,10 +228,7 @@ class Flight:
         for i, name, text in prints:
             stream = sys.stderr if name == "stderr" else sys.stdout
             if stream is not None:
-                stream.write(text)
-            write = self.entries[i].call.write
-            if write is not None and name == "stdout":
-                write(text)
+                self.entries[i].call.context.run(stream.write, text)  # a watched run gives it to the step
 
 
 _CANCELLED: Result = (False, asyncio.CancelledError())

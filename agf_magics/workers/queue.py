@@ -21,9 +21,8 @@ from ..text.diagnostics import Diagnostic
 from . import chunk
 from .backend import WorkerBackend
 from .dispatch import Dispatcher
-from .heavy import heavy_warning
 from .outcomes import Entry, Flight, end_call
-from .sending import Program, unsendable_arguments, unsendable_function
+from .sending import HEAVY, Program, heavy_function, unsendable_arguments, unsendable_function
 from .sizes import WANTED, ChunkSize
 
 C = TypeVar("C", bound=Call)
@@ -99,9 +98,8 @@ class CallQueue:
         if found is None:
             try:
                 found = Program(function)
-                warning = heavy_warning(function, len(found.pickled))
-                if warning is not None and self.warn is not None:
-                    self.warn(warning)
+                if self.warn is not None and len(found.pickled) > HEAVY:
+                    self.warn(heavy_function(found))
             except Exception as error:
                 found = unsendable_function(function, error)
             self._programs[id(function)] = found
@@ -186,7 +184,7 @@ class Line:
                 entry.call.give_back()
                 self.waiting.appendleft(entry)
             return self._packed(entries[:1])
-        self.size.weigh(len(given) / len(entries))
+        self.size.weigh_given(len(given) / len(entries))
         order = (program.pickled, program.digest, given, len(entries), self.order)
         return Flight(self, entries, chunk.run, order)
 
@@ -241,6 +239,9 @@ class RemotePool(Generic[C]):
         """Send no further call before the next `hand`."""
         self.halted = True
         self.held += self._withdraw()
+
+    def free(self, count: int) -> None:
+        """Workers have no slots."""
 
     def take_back(self) -> list[C]:
         held, self.held = self.held, []
