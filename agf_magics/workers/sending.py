@@ -132,7 +132,7 @@ def name_of(function: Any) -> str:
 
 def unsendable_function(function: Callable[..., Any], error: BaseException) -> StepError:
     """The failure of calls whose function cannot be pickled."""
-    part = next((f" uses {name!r}, which" for name, value in used_values(function) if not _is_sendable(value)), "")
+    part = next((f" uses {name!r}, which" for name, value in _used(function) if not _is_sendable(value)), "")
     message = f"the function {name_of(function)!r}{part} cannot be sent to a worker: {_why(error)}"
     return StepError(Diagnostic("step.unsendable", message, hint=STAY))
 
@@ -186,7 +186,7 @@ def _a(name: str) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-def used_values(function: Any) -> Iterator[tuple[str, Any]]:
+def _used(function: Any) -> Iterator[tuple[str, Any]]:
     """The names that a function uses, and their values."""
     inner = getattr(function, "__func__", function)
     code, known = getattr(inner, "__code__", None), getattr(inner, "__globals__", {})
