@@ -22,13 +22,11 @@ from typing import Any, BinaryIO, cast
 
 from . import child, chunk
 from .backend import Cancel, Lost
-from .sending import applied
+from .sending import HEAVY, applied
 from .status import BackendStatus, WorkerStatus, memory_of
 
 IDLE = 60.0
 """Seconds without work after which a process ends."""
-IN_FILE = 1_000_000
-"""Bytes of a function above which it is written to a file that the processes read."""
 
 
 class Processes:
@@ -64,7 +62,7 @@ class Processes:
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         if self._pid != os.getpid():  # a fork has none of the threads
             self._start()
-        if run is chunk.run and type(order[0]) is bytes and len(order[0]) > IN_FILE:
+        if run is chunk.run and type(order[0]) is bytes and len(order[0]) > HEAVY:
             order = (self._file(order[1], order[0]), *order[1:])
         job = _Job(applied(run, order), done)
         with self._lock:

@@ -22,7 +22,7 @@ from . import chunk
 from .backend import WorkerBackend
 from .dispatch import Dispatcher
 from .outcomes import Entry, Flight, end_call
-from .sending import Program, unsendable_arguments, unsendable_function
+from .sending import HEAVY, Program, heavy_function, unsendable_arguments, unsendable_function
 from .sizes import WANTED, ChunkSize
 
 C = TypeVar("C", bound=Call)
@@ -98,6 +98,8 @@ class CallQueue:
         if found is None:
             try:
                 found = Program(function)
+                if self.warn is not None and len(found.pickled) > HEAVY:
+                    self.warn(heavy_function(found))
             except Exception as error:
                 found = unsendable_function(function, error)
             self._programs[id(function)] = found

@@ -7,7 +7,7 @@ AIM = 0.5
 """Seconds of a chunk on its worker."""
 CHUNKS_A_SECOND = 400
 """At most, whatever the number of lanes: more would load the kernel and a scheduler."""
-HEAVY = 8_000_000
+CHUNK_BYTES = 8_000_000
 """Bytes of arguments or results in a chunk."""
 PAYLOAD = 256_000_000
 """Bytes of arguments in all chunks in flight."""
@@ -41,7 +41,7 @@ class ChunkSize:
         each = seconds / count
         self._mean = each if not self._mean else self._mean + (each - self._mean) / 4
         in_time = max(AIM, lanes / CHUNKS_A_SECOND) / max(self._mean, 1e-6)
-        in_bytes = min(HEAVY, PAYLOAD / (2 * max(lanes, 1))) / max(self._given, self._returned, 1)
+        in_bytes = min(CHUNK_BYTES, PAYLOAD / (2 * max(lanes, 1))) / max(self._given, self._returned, 1)
         # The last chunks of a fan-out are small: they do not undo what was learned before.
         self.size = int(max(1, min(in_time, in_bytes, MOST, GROWTH * max(count, self.size / 2))))
 

@@ -55,9 +55,7 @@ def test_a_project_may_say_that_it_wants_the_cores_of_this_machine(word: str, tm
     assert read(tmp_path).on == word
 
 
-@pytest.mark.parametrize(
-    "text", ["proceses", "$client", "client", "tcp://", "__import__('os')", "processes\n", 5]
-)
+@pytest.mark.parametrize("text", ["proceses", "$client", "client", "tcp://", "__import__('os')", "processes\n", 5])
 def test_nothing_else_is_a_setting(text: object, tmp_path: Path) -> None:
     written = f"'''{text}'''" if isinstance(text, str) else str(text).lower()
     (tmp_path / "pyproject.toml").write_text(f"[tool.agf-magics]\non = {written}\n")
