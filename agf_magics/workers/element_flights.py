@@ -41,7 +41,8 @@ class ElementFlight:
         """``given``: the pickled numbers and elements; ``is_suspect``: their worker was lost before."""
         self.landed, self.numbers, self.weight = landed, numbers, len(given)
         self.run: Callable[..., Any] = run_elements
-        self.order: tuple[Any, ...] = (sent.program, sent.digest, given, version_of_workers(), KERNEL)
+        options = {"kernel": KERNEL, "version": version_of_workers()}
+        self.order: tuple[Any, ...] = (sent.program, sent.digest, given, len(numbers), options)
         self.shared = False
         self.is_suspect = is_suspect
         self.cancel: Cancel = _nothing
@@ -85,8 +86,9 @@ def recorded_places(earlier: ReplayLog) -> frozenset[ev.StepPath]:
     """The paths of all elements of which an earlier session has a record. Computed once for a session."""
     known: Any = getattr(earlier, "recorded_places", None)
     if known is None:
-        keys = {key.at for key in (*earlier.outcomes, *earlier.answers)} | {key.at for _, key in earlier.marks}
-        known = earlier.recorded_places = frozenset(place for at in keys for place in around(at))  # type: ignore[attr-defined]
+        places = {at for at, _ in earlier.values} | {key.at for key in (*earlier.failed, *earlier.answers)}
+        places |= {key.at for _, key in earlier.marks}
+        known = earlier.recorded_places = frozenset(place for at in places for place in around(at))  # type: ignore[attr-defined]
     return cast("frozenset[ev.StepPath]", known)
 
 

@@ -78,6 +78,8 @@ def _reason_of_call(step: Invoke, callee: Any) -> str | None:
             return "secret"
         if not callee.reuse:
             return "effect"
+        if callee.resources:
+            return "resources"
     elif not isinstance(callee, Transform):
         return "callee"
     return "place" if callee.where is not None or callee.is_async or _is_for_kernel(callee) else None
