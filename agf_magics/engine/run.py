@@ -66,8 +66,8 @@ async def run(
     stream: bool = False,
     budget: Budget | None = None,
     progress: Progress | None = None,
-    whole: WholeElements | None = None,
     make: type[Runner] = Runner,
+    whole: WholeElements | None = None,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last event.
 
@@ -75,8 +75,8 @@ async def run(
     under its manifest ``work``, and calls that earlier sessions made are not repeated. ``secrets`` collects the values
     of secret arguments. ``stream``: whether the text of models is emitted while it arrives. A ``budget`` has what
     earlier runs have used of the limits. ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it
-    folds the starts and ends of steps without their events. ``whole``: sends whole elements of fan-outs to workers.
-    ``make``: the class of the runner.
+    folds the starts and ends of steps without their events. ``make``: the class of the runner. ``whole``: sends whole
+    elements of fan-outs to workers.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
