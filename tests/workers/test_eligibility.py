@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.catalog import Tool
 from agf_magics.engine.linked import Linked
 from agf_magics.engine.runner import CallSite, Scope
 from agf_magics.flow.declared import Caps
@@ -173,6 +174,15 @@ def test_the_called_flow_keeps_the_elements(ask: Callable[..., Asked], change: d
     assert reason_of_body(asked.body, replace(asked.linked, callees=callees)) == reason
 
 
+def test_a_tool_that_needs_a_resource_keeps_its_elements(ask: Callable[..., Asked]) -> None:
+    """Its calls are sent to the workers that have the resource."""
+    asked = ask()
+    tool = asked.linked.callees[asked.body.id]
+    assert isinstance(tool, Tool)
+    callees = {asked.body.id: replace(tool, resources={"gpu": 1})}
+    assert reason_of_body(asked.body, replace(asked.linked, callees=callees)) == "resources"
+
+
 def test_a_time_limit_of_a_called_flow_keeps_the_elements(ask: Callable[..., Asked]) -> None:
     """It would have to stop a call that runs on the thread of the chunk."""
     asked = ask(CALLING)
@@ -289,6 +299,24 @@ def test_no_byte_that_is_sent_has_a_secret(
     assert run.status == "ok"
     assert backend.sent
     assert bool(backend.numbers) == (not first)  # after the sign-in the run has a secret, which only the kernel masks
+    assert not any(MARKER.encode() in data for data in backend.sent)
+
+
+def test_a_called_flow_travels_without_what_it_was_linked_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flow keeps its last linked form, which has all tools of the registry."""
+    monkeypatch.chdir(tmp_path)
+    registry, backend = agf.Registry(), InProcess()
+
+    def other(text: str = MARKER) -> str:
+        return text
+
+    agf.tool(work, registry=registry)
+    agf.tool(other, registry=registry)
+    inner = agf.define(INNER, registry=registry)
+    agf.run(inner, {"used": 1}, registry=registry)
+    assert inner.linked
+    assert agf.run(CALLING, GIVEN, registry=registry, on=backend).status == "ok"
+    assert backend.numbers
     assert not any(MARKER.encode() in data for data in backend.sent)
 
 
