@@ -105,6 +105,7 @@ class Dispatcher:
 
         try:
             chunk.cancel = self.backend.submit(chunk.run, chunk.order, done)
+            chunk.order = ()  # its arguments, up to 8 MB, belong to the backend now
         except Exception as error:  # of the backend
             done(error)
 
@@ -113,6 +114,11 @@ class Dispatcher:
             return  # the first outcome counts
         del self.in_flight[chunk]
         chunk.land(outcome)
+        chunk.cancel = _nothing  # it refers to the chunk: a circle would keep its arguments until the next collection
         self.wake()
         for listener in list(self.listeners):
             listener()
+
+
+def _nothing() -> None:
+    """Nothing is in flight."""

@@ -193,6 +193,9 @@ TOOLS = st.sampled_from(["work", "timed", "once_only", "sealed", "on_worker"])
 @example(["ok", "once", "fail", "ok"], 1, "retry(1)", "work", False)
 @example(["awaits", 7, "ok", "deep"], 4, "continue", "timed", False)
 @example(["ok", "list", "fail", "ok", "tuple"], 1, "continue", "work", True)
+@example(["ok", "list", "ok", "fail", "tuple", "ok", "once"] * 9, 4, "continue", "work", False)
+@example([*["ok"] * 40, "awaits", *["ok", "tuple"] * 20, "deep", 7], 4, "continue", "work", False)
+@example([*["ok"] * 40, "once", *["ok"] * 20], 1, "retry(1)", "work", False)
 def test_both_ways_give_the_same_events_records_and_results(
     xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool
 ) -> None:
