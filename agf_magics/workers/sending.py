@@ -1,4 +1,4 @@
-"""Functions and arguments as bytes for a worker, and what is wrong if they cannot be bytes.
+"""Functions and arguments as bytes for a worker, and the errors of those that cannot be sent.
 
 A function of the notebook or of a file that is not installed travels by value, with what it uses; one of an installed
 package by its name. cloudpickle is imported when the first function is sent.
