@@ -23,9 +23,11 @@ from .lifecycle.past_runs import runs
 from .lifecycle.persistence import own_files
 from .lifecycle.rerun import rerun
 from .lifecycle.resume import resume
+from .lifecycle.stale import stale
 from .progress.events import Event, Question
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+from .workers.on import Workers
 
 if TYPE_CHECKING:
     from . import planning
@@ -121,6 +123,7 @@ __all__ = [
     "Run",
     "RunCancelled",
     "StepError",
+    "Workers",
     "agent",
     "agent_tools",
     "arun",
@@ -138,6 +141,7 @@ __all__ = [
     "resume",
     "run",
     "runs",
+    "stale",
     "start",
     "tool",
     "transform",

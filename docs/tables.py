@@ -179,7 +179,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "agent_tools.run_pipeline_inline_async",
         "agent_tools.run_result",
     ),
-    "history": ("resume", "rerun", "runs", "PastRun"),
+    "history": ("resume", "rerun", "stale", "runs", "PastRun"),
     "plans": (
         "context",
         "NamedContext",
@@ -189,7 +189,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "planning.Message",
     ),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
-    "things": ("Flow", "Run", "Event", "Question", "Limits", "Registry", "registry"),
+    "things": ("Flow", "Run", "Event", "Question", "Limits", "Workers", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
 }
 """The names of ``agf_magics.__all__`` and of its two modules, by the section of the reference that shows them."""

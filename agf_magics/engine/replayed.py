@@ -20,6 +20,7 @@ from ..journal.recorder import Journal
 from ..journal.replay import ReplayLog
 from .pool import Parts, Plan
 from .runner import CallSite, Scope, clock
+from .sequences import Elements
 
 NONE = object()
 
@@ -55,7 +56,12 @@ class Replay:
     """Replays the recorded elements of one fan-out."""
 
     def __init__(
-        self, site: CallSite[Each], inside: Scope, tool: Tool, items: list[Value], keep: Callable[[int, Value], None]
+        self,
+        site: CallSite[Each],
+        inside: Scope,
+        tool: Tool,
+        items: list[Value] | Elements,
+        keep: Callable[[int, Value], None],
     ) -> None:
         """``inside``: the scope of the elements. ``keep(i, value)`` receives the value of element ``i``."""
         assert site.run.journal is not None, "replayed_tool has checked it"
@@ -66,7 +72,8 @@ class Replay:
         self.path, self.tries = site.path_of(body), inside.tries
         self.left = MISSES
         self.copies: Copies | None = None
-        if self.journal.reuse is not None and not (body.offers or body.wants):
+        is_quick = not isinstance(items, Elements) or items.is_quick  # the pool reads the others
+        if self.journal.reuse is not None and is_quick and not (body.offers or body.wants):
             self.copies = Copies(self.journal, self.journal.reuse, body, tool, self.path, self.tries)
 
     def rest(self, numbers: Iterator[int], ends: Callable[[], bool]) -> Iterator[int]:

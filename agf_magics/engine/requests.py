@@ -39,7 +39,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     config = step.config or {}
     given = step.args.build(site.frame)
     if run.dry:
-        return _dry_reply(config, binding.name)
+        return dry_reply(config, binding.name)
     message = Request(
         messages=given["messages"],
         instructions=config.get("instructions", ""),
@@ -52,7 +52,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     )
     loop = asyncio.get_running_loop()
     if not binding.model.ready(loop):  # the import of the library takes seconds, which would block the loop
-        ok, raised = await run.host.call("worker", binding.model.open, {"loop": loop})
+        ok, raised = await run.host.call("thread", binding.model.open, {"loop": loop})
         if not ok:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
     _refuse_unpriced(site, binding.model)
@@ -198,7 +198,8 @@ def _warn(run: Runner, found: Diagnostic) -> None:
         run.emit(ev.Warned(clock(), found))
 
 
-def _dry_reply(config: Mapping[str, Value], name: str) -> Value:
+def dry_reply(config: Mapping[str, Value], name: str) -> Value:
+    """A reply that ends the session."""
     usage = {"input": 0, "output": 0}
     if config.get("schema"):
         call = {"id": "", "tool": "", "arguments": {}}

@@ -17,7 +17,7 @@ from ..host.limits import Grant
 from ..secrets.masking import NOTHING, Received, Secrets, hide
 from ..serialization.codec import EncodedValue, encode, json_text, sign, to_show, user_key
 from ..text.diagnostics import StepError
-from .records import CallKey, error_json, row_crc
+from .records import CallKey, SequenceRow, error_json, row_crc
 from .reuse import CallDigest
 from .store import ADD, ADD_JSON
 
@@ -165,11 +165,12 @@ class CallRows:
         return self.outcome("failed", call, NO_VALUE, error_json(error, self.secret))
 
     def outcome(
-        self, what: str, call: StartedCall, packed: EncodedValue = NO_VALUE, error: str | None = None, ended: float = 0
-    ) -> Insert:
+        self, what: str, call: StartedCall, packed: EncodedValue = NO_VALUE, error: str | None = None,
+        ended: float | None = None,
+    ) -> Insert:  # fmt: skip
         """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its failure as JSON.
-        ``ended``: in seconds since 1970; 0: now."""
-        ended, signature = ended or time.time(), None
+        ``ended``: when it ended, in seconds since 1970; None: now."""
+        ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
         if packed.form == "pickle":
             key = self.signing_key()
@@ -182,8 +183,10 @@ class CallRows:
                int(call.whole), packed.form, packed.data, packed.shown, error, signature, call.digest)  # fmt: skip
         return ADD, (*row, row_crc(row))
 
-    def mark(self, what: str, key: CallKey) -> Insert:
-        row = (self._next_line(), what, encode(key.at), key.tries, "", "", None, None, None, 0, *[None] * 6)
+    def mark(self, what: str, key: CallKey, sequence: SequenceRow | None = None) -> Insert:
+        name, shown = ("", None) if sequence is None else (sequence.name, encode(sequence[1:]))
+        row = (self._next_line(), what, encode(key.at), key.tries, "", name, *[None] * 3, 0, *[None] * 2, shown,
+               *[None] * 3)  # fmt: skip
         return ADD, (*row, row_crc(row))
 
     def signing_key(self) -> bytes | None:

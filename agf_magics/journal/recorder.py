@@ -25,7 +25,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from .call_rows import CallRows, Cells, StartedCall
 from .errors import JournalError, not_journaled
 from .file import checksum
-from .records import CallKey, Record, error_json
+from .records import CallKey, Record, SequenceRow, error_json
 from .replay import Outcome, ReplayLog
 from .reuse import CallDigest, Reuse, ReusedResult
 from .store import ADD_JSON, ROOM, Store
@@ -231,6 +231,15 @@ class Journal:
         known = self.earlier is not None and (what, key) in self.earlier.marks
         if self.is_open and not known:
             self.store.writer.later(*self.rows.mark(what, key), self._break)
+
+    def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
+        """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote if it differs."""
+        earlier = self.earlier.sequences.get(key) if self.earlier is not None else None
+        if earlier is not None:
+            return earlier if earlier.differs(now) else None
+        if self.is_open:
+            self.store.writer.later(*self.rows.mark("sequence", key, now), self._break)
+        return None
 
     def next_line(self) -> int:
         """The number of the next line. On any thread."""

@@ -61,7 +61,7 @@ class Record(NamedTuple):
     """Its number in the file, which grows."""
     what: str
     """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect), fired, answered,
-    dropped, rescued, retried, ended, started, stored, taken (from another run)."""
+    dropped, rescued, retried, ended, started, stored, sequence, taken (from another run)."""
     at: ev.StepPath
     tries: str = ""
     """As in `CallKey`."""
@@ -119,6 +119,30 @@ class Record(NamedTuple):
             if not is_signed(user_key(), self.sign, *signed):
                 raise SignatureError
         return decode_value(self.form or "again", self.value)
+
+
+class SequenceRow(NamedTuple):
+    """What identifies the sequence of a fan-out."""
+
+    name: str
+    """The name of its class."""
+    length: int
+    digest: str | None
+    """None: its elements are not compared."""
+
+    def differs(self, other: SequenceRow) -> bool:
+        known = self.digest is not None and other.digest is not None
+        return self[:2] != other[:2] or (known and self.digest != other.digest)
+
+
+def sequence_row(record: Record) -> SequenceRow:
+    """Raises JournalError for a damaged one."""
+    found = decoded(record.shown)
+    if isinstance(found, list) and len(found) == 2:
+        length, digest = found
+        if type(length) is int and (digest is None or type(digest) is str):
+            return SequenceRow(record.name, length, digest)
+    raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
 
 
 def again(tries: str, at: ev.StepPath, attempt: int) -> str:

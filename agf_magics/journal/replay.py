@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 from ..flow.values import Value
 from ..progress import events as ev
-from .records import SPLIT, CallKey, Record, around, is_within, value_of
+from .records import SPLIT, CallKey, Record, SequenceRow, around, is_within, sequence_row, value_of
 
 
 class Outcome(NamedTuple):
@@ -36,6 +37,8 @@ class ReplayLog:
         self.answers: dict[CallKey, Record] = {}
         self.marks: dict[tuple[str, CallKey], int] = {}
         """The row of each mark."""
+        self.sequences: dict[CallKey, SequenceRow] = {}
+        """The sequences of fan-outs."""
         self.unknown: set[CallKey] = set()
         """Calls with an effect that were started and have no outcome."""
         for record in records:
@@ -72,6 +75,8 @@ class ReplayLog:
         elif record.what == "answered":
             if record.form != "again":
                 self.answers[key] = record
+        elif record.what == "sequence":
+            self.sequences[key] = sequence_row(record)
         else:
             self.marks[record.what, key] = record.line
             if record.what == "begun":  # an outcome before it is that of an earlier attempt
@@ -85,6 +90,12 @@ class ReplayLog:
             return Outcome(self.values.pop(key), None)
         failed = self.failed.pop(key, None)
         return Outcome(None, failed.error) if failed is not None else None
+
+    @cached_property
+    def places(self) -> frozenset[ev.StepPath]:
+        """The paths of the calls that have a record, and of all that they are within, when they are first needed."""
+        keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {key.at for _, key in self.marks}
+        return frozenset(place for at in keys for place in around(at))
 
     def failed_elements(self, at: ev.StepPath) -> list[int]:
         """The elements of ``at`` (the path of a body, without the number) in which a call failed.

@@ -13,6 +13,7 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
 
 from .. import settings
+from ..host.worker_words import TAKES, read_word
 from ..text.diagnostics import Diagnostic, suggest
 
 SHARED = tuple(field.name for field in fields(settings.Settings))
@@ -39,6 +40,16 @@ def _setting(kind: type[Any], default: Any, help: str, least: float | None = Non
     return kind(default, help=help, **options).tag(config=True)
 
 
+class On(Unicode[Any, Any]):
+    """A text of ``--on``: a word or an address."""
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        found = super().validate(obj, value)
+        if found and read_word(found) is None:
+            raise TraitError
+        return found
+
+
 class AgfMagics(Configurable):
     """Pipelines in the notebook."""
 
@@ -50,6 +61,9 @@ class AgfMagics(Configurable):
     ).tag(config=True)
     progress_after = Float(0.3, min=0.0, help="Seconds after which a live view of a run is shown.").tag(config=True)
     refresh_hz = Float(10.0, min=0.1, max=10.0, help="The most updates of a live view per second.").tag(config=True)
+    notices = Bool(True, help="Whether a notice says that a background run ended, failed or asks a question.").tag(
+        config=True
+    )
     traceback = Enum(
         ("short", "full"), "short", help="How errors are shown: in a few lines, or as Python tracebacks."
     ).tag(config=True)
@@ -82,6 +96,11 @@ class AgfMagics(Configurable):
         "The address of a server with the OpenAI protocol, for models of openai or without a provider.",
     )
     model_timeout = _setting(Float, DEFAULTS.model_timeout, "Seconds a model may take for one reply; 0: no limit.", 0.0)
+    on = On(
+        DEFAULTS.on,
+        help="Where the concurrent calls of a run are made: processes, processes:4, dask, tcp://HOST:PORT or "
+        "tls://HOST:PORT; empty or here: in this process.",
+    ).tag(config=True)
     allow_shell = _setting(Bool, DEFAULTS.allow_shell, "Whether shell steps may start processes.")
     allow_import = _setting(
         Bool, DEFAULTS.allow_import, "Whether a definition may name functions of Python files to import."
@@ -143,12 +162,19 @@ class AgfMagics(Configurable):
         settings.current.settings = settings.Settings(**{name: getattr(self, name) for name in SHARED})
 
 
+def has_notices(shell: Any) -> bool:
+    """Whether a person wants notices about background runs."""
+    return next((one.notices for one in getattr(shell, "configurables", ()) if isinstance(one, AgfMagics)), True)
+
+
 def _takes(trait: Any) -> str:
     match trait:
         case Enum():
             return " or ".join(trait.values or ())
         case Bool():
             return "True or False"
+        case On():
+            return TAKES
         case Unicode():
             return "a text, or None"
     limits = (("least", trait.min), ("most", trait.max))

@@ -238,7 +238,7 @@ def _bytes_of_data(value: Value) -> int:
         return 0
     library: Any = sys.modules[package]
     if package == "numpy":
-        return int(value.nbytes) if type(value) is library.ndarray else 0
+        return int(value.nbytes) if type(value) in (library.ndarray, library.memmap) else 0
     if type(value) is library.DataFrame:
         return sum(int(column.nbytes) for _, column in value.items())
     return int(value.nbytes) if type(value) is library.Series else 0

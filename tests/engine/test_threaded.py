@@ -84,7 +84,7 @@ def registry_of(calls: Counter[str]) -> agf.Registry:
     agf.tool(work, name="timed", registry=registry, timeout=1000)
     agf.tool(work, name="once_only", registry=registry, reuse=False)
     agf.tool(work, name="sealed", registry=registry, secret=("x",))
-    agf.tool(work, name="on_worker", registry=registry, where="worker")
+    agf.tool(work, name="on_worker", registry=registry, where="thread")
     return registry
 
 
