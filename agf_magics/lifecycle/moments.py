@@ -30,7 +30,7 @@ from ..pictures.plain import line
 from ..progress import events as ev
 from ..secrets.masking import Secrets
 from ..text.diagnostics import AgfError
-from .forecast import LONGEST_EVALUATION, MOST_RECORDS
+from .forecast import LONGEST_EVALUATION, Bounded
 from .lookup import as_definition_errors, find_run, refused
 from .manifest import Manifest
 from .past_run import PastRun
@@ -140,7 +140,8 @@ def find_moments(run: Run | PastRun) -> Moments:
     past = run if isinstance(run, PastRun) else _past(run)
     order, (store, num) = past.order, past.place
     with as_definition_errors():
-        log = ReplayLog(map(_read, islice(records(store, num), MOST_RECORDS)), ended=False)
+        bounded = Bounded()
+        log = ReplayLog(map(_read, bounded.read(records(store, num))), ended=False)
     linked = run._linked if isinstance(run, Run) else _linked(order, list(log.outcomes.values()))
     found = list[Moment]()
     log.outcomes = outcomes = _Outcomes(log.outcomes)
@@ -150,7 +151,7 @@ def find_moments(run: Run | PastRun) -> Moments:
         linked, given, _Replay(0, past.run_id, log), emit=recorder.emit, limits=order.limits, secrets=Secrets(),
         seconds=LONGEST_EVALUATION, grant=order.grant, make=recorder,
     )  # fmt: skip
-    return Moments(linked.flow, found, _note(error), run.secrets)
+    return Moments(linked.flow, found, "; ".join(filter(None, (_note(error), bounded.note))), run.secrets)
 
 
 def _past(run: Run) -> PastRun:

@@ -68,6 +68,11 @@ def test_after_an_edit_the_steps_that_would_run_again_are_marked(opened: Open, a
     assert badges(page, 1) == ["↻ stale"]
     page.says(1, "1 step would run again")
     page.picture(f"stale-{app}", 1)
+    twist = page.explorer(1).locator(".row", has_text="for_each").locator(".twist")
+    twist.click()
+    page.explorer(1).locator(".row .badge", has_text="inside").wait_for()
+    assert badges(page, 1) == ["↻ inside"]
+    twist.click()
     page.open_step(1, "clean")
     page.says(1, "its function, its model or its schema was edited")
     page.open_view(1, "Picture")
