@@ -56,8 +56,8 @@ def tool(
     - ``name``: the name of the tool. Default None: the name of the function.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
     - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
+      None: decided from the flow.
     - ``reuse``: whether ``--reuse`` may use an earlier result for an identical call. Use False if a call has an effect
       or depends on the time. Default True.
     - ``secret``: the names of arguments that are never shown or stored. Default: none.
@@ -113,8 +113,8 @@ def agent(
     - ``default``: whether the agent answers steps that name no identity. Default False; if no agent is registered with
       True, the first one answers.
     - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
+      None: decided from the flow.
     """
 
     def register(function: F) -> F:
@@ -158,8 +158,8 @@ def transform(
     - ``name``: the name of the transform. Default None: the name of the function.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
     - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
+      None: decided from the flow.
     """
     named = function if isinstance(function, str) else name
 
@@ -196,8 +196,8 @@ def policy(
     - ``builder``: whether the function returns the `Step` to run instead of the output. Default False.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
     - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
+      None: decided from the flow.
     """
     check_policy(name, builder)
 

@@ -31,6 +31,8 @@ class Tool:
     """Seconds."""
     reuse: bool = True
     is_async: bool = False
+    kernel_only: bool = False
+    """Whether it needs this process and its folder, so that it never runs on a worker."""
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}({self.takes})>"

@@ -13,6 +13,7 @@ from ..host.calls import as_pending
 from ..host.deadline import Deadline, OutOfTime
 from ..host.host import Host
 from ..host.limits import Budget, LimitReached, Limits, granted, inside
+from ..host.prints import printing
 from ..host.rights import rights, watch_threads
 from ..journal.recorder import Journal
 from ..progress import events as ev
@@ -83,6 +84,7 @@ async def run(
     watch_threads()
     grant = rights().grant
     outer_grant, outer_inside = granted.set(grant), inside.set(True)
+    outer_prints = printing.set(None) if stream else None
     try:
         async with Deadline(limits.timeout, host):
             if journal is not None:
@@ -101,6 +103,8 @@ async def run(
     finally:
         granted.reset(outer_grant)
         inside.reset(outer_inside)
+        if outer_prints is not None:
+            printing.reset(outer_prints)
     if failure is not None:
         stores = _stores(runner, linked)
         if isinstance(failure, StepError) and failure.partial is None:

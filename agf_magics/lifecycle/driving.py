@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable
 
 from ..engine import run as engine
+from ..engine.runner import clock
 from ..engine.subflows import duration_exceeded
 from ..host import host, job
 from ..host.interrupts import held_interrupts, hold_for
 from ..host.prints import watched_stdout
-from ..progress.events import Event
+from ..progress.events import Event, Warned
 from ..settings import current
 from ..text.diagnostics import AgfError, StepError
+from ..workers.queue import CallQueue
 from .live import live
 from .run import Run
 from .secret_flow import secret_paths
@@ -92,6 +94,8 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
 async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
     place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
+    if run._workers is not None:
+        place.queue = CallQueue(run._workers, lambda found: run._emit(Warned(clock(), found)))
     with watched_stdout() if run._stream else contextlib.nullcontext():
         return await engine.run(
             run._linked,

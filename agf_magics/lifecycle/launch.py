@@ -26,6 +26,7 @@ from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Span
+from ..workers.on import find_backend
 from .driving import drive, run_here, start_on_engine
 from .event_queue import EventQueue
 from .live import Live, live
@@ -71,6 +72,7 @@ def run(
     dry: bool = False,
     ask: Asker | None = None,
     reuse: bool | str = False,
+    on: object = None,
 ) -> Run:
     """Run a flow, wait for its end and return the run.
 
@@ -90,12 +92,14 @@ def run(
       True or False. Default None: the notebook or the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
       that run. Default False.
+    - ``on``: where concurrent calls of tools run: a ``concurrent.futures.Executor`` or a `WorkerBackend`. A dry run
+      does not use it. Default None: on threads of this process.
 
     Raises DefinitionError before the first step if a name is unknown or a required input is missing, StepError if a
     step fails, and RunCancelled if the run is interrupted.
     """
     options = RunOptions(
-        registry=registry, limits=limits, on_event=on_event, stream=stream, dry=dry, ask=ask, reuse=reuse
+        registry=registry, limits=limits, on_event=on_event, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
     )
     ended = drive(lambda: start_run(flow, input, options))
     return ended.result() if raises else ended
@@ -114,6 +118,7 @@ async def arun(
     dry: bool = False,
     ask: Asker | None = None,
     reuse: bool | str = False,
+    on: object = None,
 ) -> Run:
     """Run a flow on the running event loop: ``await agf.arun(...)``. Plain functions run on worker threads.
 
@@ -133,10 +138,12 @@ async def arun(
       True or False. Default None: the notebook or the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
       that run. Default False.
+    - ``on``: where concurrent calls of tools run: a ``concurrent.futures.Executor`` or a `WorkerBackend`. A dry run
+      does not use it. Default None: on threads of this process.
 
     Raises the same errors as `run`.
     """
-    options = RunOptions(registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse)
+    options = RunOptions(registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on)
     made = prepare_run(flow, input, options)
     await run_here(made, make_emitter(made.progress, on_event, made.secrets))
     return made.result() if raises else made
@@ -154,6 +161,7 @@ def start(
     dry: bool = False,
     ask: Asker | None = None,
     reuse: bool | str = False,
+    on: object = None,
 ) -> Run:
     """Start a run in the background and return it at once. The run has ``wait``, ``result`` and ``cancel`` and can be
     awaited.
@@ -176,12 +184,14 @@ def start(
       True or False. Default None: the notebook or the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
       that run. Default False.
+    - ``on``: where concurrent calls of tools run: a ``concurrent.futures.Executor`` or a `WorkerBackend`. A dry run
+      does not use it. Default None: on threads of this process.
 
     Raises DefinitionError as `run` does; no run is started then.
     """
     options = RunOptions(
         registry=registry, limits=limits, on_event=on_event, stream=stream, queue=stream, dry=dry, ask=ask,
-        reuse=reuse, background=True,
+        reuse=reuse, on=on, background=True,
     )  # fmt: skip
     return start_run(flow, input, options)
 
@@ -224,6 +234,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
     made._asker, made._budget, made._stream = options.ask, options.budget, options.stream
+    made._workers = find_backend(options.on) if not options.dry else None
     made._continuing, made._queue = options.continuing, EventQueue() if options.queue else None
     for value in options.secrets:
         made.secrets.learn(value)

@@ -34,6 +34,7 @@ from ..progress.events import Event, Question, Warned
 from ..serialization.codec import DecodeError, SignatureError, is_signed, user_key
 from ..settings import current
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
+from ..workers.on import find_backend
 from .answers import parse_answer
 from .driving import drive, start_on_engine
 from .launch import make_emitter, settled
@@ -63,6 +64,7 @@ def resume(
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
     ask: Asker | None = None,
+    on: object = None,
     raises: bool = True,
 ) -> Run:
     """Resume a run that was interrupted, failed, was cancelled or waits for an answer, and wait for its end.
@@ -82,11 +84,14 @@ def resume(
       again and the run continues with a warning. Default None.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
+    - ``on``: where concurrent calls of tools run, as for `run`. Default None: on threads of this process.
     - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
 
     Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
     """
-    options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, answer=answer, trust=trust)
+    options = RunOptions(
+        registry=registry, limits=limits, on_event=on_event, ask=ask, answer=answer, trust=trust, on=on
+    )
     ended = drive(lambda: resume_run(run_id, input, options))
     return ended.result() if raises else ended
 
@@ -126,6 +131,7 @@ def prepare_resumed(
         found = find_run(store, run_id) if run_id is not None else last_unfinished(store)
         made = _resumed(store, found, run_id or found.listed.run_id, input, options)
         made._asker = options.ask
+        made._workers = find_backend(options.on)
         made._stream = options.stream
         if options.answer is not None:
             otherwise = options.ask or (current.ask_in_background if options.background else current.ask)
