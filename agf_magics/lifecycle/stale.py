@@ -189,7 +189,7 @@ def _table(past: PastRun, made: Run, forecast: Forecast, error: BaseException | 
     """The rows of the definition as it is now, then the removed ones of the run."""
     aligned = align(list(past.progress.rows.values()), list(made.progress.rows.values()))
     depend = dependents(made._linked, forecast.made)
-    stopped = error is not None and bool(forecast.made)
+    stopped = error is not None and (bool(forecast.made) or past.status == "ok")
     rows = [_row(row, forecast, depend, stopped, row.key not in aligned) for row in made.progress.rows.values()]
     ids = {row["key"]: row for row in rows}
     of_run = {before.id: ids[key] for key, before in aligned.items()}
