@@ -61,7 +61,7 @@ WHERE = {
     "threading": ("host", "journal", "notebook", "workers"), "_thread": ("host",), "sqlite3": ("journal",),
     "wasmtime": ("pictures.graphviz_module",),
     "pandas": ("lifecycle.trace",),
-    "cloudpickle": ("workers",), "distributed": ("workers.dask",), "loky": ("workers.processes",),
+    "cloudpickle": ("workers",), "distributed": ("workers.dask",),
     "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "comm": ("notebook",),
     "traitlets": ("notebook",),
 }  # fmt: skip
@@ -74,7 +74,6 @@ ONLY_WHERE_USED = {
     "pandas",
     "cloudpickle",
     "distributed",
-    "loky",
 }
 
 

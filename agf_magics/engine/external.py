@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from ..catalog import Tool
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Pending, Result, resolve
@@ -117,7 +118,7 @@ def _call(
     prints = open_prints(run, site.at) if run.stream and what != "model" else None
     try:
         if place == "worker":
-            terms = Terms(seconds, has_effect(callee))
+            terms = Terms(seconds, has_effect(callee), None, _resources(callee))
             result: Result | Pending[Result] = run.host.start_on_worker(callee.function, given, terms)
         else:
             result = run.host.start_call(place, callee.function, given, seconds)
@@ -129,6 +130,10 @@ def _call(
     if prints is not None:
         prints.end_now()
     return value_of_call(site, result, callee, what)
+
+
+def _resources(callee: UserCallable) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(callee.resources.items())) if isinstance(callee, Tool) else ()
 
 
 async def await_call(

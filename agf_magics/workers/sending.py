@@ -22,6 +22,9 @@ _PACKAGE = __name__.partition(".")[0]
 _registry = threading.RLock()
 """Held while modules are registered: cloudpickle has one registry for the process."""
 
+HEAVY = 1_000_000
+"""Bytes from which on a function is heavy."""
+
 STAY = "@tool(where='thread') makes the calls of the tool in the kernel"
 
 
@@ -57,12 +60,12 @@ def own_modules() -> list[str]:
 def dumped_by_value(value: Any, modules: Sequence[str]) -> bytes:
     import cloudpickle
 
-    with _by_value([sys.modules[name] for name in modules if name in sys.modules]):
+    with by_value([sys.modules[name] for name in modules if name in sys.modules]):
         return bytes(cloudpickle.dumps(value, 5))
 
 
 @contextlib.contextmanager
-def _by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
+def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
     import cloudpickle
 
     with _registry:
@@ -100,10 +103,12 @@ class _Applied:
 
 
 def loadable(run: Callable[..., Any]) -> Loadable:
-    """A function of a module without imports of ours, for any worker with Python and cloudpickle."""
+    """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle there; any other one
+    needs this package."""
     found = _loadable.get(run)
     if found is None:
-        found = _loadable[run] = Loadable(dumped_by_value(run, [run.__module__]))
+        modules = [run.__module__] if run.__module__ in BY_VALUE else []
+        found = _loadable[run] = Loadable(dumped_by_value(run, modules))
     return found
 
 
@@ -111,6 +116,9 @@ def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
     """Bytes of which ``pickle.loads`` makes ``run(*order)``."""
     return pickle.dumps(_Applied(loadable(run), order), 5)
 
+
+BY_VALUE = frozenset({f"{_PACKAGE}.workers.chunk"})
+"""Modules of ours that import nothing of ours."""
 
 _loadable: dict[Callable[..., Any], Loadable] = {}
 
@@ -142,6 +150,29 @@ def unsendable_arguments(program: Program, given: Mapping[str, Any], error: Base
             return found
     message = f"the arguments of {function!r} cannot be sent to a worker: {_why(error)}"
     return StepError(Diagnostic("step.unsendable", message, hint=STAY))
+
+
+def heavy_function(program: Program) -> Diagnostic:
+    """The warning about a function that weighs much, and what makes it heavy."""
+    function = name_of(program.function)
+    sizes = {name: _size(value, program.modules) for name, value in _used(program.function)}
+    sizes = {name: size for name, size in sizes.items() if size > HEAVY / 2}
+    largest = max(sizes, key=lambda name: sizes[name], default="")
+    why = (
+        f", because it uses {largest!r} ({sizes[largest] / 1e6:.1f} MB)"
+        if largest and sizes[largest] > HEAVY / 2
+        else ""
+    )
+    message = f"the function {function!r} is sent to the workers with {len(program.pickled) / 1e6:.1f} MB{why}"
+    hint = "let the tool read the data itself, or pass the path of a file as an argument"
+    return Diagnostic("on.heavy", message, hint=hint, severity="warning")
+
+
+def _size(value: Any, modules: Sequence[str]) -> int:
+    try:
+        return len(dumped_by_value(value, modules))
+    except Exception:
+        return 0
 
 
 def _why(error: BaseException) -> str:

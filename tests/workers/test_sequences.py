@@ -14,7 +14,7 @@ import pytest
 
 from agf_magics.engine.sequences import READ_AHEAD
 from agf_magics.workers.backend import AHEAD
-from agf_magics.workers.sizes import GROWTH, HEAVY
+from agf_magics.workers.sizes import CHUNK_BYTES, GROWTH
 from tests.engine import kept
 from tests.workers.test_pool import double, run_fan
 
@@ -100,6 +100,6 @@ def test_large_elements_are_read_for_the_chunks_in_flight_and_the_next_ones(
         run = run_fan(size, xs, executor)
     assert run.output == [BYTES] * 3000
     chunks = 2 * (AHEAD + 1)
-    # A chunk has at most HEAVY bytes; what is known of the bytes of a call decreases by a tenth a chunk, or less.
-    assert Blocks.most <= chunks * HEAVY / BYTES * 1.5 + READ_AHEAD + GROWTH
+    # A chunk has at most CHUNK_BYTES bytes; what is known of the bytes of a call decreases by a tenth a chunk, or less.
+    assert Blocks.most <= chunks * CHUNK_BYTES / BYTES * 1.5 + READ_AHEAD + GROWTH
     assert not Blocks.alive
