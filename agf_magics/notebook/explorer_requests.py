@@ -17,6 +17,7 @@ from ..pictures.boxes import Frame
 from ..pictures.counters import spent, tallies, times, words
 from ..pictures.diagram import place
 from ..pictures.fold import fold
+from ..pictures.groups import group
 from ..pictures.page import format_exception, status
 from ..pictures.plain import duration, line, plain
 from ..pictures.run_page import MOST_STORES, how_to_continue
@@ -61,21 +62,27 @@ def answer_request(run: AnyRun, name: str, given: Mapping[str, Any]) -> Json:
 
 def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls that lead to it;
-    ``folded``: the ids of frames of which only the head is drawn; none: a large picture starts folded."""
+    ``folded``: the ids of frames of which only the head is drawn; none: a large picture starts folded. In a large
+    picture long chains are groups, which have the states of their steps."""
     inside = texts_of(given.get("flow"))
-    drawn = scene(linked_at(run, inside).flow)
+    drawn, groups = scene(linked_at(run, inside).flow), dict[str, tuple[str, ...]]()
+    is_large = len(list(drawn.boxes)) > MOST_UNFOLDED
+    if is_large:
+        drawn, groups = group(drawn)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
-    if "folded" not in given and len(list(drawn.boxes)) > MOST_UNFOLDED:
-        folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
+    if "folded" not in given and is_large:
+        folded = list({**dict.fromkeys(part.id for part in drawn.parts if isinstance(part, Frame)), **groups})
     drawn = fold(drawn, folded)
     placed = place(drawn)
+    boxes = [box.id for box in drawn.boxes]
     return {
         "svg": paint(drawn, placed, {}),
         "flow": inside,
-        "boxes": [box.id for box in drawn.boxes],
+        "boxes": boxes,
         "frames": [frame.id for frame in drawn.frames],
         "folded": folded,
+        "groups": {id: groups[id] for id in boxes if id in groups},
         "edges": [[way, round(at.x, 1), round(at.y, 1)] for way, at in edge_places(drawn, placed)],
     }
 

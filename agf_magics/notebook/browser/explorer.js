@@ -146,11 +146,14 @@ class Explorer {
   async act(name, given) {
     this.message.hidden = true;
     try { await this.state.request(name, given); }
-    catch (error) {
-      this.message.hidden = false;
-      this.message.textContent = error.message;
-      this.say(error.message);
-    }
+    catch (error) { this.tell(error.message); }
+  }
+
+  // A message above the views.
+  tell(text) {
+    this.message.hidden = false;
+    this.message.textContent = text;
+    this.say(text);
   }
 
   open(tab) {
