@@ -36,6 +36,7 @@ from .explorer_calls import (
     Refused,
     call_row,
     linked_at,
+    natural,
     row_of,
     texts_of,
 )
@@ -101,9 +102,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
             [line(format_path(one.at), 100), line(run.secrets.text(format_exception(one.error)), 200)]
             for one in progress.failures[:MOST_FINDINGS]
         ],
-        "stores": [
-            [line(name, 60), value_json(mask(value), mask)] for name, value in islice(run.stores.items(), MOST_STORES)
-        ],
+        "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
     }
     if run.error is not None:
         found["error"] = _error(run, run.error)
@@ -112,6 +111,15 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
     if run.input:
         found["input"] = value_json(mask(run.input), mask)
     return found
+
+
+def _store(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """The value of one of the stores, by its number."""
+    mask, number = run.secrets.shown, natural(given.get("number"))
+    found = list(islice(run.stores.values(), number, number + 1))
+    if not found:
+        raise Refused("the run no longer has this store")
+    return value_json(mask(found[0]), mask)
 
 
 def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -210,6 +218,7 @@ def _indent(text: str) -> float:
 
 REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "run": _run,
+    "store": _store,
     "picture": _picture,
     "step": _step,
     **CALL_REQUESTS,

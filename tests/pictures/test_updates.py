@@ -18,7 +18,8 @@ from agf_magics.pictures.groups import group
 from agf_magics.pictures.scene import scene
 from agf_magics.pictures.svg import paint
 from agf_magics.pictures.updates import Updates, describe_tree
-from agf_magics.pictures.value_json import PNG, value_json
+from agf_magics.pictures.value_json import value_json
+from agf_magics.pictures.values import PNG
 from agf_magics.progress.progress import Progress
 from tests.pictures.flows import DIGEST
 from tests.pictures.random_flows import definition
