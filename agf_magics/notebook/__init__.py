@@ -56,6 +56,7 @@ def load(shell: Any) -> None:
             _register(undo, shell, each)
         _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
+        _watch_edits(undo, shell, Explorer)
         _install_askers(undo, shell, config)
         shift_tab.install_inspector(undo, shell, notebook.registry)
         problems.install_problems(undo, shell, notebook.registry)
@@ -117,6 +118,16 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
     if shell.has_trait("exit_now"):
         shell.observe(ending, "exit_now")
         undo.callback(shell.unobserve, ending, "exit_now")
+
+
+def _watch_edits(undo: ExitStack, shell: Any, explorers: Any) -> None:
+    """Tell the open explorers when a cell ran: it may have edited what their runs used."""
+
+    def ran(result: Any) -> None:
+        explorers.edited()
+
+    shell.events.register("post_run_cell", ran)
+    undo.callback(shell.events.unregister, "post_run_cell", ran)
 
 
 def _cancel_background_runs() -> None:

@@ -7,7 +7,9 @@ element, the static page shows. The kernel sends a message only if something has
 
 from __future__ import annotations
 
+import base64
 import contextvars
+import gzip
 import hashlib
 import json
 import re
@@ -22,7 +24,9 @@ from typing import Any, ClassVar
 import anywidget
 import ipywidgets  # type: ignore[import-untyped]
 import traitlets
+from IPython import get_ipython
 
+from ..catalog import default
 from ..engine.runner import clock
 from ..lifecycle.options import RunOptions
 from ..lifecycle.past_run import PastRun
@@ -33,8 +37,10 @@ from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
 from ..text.diagnostics import AgfError
 from .ask import PendingQuestion
+from .config import has_notices
 from .explorer_calls import AnyRun, Refused
 from .explorer_requests import REQUESTS, answer_request
+from .opening import open_call
 from .output import Bundle, in_frames, receive_while_busy
 
 COMPLETE = 5.0
@@ -50,7 +56,7 @@ MOST_ANSWER = 100_000
 """Characters of an answer."""
 
 FOLDER = Path(__file__).parent / "browser"
-SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "explorer", "mount")
+SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "notices", "extras", "explorer", "mount")
 """The parts of the script, in the order in which they need each other."""
 
 
@@ -62,16 +68,18 @@ def script() -> str:
     return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
 
 
-def offered_script() -> str:
-    """The module of an explorer: the script with its name in the page, under which later explorers find it."""
-    return f"{script()}\nglobalThis[{json.dumps(_name_of_script())}] = ours;\nexport default ours;"
+@cache
+def packed_script() -> str:
+    """The script and the name under which it is in the page, compressed, in base64."""
+    named = f"{script()}\nglobalThis[{json.dumps(_name_of_script())}] = ours;"
+    return base64.b64encode(gzip.compress(named.encode(), mtime=0)).decode()
 
 
 @cache
-def loader() -> str:
-    """A small module that takes the script from another explorer of the page, and else asks the kernel for it."""
+def loader(with_script: bool) -> str:
+    """The module of an explorer. Without the script it takes that of another one of the page, or asks the kernel."""
     text = _shortened((FOLDER / "loader.js").read_text(encoding="utf-8"))
-    return text.replace("$NAME", _name_of_script())
+    return text.replace("$NAME", _name_of_script()).replace("$PACKED", packed_script() if with_script else "")
 
 
 @cache
@@ -101,7 +109,7 @@ class Model(anywidget.AnyWidget):
     def __init__(self, channel: Channel, **more: Any) -> None:
         self.channel = channel
         # Front ends with frames have no page that explorers share.
-        module = loader() if Model._has_script and not in_frames() else offered_script()
+        module = loader(with_script=in_frames() or not Model._has_script)
         Model._has_script = True
         super().__init__(_esm=module, mark=f"agf-{secrets.token_hex(8)}", **more)
 
@@ -142,6 +150,7 @@ class Channel:
                 "hears": self.hears,
                 "draw": self._draw,
                 "id": line(self.run.run_id, 90),
+                "notices": getattr(self.run, "background", False) and has_notices(get_ipython()),
             }
 
     def tick(self) -> None:
@@ -167,6 +176,11 @@ class Channel:
         with self._lock:
             self.hears, self._head = True, {}
             self._send_update(self._updates.complete(clock()))
+
+    def edited(self) -> None:
+        """A cell ran: the page may compare the run with the definitions and functions of now."""
+        if self.run.progress.ended is not None:
+            self._send({"type": "edited"})
 
     @property
     def has_ended(self) -> bool:
@@ -206,9 +220,10 @@ class Channel:
         """The buttons that do something now."""
         run = self.run
         if isinstance(run, Run) and not self.has_ended:
-            return ["cancel", "answer"] if self.hears and run.background else ["cancel"] if self.hears else []
+            answers = ["answer"] if run.background else []
+            return ["cancel", *answers, *(["moments"] if run.journal is not None else [])] if self.hears else []
         is_journaled = isinstance(run, PastRun) or run.journal is not None
-        return [*(["resume"] if run.how_to_continue else []), *(["rerun"] if is_journaled else [])]
+        return [*(["resume"] if run.how_to_continue else []), *(["rerun", "moments"] if is_journaled else [])]
 
     def _send(self, message: dict[str, Any]) -> None:
         self.model.send(message)
@@ -237,7 +252,7 @@ class Channel:
             case "start":
                 return self.start()
             case "script":
-                return offered_script()
+                return packed_script()
             case "cancel" if isinstance(self.run, Run):
                 self.run.cancel("Cancel button")
             case "answer":
@@ -247,6 +262,8 @@ class Channel:
             case "rerun":
                 step = str(given.get("step"))
                 self.follow(lambda: rerun_from(self.run.run_id, step, options=RunOptions(background=True, stream=True)))
+            case "open":
+                return open_call(get_ipython(), default(), self.run.run_id, str(given.get("step")))._asdict()
             case _:
                 raise Refused(f"unknown request {name!r}")
         return None

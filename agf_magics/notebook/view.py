@@ -6,6 +6,7 @@ most `refresh_hz` times a second, on one thread of its own, and only if somethin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -200,6 +201,13 @@ class Explorer(Page):
         return channel
 
     @classmethod
+    def edited(cls) -> None:
+        """A cell ran. A channel that fails must not print into the cell."""
+        for channel in list(cls._open):
+            with contextlib.suppress(Exception):
+                channel.edited()
+
+    @classmethod
     def close_all(cls) -> None:
         """Close the explorers of all runs."""
         while cls._open:
@@ -262,10 +270,22 @@ class Text(Nothing):
 
 
 class EndLine(Nothing):
-    """For a terminal: one line at the end of a background run."""
+    """For a terminal: one line about the end of a background run, at the next prompt. A line from another thread would
+    be in the middle of what a person types."""
+
+    def __init__(self, shell: Any, wanted: bool) -> None:
+        self._shell, self._wanted = shell, wanted
 
     def close(self, run: Run) -> None:
-        print(headline(run.progress, run.run_id, now=clock()))
+        events = getattr(self._shell, "events", None)
+        if not self._wanted or events is None:
+            return
+
+        def prompt(result: Any = None) -> None:
+            events.unregister("post_run_cell", prompt)
+            print(headline(run.progress, run.run_id, now=clock()))
+
+        events.register("post_run_cell", prompt)
 
 
 class Pictured:
@@ -301,7 +321,7 @@ def choose_view(
     if drawn is not None and getattr(shell, "kernel", None) is None:
         show({"text/plain": Diagram(drawn).outline()})
         drawn = None
-    lines: View = Nothing() if mode != "text" else EndLine() if background else Text()
+    lines: View = Nothing() if mode != "text" else EndLine(shell, config.notices) if background else Text()
     return lines if drawn is None else Pictured(lines, drawn)
 
 

@@ -350,6 +350,36 @@
     }
   };
 
+  /* ---- what the explorer of a run asks of the page: a cell, a notice ---- */
+
+  const LONGEST = 20000;
+
+  const openCells = (tracker, { NotebookActions }) => {
+    document.addEventListener('agf-open-cell', (event) => {
+      const code = event.detail?.code;
+      const panel = tracker.find((one) => one.node.contains(event.target));
+      if (!panel || typeof code !== 'string' || code.length > LONGEST) return;
+      const place = panel.content.widgets.findIndex((cell) => cell.node.contains(event.target));
+      if (place < 0) return;
+      panel.content.activeCellIndex = place;
+      NotebookActions.insertBelow(panel.content);
+      panel.content.activeCell.model.sharedModel.setSource(code); // a person reads it and runs it
+      event.preventDefault();
+    });
+  };
+
+  const showNotices = (app, { Notification }) => {
+    if (!Notification || !app.hasPlugin?.('@jupyterlab/apputils-extension:notification')) return;
+    document.addEventListener('agf-notice', (event) => {
+      const { text, kind, go, milliseconds } = event.detail ?? {};
+      if (typeof text !== 'string') return;
+      const type = ['success', 'warning', 'error'].includes(kind) ? kind : 'info';
+      const actions = typeof go === 'function' ? [{ label: 'Show', callback: go }] : [];
+      Notification.emit(text.slice(0, LONGEST), type, { autoClose: Number(milliseconds) || false, actions });
+      event.preventDefault();
+    });
+  };
+
   /* ---- style: on paper nothing scrolls; a completion with a text about it stays on one line ---- */
 
   const addStyle = () => {
@@ -378,6 +408,7 @@
   const plugin = async () => {
     const names = ['@jupyterlab/notebook', '@jupyterlab/codemirror', '@codemirror/language', '@codemirror/state', '@codemirror/view'];
     const [notebooks, editors, language, state, views] = await Promise.all(names.map(shared));
+    const utils = await shared('@jupyterlab/apputils').catch(() => ({}));
     return {
       id: 'agf-magics:cells',
       description: 'Shows the cells of the agf-magics magics as YAML and underlines their problems.',
@@ -402,6 +433,8 @@
         app.commands.addKeyBinding({ command: 'completer:invoke-notebook', keys: ['Ctrl Space'], selector });
         notebooks.NotebookActions.executed.connect(closeQuestions);
         addStyle();
+        openCells(tracker, notebooks);
+        showNotices(app, utils);
         tracker.forEach((panel) => follow(panel.content));
         tracker.widgetAdded.connect((_, panel) => follow(panel.content));
       },

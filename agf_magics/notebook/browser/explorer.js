@@ -15,6 +15,7 @@ class Explorer {
     const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps" };
     Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, isNarrow: false, said: 0 });
     host.explorer = this; // for scripts in the page
+    host.addEventListener("pointerenter", () => this.extras.come());
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
     this.root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.choose(-1) } });
@@ -30,14 +31,15 @@ class Explorer {
     this.main = element("div", { class: "main", id: "main", role: "tabpanel" });
     this.panel = new Panel(this);
     this.message = element("div", { class: "message", hidden: true });
+    this.extras = new Extras(this);
     this.questions = element("div", { class: "questions", hidden: true });
     this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
       element("header", {}, this.title, element("span", { class: "space" }),
-        element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)), Object.values(this.buttons)),
-      this.message, this.questions, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
+        element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)), this.extras.bell, this.extras.time, this.extras.stale, Object.values(this.buttons)),
+      this.message, this.extras.note, this.questions, this.extras.place, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
     this.sized.observe(host);
@@ -84,6 +86,7 @@ class Explorer {
     this.header();
     this.draw();
     this.panel.changed(rows, before);
+    this.extras.changed(before);
   }
 
   status() { return this.state.byName.get(this.state.last.status) ?? { mark: "·", word: this.state.last.status, color: "" }; }
@@ -112,6 +115,7 @@ class Explorer {
       ? "This kernel receives no click while a cell runs: Kernel ▸ Interrupt cancels the run" : "Cancel this run; Kernel ▸ Interrupt (■) does the same");
     this.ask(last.questions ?? [], can.has("answer"));
     this.buttons.resume.hidden = !can.has("resume");
+    this.extras.header(can);
     this.buttons.rerun.hidden = !can.has("rerun") || this.chosen < 0;
   }
 
@@ -146,14 +150,14 @@ class Explorer {
   async act(name, given) {
     this.message.hidden = true;
     try { await this.state.request(name, given); }
-    catch (error) { this.tell(error.message); }
+    catch (error) { this.inform(error.message); }
   }
 
   // A message above the views.
-  tell(text) {
+  inform(...parts) {
     this.message.hidden = false;
-    this.message.textContent = text;
-    this.say(text);
+    this.message.replaceChildren(...parts);
+    this.say(this.message.textContent);
   }
 
   open(tab) {

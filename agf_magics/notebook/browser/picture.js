@@ -42,7 +42,7 @@ class PictureView {
     } catch (error) {
       if (flow === this.found?.flow && this.svg && folded) { // too much was unfolded
         this.folded = this.found.folded;
-        return this.view.tell(error.message);
+        return this.view.inform(error.message);
       }
       this.svg = null;
       this.boxes.clear();
@@ -149,6 +149,8 @@ class PictureView {
 
   draw() {
     for (const [i, box] of this.boxes) {
+      const { extras } = this.view;
+      extras.paintBox(box, box.rows ? box.rows.find(k => extras.mark(k)) ?? i : i);
       const row = this.rowOf(i, box), look = row[STATE], isChosen = i === this.view.chosen || (box.rows?.includes(this.view.chosen) ?? false);
       const now = `${look.name} ${row[CORNER]} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
       if (box.now === now) continue;
