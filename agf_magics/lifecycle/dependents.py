@@ -69,6 +69,8 @@ class _Flow:
         """The steps whose value may change."""
         self.decided: set[str] = set()
         """The steps that read such a value themselves, or about which one decides."""
+        self.uncertain: set[str] = set()
+        """The steps of which a changed value decides whether or how often they run."""
         self.inner: dict[str, list[_Flow]] = {}
         for id, callee in linked.callees.items():
             if id in self.steps:
@@ -96,11 +98,14 @@ class _Flow:
     def _is_changed(self, link: _Link) -> bool:
         return self.input.reaches(link.path) if link.source is None else link.source in self.values
 
-    def _decide(self, id: str) -> None:
-        """The step reads a changed value: so its own may change, and the steps inside it run for other elements."""
+    def _decide(self, id: str, whether: bool = False) -> None:
+        """The step reads a changed value: so its own may change, and whether and how often the steps inside it run.
+        ``whether``: also whether the step itself runs."""
         for step in every(self.steps[id]):
             self.decided.add(step.id)
             self.values.add(step.id)
+            if whether or step.id != id:
+                self.uncertain.add(step.id)
 
     def _spread_inside(self, id: str, flows: list[_Flow]) -> None:
         for flow in flows:
@@ -116,8 +121,8 @@ class _Flow:
         input.is_changed, input.known = True, None
         args = step.args if isinstance(step, Invoke) else None
         found = [link for link in self.links if link.dest == step.id and self._is_changed(link)]
-        if not found:  # a step around the call decides whether it is made
-            flow._decide(flow.body.id)
+        if step.id in self.uncertain:
+            flow._decide(flow.body.id, whether=True)
         if args is None or args.names is None or not found:
             return
         names = [name for name, _ in args.names]
@@ -151,7 +156,7 @@ class _Flow:
             if edge.when is not None and (unknown or any(written & {*ref.path} for ref in edge.when.reads())):
                 for name in _reached(edge.source, [(one.source, one.target) for one in step.edges]):
                     if name in step.nodes:
-                        self._decide(step.nodes[name].id)
+                        self._decide(step.nodes[name].id, whether=True)
 
 
 def _links(flow: Flow) -> Iterator[_Link]:
@@ -170,6 +175,25 @@ def _links(flow: Flow) -> Iterator[_Link]:
         if isinstance(step, Dag | Walk):
             for source, dest, name in step.feeds:
                 yield _Link(source, dest, (name,))
+        if isinstance(step, Walk):
+            yield from _concurrent_links(step)
+
+
+def _concurrent_links(step: Walk) -> Iterator[_Link]:
+    """The feeds follow the edges. But all nodes share one state, so a node also reads what another one writes that no
+    edge connects with it: it may run in an earlier round."""
+    edges = [(edge.source, edge.target) for edge in step.edges]
+    reached = {name: _reached(name, edges) for name in step.nodes}
+    names = {node.id: name for name, node in step.nodes.items()}
+    reads: dict[str, set[str]] = {}
+    for _, dest, key in step.feeds:
+        if dest in names:
+            reads.setdefault(names[dest], set()).add(key)
+    for writer, keys in step.written.items():
+        for reader, read in reads.items():
+            if reader != writer and reader not in reached[writer] and writer not in reached[reader]:
+                for key in read.intersection(keys):
+                    yield _Link(step.nodes[writer].id, step.nodes[reader].id, (key,))
 
 
 def _reached(start: str, edges: Collection[tuple[str, str]]) -> set[str]:

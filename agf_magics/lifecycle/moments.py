@@ -31,7 +31,7 @@ from ..progress import events as ev
 from ..secrets.masking import Secrets
 from ..text.diagnostics import AgfError
 from .forecast import LONGEST_EVALUATION, MOST_RECORDS
-from .lookup import as_definition_errors, find_run, journal, refused
+from .lookup import as_definition_errors, find_run, refused
 from .manifest import Manifest
 from .past_run import PastRun
 from .resume import as_it_was
@@ -156,8 +156,9 @@ def find_moments(run: Run | PastRun) -> Moments:
 def _past(run: Run) -> PastRun:
     if run.journal is None:
         raise refused("journal.unknown-run", f"run {run.run_id!r} is not journaled: its states are not known")
+    store = run.journal.store
     with as_definition_errors():
-        return PastRun(journal(), find_run(journal(), run.run_id))
+        return PastRun(store, find_run(store, run.run_id))
 
 
 def _read(record: Record) -> Record:

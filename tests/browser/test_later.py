@@ -233,10 +233,11 @@ def test_without_a_journal_the_buttons_are_gone_and_a_lost_journal_is_named(open
     gone = "import glob, os\nfor name in glob.glob('later.sqlite*'): os.remove(name)"
     page = opened(SETUP, FLOW, gone, "%config AgfMagics.journal = None", FLOW.replace("later", "none"))
     page.run_all()
+    page.says(4, "short: 3 rows")
     assert not page.explorer(4).locator("button", has_text="State over time").is_visible()
     assert not page.explorer(4).locator("button", has_text="Check edits").is_visible()
     page.explorer(1).locator("button", has_text="State over time").click()
-    page.explorer(1).locator(".time", has_text="there is no journal").wait_for()
+    page.explorer(1).locator(".time", has_text="there is no run").wait_for()
     page.explorer(1).locator("button", has_text="Check edits").click()
     page.says(1, "Edits cannot be checked: there is no journal")
     page.picture("journal-gone", 1)

@@ -19,6 +19,7 @@ from agf_magics.flow.steps import Invoke
 from agf_magics.host.loop import count_background_calls
 from agf_magics.lifecycle.stale import Stale
 from agf_magics.settings import current
+from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine.kept import journal_in
 
 TOOLS = ("t0", "t1", "t2", "t3", "t4", "t5")
@@ -236,6 +237,109 @@ def test_if_the_edited_functions_have_the_same_results_only_their_calls_run_agai
         assert {row["step"] for row in marked if row["state"] == "again"} == ran <= set(marked.again)
 
 
+CHOOSES = """\
+pipeline: main
+steps:
+- tool: {name: t0, args: {x: !expr ctx.start}, output: a}
+- match:
+    on: "a == 't0v2(begin)'"
+    cases:
+      "True": {pipeline: inner, pass: [a]}
+    default: {pipeline: other, pass: [a]}
+- tool: {name: t1, args: {x: last}}
+"""
+OTHER = """\
+pipeline: other
+steps:
+- for_each:
+    items: [p, q]
+    on_error: continue
+    do: {for_each: {items: [1, 2], on_error: continue, do: {tool: {name: t2, args: {x: !expr item}}},
+                    collect: {tool: {name: t5, args: {x: !expr pipe}}}}}
+    collect: {transform: {value: pipe}}
+"""
+FORKS = """\
+state: {start: str, a: str, b: str, c: str, items: list, all: list}
+nodes:
+  zero: {type: tool_call, tool: t0, args: {x: "{state.start}"}, state_key: a}
+  left: {type: tool_call, tool: t1, args: {x: "{state.a}"}, state_key: b}
+  right: {type: tool_call, tool: t2, args: {x: "{state.start}"}, state_key: c}
+  each:
+    type: map
+    over: "{state.items}"
+    as: word
+    node: {type: tool_call, tool: t3, args: {x: "{state.word}"}}
+    collect: all
+  late: {type: tool_call, tool: t4, args: {x: "{state.b} {state.c}"}, state_key: a}
+  never: {type: tool_call, tool: t5, args: {x: never}, state_key: a}
+edges:
+- {from: START, to: zero}
+- {from: zero, to: left}
+- {from: zero, to: right}
+- {from: left, to: each}
+- {from: each, to: late, condition: "b != 'nothing'"}
+- {from: each, to: never, condition: else}
+- {from: late, to: END}
+"""
+INSTANCES = """\
+name: main
+instances:
+- {state: {n: one}}
+- {state: {n: two}}
+calls:
+- {_tool: t0, x: †state.n, _outputPath: †state.a}
+- {_tool: t1, x: †state.a, _outputPath: †state.b}
+- {_tool: t2, x: "†state[*].b", _outputPath: †state.all, _instance: null}
+- {_tool: t3, x: fixed, _outputPath: †state.c || †state.failed}
+- {_tool: t4, x: †state.c, _outputPath: †state.d}
+"""
+LOOPS = """\
+id: agf.loop
+config:
+  max_iterations: 2
+  steps:
+  - {agent: a0, input_mapping: {x: parent.input.start}}
+  - {agent: routed, input_mapping: {x: a0.output.said}}
+  - {agent: a4, input_mapping: {x: parent.input.start}}
+"""
+ROUTED = """\
+id: agf.conditional
+config:
+  routes:
+  - {when: {args_match: {parent.input.x: {pattern: v2}}}, agent: a1, input_mapping: {x: parent.input.x}}
+  default_agent: a2
+"""
+SHAPES = [("pipeline", CHOOSES), ("graph", FORKS), ("plan", INSTANCES), ("policy", LOOPS)]
+
+
+@pytest.mark.parametrize(("language", "text"), SHAPES, ids=[language for language, _ in SHAPES])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
+@given(versions=versions, constant=st.booleans())
+@example(versions={"t0": "v2"}, constant=False)
+@example(versions={"t3": "v2"}, constant=False)
+@example(versions={"t1": "v2", "t2": "v2"}, constant=True)
+@example(versions={"t2": "v2"}, constant=False)
+def test_choices_loops_maps_and_instances_are_never_marked_as_fresh_if_they_run_again(
+    language: str, text: str, versions: dict[str, str], constant: bool
+) -> None:
+    with fresh_journal():
+        before, now = World(constant=constant), World(versions, constant=constant)
+        for world in (before, now):
+            agf.define(OTHER, registry=world.registry)
+            agf.define(ROUTED, "policy", name="routed", registry=world.registry)
+            world.define(language, text)
+        first = agf.run("main", INPUT if language != "plan" else {}, registry=before.registry)
+        marked = agf.stale(first.run_id, registry=now.registry)
+        ran = run_again(agf.run("main", first.input, registry=now.registry, reuse=True))
+        certain = {row["step"] for row in marked if row["state"] == "again"}
+        assert ran <= {*marked.again, *marked.unknown}, marked
+        assert certain <= ran or not constant, marked
+        if constant:
+            assert certain == ran, marked
+        if not versions:
+            assert not marked.again, marked
+
+
 def tools(**functions: Any) -> Registry:
     registry = Registry()
     for name, function in functions.items():
@@ -352,23 +456,59 @@ def test_a_tool_with_an_effect_always_runs_again() -> None:
     assert agf.stale(run, registry=registry)[0]["why"] == "it has an effect (reuse=False)"
 
 
-def test_a_session_of_a_model_is_compared_request_by_request() -> None:
-    from pydantic_ai.messages import ModelResponse, TextPart
-    from pydantic_ai.models.function import FunctionModel
+ASKS = """\
+pipeline: asks
+steps:
+- agent: {prompt: "What do figs cost?", output: answer}
+- tool: {name: note, args: {text: !expr answer}}
+"""
 
-    def reply(messages: Any, info: Any) -> ModelResponse:
-        return ModelResponse(parts=[TextPart("hello")])
 
+def asking(price: float, prefix: str = "") -> Registry:
     registry = Registry()
-    agf.model_agent("echo", model=FunctionModel(reply), registry=registry)
-    agf.define("pipeline: p\nsteps:\n- agent: {prompt: hi, identity: echo}", registry=registry)
-    run = agf.run("p", registry=registry)
-    marked = agf.stale(run, registry=registry)
-    assert marked.again == run_ids(agf.run("p", registry=registry, reuse=True))
+
+    @agf.tool(registry=registry, name="price")
+    def cost(fruit: str) -> float:
+        return price
+
+    @agf.tool(registry=registry)
+    def note(text: str) -> str:
+        return prefix + text
+
+    registry.choose("openai-chat:gpt-4o")
+    agf.define(ASKS, registry=registry)
+    return registry
 
 
-def run_ids(run: agf.Run) -> tuple[str, ...]:
-    return tuple(sorted(run_again(run)))
+@pytest.mark.parametrize(
+    ("now", "edit", "again"),
+    [
+        ({"price": 7.0}, ("", ""), 0),
+        ({"price": 8.0}, ("", ""), 3),  # the tool, the request after it, the note
+        ({"price": 7.0}, ("figs cost", "plums cost"), 3),
+        ({"price": 7.0, "prefix": "> "}, ("", ""), 1),
+    ],
+)
+def test_a_session_of_a_model_is_compared_request_by_request(
+    monkeypatch: pytest.MonkeyPatch, now: dict[str, Any], edit: tuple[str, str], again: int
+) -> None:
+    def reply(request: dict[str, Any]) -> Any:
+        question = next(one["content"] for one in request["messages"] if one["role"] == "user")
+        results = [one["content"] for one in request["messages"] if one["role"] == "tool"]
+        return f"{question} {results[-1]}" if results else calls(("price", {"fruit": question}))
+
+    with ScriptedServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
+        run = agf.run("asks", registry=asking(7.0))
+        registry = asking(**now)
+        agf.define(ASKS.replace(*edit), registry=registry)
+        asked = len(server.requests)
+        marked = agf.stale(run.run_id, registry=registry)
+        assert len(server.requests) == asked
+        assert len(marked.again) == again, marked
+        assert not marked.unknown
+        assert set(marked.again) == run_again(agf.run("asks", registry=registry, reuse=True))
 
 
 def test_a_run_without_a_definition_is_refused() -> None:
