@@ -237,7 +237,7 @@ def test_without_a_journal_the_buttons_are_gone_and_a_lost_journal_is_named(open
     assert not page.explorer(4).locator("button", has_text="State over time").is_visible()
     assert not page.explorer(4).locator("button", has_text="Check edits").is_visible()
     page.explorer(1).locator("button", has_text="State over time").click()
-    page.explorer(1).locator(".time", has_text="there is no run").wait_for()
+    page.explorer(1).locator(".time", has_text="later.sqlite was removed").wait_for()
     page.explorer(1).locator("button", has_text="Check edits").click()
     page.says(1, "Edits cannot be checked: there is no journal")
     page.picture("journal-gone", 1)
