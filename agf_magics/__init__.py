@@ -27,6 +27,7 @@ from .lifecycle.stale import stale
 from .progress.events import Event, Question
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+from .workers.on import Workers
 
 if TYPE_CHECKING:
     from . import planning
@@ -122,6 +123,7 @@ __all__ = [
     "Run",
     "RunCancelled",
     "StepError",
+    "Workers",
     "agent",
     "agent_tools",
     "arun",

@@ -30,9 +30,12 @@ MAY = {
     "pictures": ("text", "flow", "progress", "serialization"),
     "settings": ("text", "host"),
     "definitions": ("text", "flow", "languages", "catalog", "engine", "settings"),
+    "workers": (
+        *("text", "flow", "catalog", "progress", "host", "serialization", "secrets", "journal", "engine", "settings"),
+    ),
     "lifecycle": (
         *("text", "flow", "languages", "catalog", "progress", "host", "serialization", "secrets", "journal", "engine"),
-        *("pictures", "settings", "definitions"),
+        *("pictures", "settings", "definitions", "workers"),
     ),
     "planning": (
         *("text", "flow", "languages.plan", "catalog", "progress", "host", "secrets", "journal", "engine", "settings"),
@@ -52,12 +55,13 @@ WHERE = {
     "genai_prices": ("catalog.prices",),
     "jinja2": ("languages.graph.jinja", "languages.graph.jinja_check", "languages.graph.jinja_environment"),
     "pydantic": ("catalog",), "pydantic_core": ("catalog",), "typing_extensions": ("catalog",),
-    "asyncio": ("host", "journal", "engine", "lifecycle", "notebook", "catalog.model_requests"),
-    "concurrent": ("host",),
+    "asyncio": ("host", "journal", "engine", "lifecycle", "notebook", "catalog.model_requests", "workers"),
+    "concurrent": ("host", "workers"),
     "multiprocessing": (),
-    "threading": ("host", "journal", "notebook"), "_thread": ("host",), "sqlite3": ("journal",),
+    "threading": ("host", "journal", "notebook", "workers"), "_thread": ("host",), "sqlite3": ("journal",),
     "wasmtime": ("pictures.graphviz_module",),
     "pandas": ("lifecycle.trace",),
+    "cloudpickle": ("workers",), "distributed": ("workers.dask",),
     "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "comm": ("notebook",),
     "traitlets": ("notebook",),
 }  # fmt: skip
@@ -68,6 +72,8 @@ ONLY_WHERE_USED = {
     "re2",
     "wasmtime",
     "pandas",
+    "cloudpickle",
+    "distributed",
 }
 
 

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, TypedDict
 
@@ -72,6 +73,8 @@ def install(
     tool(read, group="file", registry=registry, reuse=False)
     tool(write, group="file", registry=registry, reuse=False)
     tool(shell, registry=registry, reuse=False)
+    for name in ("file__read", "file__write", "shell"):
+        registry.tools.add(replace(registry.tools[name], kernel_only=True))
 
 
 def _read(root: Path, path: str, protected: Collection[Path]) -> str:

@@ -13,8 +13,8 @@ import types
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-Where: TypeAlias = Literal["loop", "kernel", "worker"]
-"""The place of a call: the engine's loop, the thread that waits for the run, a worker thread."""
+Where: TypeAlias = Literal["loop", "kernel", "thread", "worker"]
+"""The place of a call: the engine's loop, the thread that waits for the run, another thread, a worker of the run."""
 
 Names: TypeAlias = list[str] | tuple[str, ...] | set[str] | frozenset[str] | str
 """Names for a decorator; a string is one name."""

@@ -21,11 +21,13 @@ from .transforms import make_transform
 def tool(
     function: F, /, *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
     where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+    resources: Mapping[str, float] | None = ...,
 ) -> F: ...  # fmt: skip
 @overload
 def tool(
     *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
     where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+    resources: Mapping[str, float] | None = ...,
 ) -> Callable[[F], F]: ...  # fmt: skip
 def tool(
     function: F | None = None,
@@ -38,6 +40,7 @@ def tool(
     reuse: bool = True,
     secret: Names = (),
     group: str | None = None,
+    resources: Mapping[str, float] | None = None,
 ) -> F | Callable[[F], F]:
     """Register a function as a tool and return it unchanged. A tool that has the same name is replaced.
 
@@ -56,17 +59,19 @@ def tool(
     - ``name``: the name of the tool. Default None: the name of the function.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
     - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
+      None: decided from the flow.
     - ``reuse``: whether ``--reuse`` may use an earlier result for an identical call. Use False if a call has an effect
       or depends on the time. Default True.
     - ``secret``: the names of arguments that are never shown or stored. Default: none.
     - ``group``: a prefix: ``group="a"`` registers ``a__b``. Default None: no prefix.
+    - ``resources``: what a call needs of its worker, as a mapping of names to numbers: ``{"gpu": 1}``. A run on a Dask
+      cluster makes the call on a worker that has it. Default None: nothing.
     """
 
     def register(function: F) -> F:
         full_name, hidden = name_of(function, "tool", name, group), checked_names(secret, "secret")
-        into(registry).tools.add(make_tool(function, full_name, where, timeout, reuse, hidden))
+        into(registry).tools.add(make_tool(function, full_name, where, timeout, reuse, hidden, resources))
         return function
 
     return register if function is None else register(function)
@@ -113,8 +118,8 @@ def agent(
     - ``default``: whether the agent answers steps that name no identity. Default False; if no agent is registered with
       True, the first one answers.
     - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
+      None: decided from the flow.
     """
 
     def register(function: F) -> F:
@@ -158,8 +163,8 @@ def transform(
     - ``name``: the name of the transform. Default None: the name of the function.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
     - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
+      None: decided from the flow.
     """
     named = function if isinstance(function, str) else name
 
@@ -196,8 +201,8 @@ def policy(
     - ``builder``: whether the function returns the `Step` to run instead of the output. Default False.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
     - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"`` or ``"worker"``. Default None: decided from
-      the flow.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
+      None: decided from the flow.
     """
     check_policy(name, builder)
 

@@ -34,7 +34,7 @@ async def attach_files(site: CallSite[Invoke], given: Mapping[str, Value]) -> di
         if type(value) is str and not site.scope.grant.allows(READ):
             message, hint = f"{site.scope.grant.identity!r} may not attach a file", f"allow the tool {READ}"
             raise StepError(Diagnostic("step.not-allowed", message, span, hint))
-        ok, read = await site.run.host.call("worker", read_attachment, {"value": value})
+        ok, read = await site.run.host.call("thread", read_attachment, {"value": value})
         if not ok:
             raise _placed(read, span) if isinstance(read, StepError) else read
         total += len(read.data)

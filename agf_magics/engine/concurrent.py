@@ -8,53 +8,65 @@ from dataclasses import replace
 
 from ..catalog import Agent
 from ..flow.frame import DROPPED, FanOutResult, Frame, Outcome, finished
-from ..flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
+from ..flow.steps import WIDTH, Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
 from ..host.calls import Pending, resolve
 from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import StepError
+from .callee import body_runs_on_workers
 from .element import threaded_tool
 from .linked import Linked, schema_of
 from .pool import Plan, Pool, retry_scope
 from .replayed import replay_recorded
 from .runner import CallSite, Scope, ShapeResult, StepResult, clock
-from .sequential import elements, report
+from .sequences import Elements, first_of, read_elements
+from .sequential import report
 from .threaded import ThreadedPool
 
 
 async def each(site: CallSite[Each]) -> Value:
-    """Run ``body`` once per element, ``limit`` at a time, then ``collect`` over the survivors in order."""
+    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the survivors in order."""
     run, step, scope = site.run, site.step, site.scope
-    inside = scope._replace(depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit > 1)
+    inside = scope._replace(depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1)
     run.budget.deepen(inside.depth, step.span)
-    items = elements(step.over, site.frame)
+    items = await read_elements(site)
     if step.most is not None and len(items) > step.most:
         if step.cut is not None:
             report(run, step.cut(len(items) - step.most))
-        items = items[: step.most]
+        items = first_of(items, step.most)
     if step.ahead:
-        _build_ahead(site, items)
+        await _build_ahead(site, items)
     run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
     values: list[Value] = [DROPPED] * len(items)
-    store, body = step.element.store, step.body
-    path = site.path_of(body)
+    store, body, start_body = step.element.store, step.body, run.prepare_step(step.body, inside)
+    path, frame, index = site.path_of(body), site.frame, site.index
 
     def start(i: int, attempt: int) -> StepResult | Pending[StepResult]:
         where = inside if attempt == 1 else retry_scope(inside, (*path, i), attempt)
-        inner = store(site.frame, finished((items[i], None, None, "finished")))
-        return run.start_step(body, inner, where, (*site.index, i), attempt)
+        try:
+            inner = store(frame, finished((items[i], None, None, "finished")))
+        except StepError as error:
+            return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
+        if attempt == 1:
+            return start_body(inner, index + (i,))  # noqa: RUF005  # faster: `index` is mostly empty
+        return run.start_step(body, inner, where, (*index, i), attempt)
 
     earlier = run.journal.earlier if run.journal is not None else None
     first = earlier.failed_elements(path) if earlier is not None else []
-    plan = Plan(len(items), step.limit, first=[i for i in first if i < len(items)])
+    plan = Plan(len(items), step.limit or WIDTH, first=[i for i in first if i < len(items)])
     tool = threaded_tool(site, inside)
-    pool: ThreadedPool | Pool = Pool(site, start, values.__setitem__, lambda i: (*path, i), items)
+    wide = run.host.queue if step.limit is None and body_runs_on_workers(body, scope.linked) else None
+    pool: ThreadedPool | Pool = Pool(site, start, values.__setitem__, lambda i: (*path, i), items, wide)
     if tool is not None:
         pool = ThreadedPool(site, inside, tool, values.__setitem__, items)
-    replay_recorded(site, inside, plan, pool)
-    failures = await pool.run(plan)
+    whole = run.whole.pool(site, inside, values.__setitem__, items, pool) if run.whole is not None else None
+    if whole is None:
+        replay_recorded(site, inside, plan, pool)
+    failures = await (whole or pool).run(plan)
+    if type(items) is Elements:
+        await items.check_length()
     if step.on_error == "finish":
         numbered = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
         _fail(numbered, {i: value for i, value in enumerate(values) if value is not DROPPED})
@@ -111,13 +123,14 @@ async def _collect(site: CallSite[Each] | CallSite[Branches], found: FanOutResul
     return {name: value for name, value in named if value is not DROPPED}, frame
 
 
-def _build_ahead(site: CallSite[Each], items: list[Value]) -> None:
+async def _build_ahead(site: CallSite[Each], items: list[Value] | Elements) -> None:
     """Build the arguments of every call, so that none is made if one of them cannot be built."""
     step, body = site.step, site.step.body
     assert isinstance(body, Invoke), "only a call has arguments"
     wanted = schema_of(body, site.scope.linked)
-    for i, item in enumerate(items):
+    for i in range(len(items)):
         try:
+            item = await items.take(i) if isinstance(items, Elements) else items[i]
             body.args.build(step.element.store(site.frame, Outcome(item)), wanted)
         except StepError as error:
             error.path = site.path_of(body, i)

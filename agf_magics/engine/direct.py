@@ -7,16 +7,23 @@ element of a fan-out. Whatever goes wrong is left to those modules.
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from ..catalog import Tool
 from ..flow.frame import Frame, finished
 from ..flow.steps import Invoke
-from ..flow.values import ATOMS, Value, isolate
+from ..flow.values import ATOMS, Value, isolate_parts
 from ..host.calls import Pending, call_on_loop, then
+from ..journal.errors import JournalError
+from ..journal.recorder import Journal
 from ..progress import events as ev
 from ..progress.rows import Row
+from ..text.diagnostics import StepError
 from .boundary import checked_arguments
-from .external import await_call, call_external, value_of_call
-from .runner import CallSite, Index, Runner, Scope, ShapeResult, StepResult, clock
+from .external import await_call, call_external, raise_durable, value_of_call, write_later
+from .runner import CallSite, Index, Runner, Scope, ShapeResult, StepResult, clock, store_value
+from .streaming import open_prints
 
 
 def call_directly(
@@ -26,24 +33,22 @@ def call_directly(
     try:
         wanted = tool.accepts if step.offers or step.wants else None
         try:
-            given = tool.arguments.validate(isolate(step.args.build(frame, wanted)))
+            given = tool.arguments.validate(isolate_parts(step.args.build(frame, wanted)))
         except Exception:  # again, for an error that is readable and has a place
             given = checked_arguments(CallSite(run, step, frame, scope, index, at, row), tool, wanted)
         run.calls += 1
         if run.journal is not None:
+            return _call_journaled(CallSite(run, step, frame, scope, index, at, row), tool, given, run.journal)
+        prints = open_prints(run, at) if run.stream else None
+        result = call_on_loop(tool.function, given, run.host.grace)
+        if type(result) is Pending:
             site = CallSite(run, step, frame, scope, index, at, row)
-            value = call_external(site, tool, "tool", given)
-            if type(value) is Pending:
-                return Pending(run.wait_for(with_arguments(value, step, given).awaitable, site))
-        else:
-            result = call_on_loop(tool.function, given, run.host.grace)
-            if type(result) is Pending:
-                site = CallSite(run, step, frame, scope, index, at, row)
-                pending = Pending(await_call(site, result.awaitable, scope.grant, tool, "tool"))
-                return Pending(run.wait_for(with_arguments(pending, step, given).awaitable, site))
-            value = result[1]
-            if not result[0] or type(value) not in ATOMS:
-                value = value_of_call(CallSite(run, step, frame, scope, index, at, row), result, tool, "tool")
+            return _stored(site, Pending(await_call(site, result.awaitable, scope.grant, tool, "tool", prints)), given)
+        if prints is not None:
+            prints.end_now()
+        value = result[1]
+        if not result[0] or type(value) not in ATOMS:
+            value = value_of_call(CallSite(run, step, frame, scope, index, at, row), result, tool, "tool")
         if step.target is not None:
             frame = step.target.store(frame, finished((value, given if step.keeps else None, None, "finished")))
     except BaseException as error:
@@ -52,6 +57,60 @@ def call_directly(
     return value, frame
 
 
-def with_arguments(pending: Pending[Value], step: Invoke, given: dict[str, Value]) -> Pending[Value | ShapeResult]:
+def _call_journaled(
+    site: CallSite[Any], tool: Tool, given: dict[str, Value], journal: Journal
+) -> StepResult | Pending[StepResult]:
+    if journal.earlier is not None or journal.reuse is not None or not tool.reuse:  # perhaps it is not made at all
+        return _stored(site, call_external(site, tool, "tool", given), given)
+    run, step, scope = site.run, site.step, site.scope
+    call = journal.start_call(step, tool, site.key, given, scope.linked.tools_of(step), scope.grant)
+    prints = open_prints(run, site.at) if run.stream else None
+    result = call_on_loop(tool.function, given, run.host.grace)
+    if type(result) is Pending:
+        rest = await_call(site, result.awaitable, scope.grant, tool, "tool", prints)
+        return _stored(site, Pending(write_later(site, journal, call, rest)), given)
+    if prints is not None:
+        prints.end_now()
+    value = result[1]
+    if not result[0] or type(value) not in ATOMS:
+        try:
+            value = value_of_call(site, result, tool, "tool")
+        except StepError as error:
+            return _stored(site, Pending(raise_durable(journal, call, error)), given)
+    done = journal.returned(call, value, site.is_secret)
+    if done is None:
+        return _stored(site, Pending(journal.durable(None, value)), given)
+    return Pending(_store_durable(site, journal, done, ShapeResult(value, given) if step.keeps else value))
+
+
+def _stored(
+    site: CallSite[Any], value: Value | Pending[Value], given: dict[str, Value]
+) -> StepResult | Pending[StepResult]:
+    """The value of a call, stored when it is known."""
+    value = with_arguments(value, site.step, given)
+    if type(value) is Pending:
+        return Pending(site.run.wait_for(value.awaitable, site))
+    result = store_value(site, value)
+    site.run.steps.finish(site.row, site.at, clock(), result[0])
+    return result
+
+
+async def _store_durable(site: CallSite[Any], journal: Journal, done: asyncio.Future[None], value: Value) -> StepResult:
+    """`Runner.wait_for` the value of a call whose row is ``done``, in one coroutine."""
+    try:
+        try:
+            await done
+        except JournalError as error:
+            journal.not_written(error)
+        result = store_value(site, value)
+    except BaseException as error:
+        return site.run.rescue(error, site)
+    site.run.steps.finish(site.row, site.at, clock(), result[0])
+    return result
+
+
+def with_arguments(
+    value: Value | Pending[Value], step: Invoke, given: dict[str, Value]
+) -> Value | ShapeResult | Pending[Value | ShapeResult]:
     """The result of a call, with its arguments if the target of the step gets them."""
-    return then(pending, lambda value: ShapeResult(value, given)) if step.keeps else pending  # type: ignore[return-value]
+    return then(value, lambda value: ShapeResult(value, given)) if step.keeps else value

@@ -9,7 +9,8 @@ from __future__ import annotations
 from ..catalog import Tool
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..journal.recorder import Journal, StartedCall
+from ..journal.call_rows import StartedCall
+from ..journal.recorder import Journal
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic
 from .questions import ATTEMPTS, ask_person

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from ..catalog import Tool
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Pending, Result, resolve
 from ..host.limits import Grant, granted
-from ..journal.recorder import Journal, StartedCall
-from ..journal.records import error_from, value_of
+from ..host.remote import Terms
+from ..journal.call_rows import StartedCall
+from ..journal.recorder import Journal
+from ..journal.records import error_from
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .callee import UserCallable
+from .callee import UserCallable, place_of
 from .effects import has_effect, result_given
 from .failures import failure, unusable
 from .runner import CallSite, clock
-from .streaming import StepPrints, Watched
+from .streaming import StepPrints, open_prints
 
 
 def call_external(
@@ -34,23 +37,35 @@ def call_external(
     journal = site.run.journal
     if journal is None:
         return _call(site, callee, what, given, grant)
-    key = site.key
-    record = journal.recorded(key)
-    if record is not None:
-        site.run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
-        if record.error is not None:
-            raise error_from(record.error, (site.scope.linked.flow.source,))
-        return value_of(record)
-    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
-    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
-    if journal.reuse is not None and reused is not None:
-        site.run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
-        if what == "model":
-            journal.mark("taken", key)
-        return journal.reused(call, reused)
+    call = start_record(site, journal, callee, given, grant, what == "model")
+    if not isinstance(call, StartedCall):
+        return call[0]
     if has_effect(callee):
         return Pending(_call_with_effect(site, journal, call, callee, what, given, grant))
     return _make_call(site, journal, call, callee, what, given, grant)
+
+
+def start_record(
+    site: CallSite[Invoke], journal: Journal, callee: UserCallable, given: dict[str, Value], grant: Grant,
+    is_model: bool = False,
+) -> StartedCall | tuple[Value]:  # fmt: skip
+    """The call for the journal; or the value that an earlier session or another run has recorded. Raises the failure
+    that an earlier session has recorded."""
+    run, key = site.run, site.key
+    record = journal.recorded(key)
+    if record is not None:
+        run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+        if record.error is not None:
+            raise error_from(record.error, (site.scope.linked.flow.source,))
+        return (record.value,)
+    call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
+    reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
+    if journal.reuse is None or reused is None:
+        return call
+    run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+    if is_model:
+        journal.mark("taken", key)
+    return (journal.reused(call, reused),)
 
 
 async def _call_with_effect(
@@ -71,21 +86,21 @@ def _make_call(
     try:
         value = _call(site, callee, what, given, grant)
     except StepError as error:
-        return Pending(_raise_durable(journal, call, error))
+        return Pending(raise_durable(journal, call, error))
     if type(value) is Pending:
-        return Pending(_write_later(site, journal, call, value.awaitable))
+        return Pending(write_later(site, journal, call, value.awaitable))
     return Pending(journal.durable(journal.returned(call, value, site.is_secret), value))
 
 
-async def _write_later(site: CallSite[Invoke], journal: Journal, call: StartedCall, rest: Awaitable[Value]) -> Value:
+async def write_later(site: CallSite[Invoke], journal: Journal, call: StartedCall, rest: Awaitable[Value]) -> Value:
     try:
         value = await rest
     except StepError as error:
-        return await _raise_durable(journal, call, error)
+        return await raise_durable(journal, call, error)
     return await journal.durable(journal.returned(call, value, site.is_secret), value)
 
 
-async def _raise_durable(journal: Journal, call: StartedCall, error: StepError) -> Value:
+async def raise_durable(journal: Journal, call: StartedCall, error: StepError) -> Value:
     """Raise the failure of a call when its row is durable."""
     await journal.durable(journal.raised(call, error))
     raise error
@@ -95,47 +110,39 @@ def _call(
     site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant
 ) -> Value | Pending[Value]:
     run, step = site.run, site.step
-    if run.stream and what != "model" and type(callee) is not Watched:
-        return _call_watched(site, Watched(callee, StepPrints(run, site.at)), what, given, grant)
-    place = callee.where or ("loop" if callee.is_async else None)
-    if place is None:
-        place = "kernel" if run.host.waited and not site.scope.concurrent else "worker"
+    place = place_of(callee, site.scope.concurrent, run.host.waited, run.host.queue is not None)
     seconds = run.budget.limits.step_timeout
     if callee.timeout is not None or step.timeout is not None:
         seconds = min(limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None)
     outer = granted.set(grant) if grant is not granted.get() else None
+    prints = open_prints(run, site.at) if run.stream and what != "model" else None
     try:
-        result = run.host.start_call(place, callee.function, given, seconds)
+        if place == "worker":
+            terms = Terms(seconds, has_effect(callee), None, _resources(callee))
+            result: Result | Pending[Result] = run.host.start_on_worker(callee.function, given, terms)
+        else:
+            result = run.host.start_call(place, callee.function, given, seconds)
     finally:
         if outer is not None:  # other calls may start before this one is awaited
             granted.reset(outer)
     if type(result) is Pending:
-        return Pending(await_call(site, result.awaitable, grant, callee, what))
+        return Pending(await_call(site, result.awaitable, grant, callee, what, prints))
+    if prints is not None:
+        prints.end_now()
     return value_of_call(site, result, callee, what)
 
 
-def _call_watched(
-    site: CallSite[Invoke], watched: Watched, what: str, given: dict[str, Value], grant: Grant
-) -> Value | Pending[Value]:
-    """The same, with its prints as events."""
-    value: Value | Pending[Value] = None
-    try:
-        value = _call(site, watched, what, given, grant)
-    finally:
-        if type(value) is not Pending:
-            watched.prints.close()
-    return Pending(_await_watched(value.awaitable, watched)) if type(value) is Pending else value
-
-
-async def _await_watched(rest: Awaitable[Value], watched: Watched) -> Value:
-    try:
-        return await rest
-    finally:
-        watched.prints.close()
+def _resources(callee: UserCallable) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(callee.resources.items())) if isinstance(callee, Tool) else ()
 
 
 async def await_call(
-    site: CallSite[Invoke], rest: Awaitable[Result], grant: Grant, callee: UserCallable, what: str
+    site: CallSite[Invoke],
+    rest: Awaitable[Result],
+    grant: Grant,
+    callee: UserCallable,
+    what: str,
+    prints: StepPrints | None = None,
 ) -> Value:
     outer = granted.set(grant) if grant is not granted.get() else None
     try:
@@ -143,6 +150,8 @@ async def await_call(
     finally:
         if outer is not None:
             granted.reset(outer)
+        if prints is not None:
+            prints.close()
     return value_of_call(site, result, callee, what)
 
 

@@ -27,6 +27,7 @@ from .questions import answer, permitted
 from .requests import request
 from .runner import CallSite, ShapeResult, clock
 from .sessions import ModelBinding
+from .streaming import separate_prints
 from .subflows import call_flow, stopped
 
 
@@ -118,6 +119,7 @@ async def _fire(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> 
 async def _run_fired(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
     """A fire-and-forget call. It emits its end, perhaps after the end of the run (decision C4)."""
     error: StepError | None = None
+    separate_prints(site.run)
     try:
         # The thread that waits for the run may be gone by then, so the call never runs there.
         await resolve(call_external(site.with_scope(site.scope._replace(concurrent=True)), tool, "tool", given))
@@ -133,11 +135,11 @@ def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value | Pen
     given = build_arguments(site, transform)
     if site.run.dry:
         return dry.result(site.step, None, site.scope.linked)
-    return call_external(site, _of_one(transform), "transform", {"given": given})
+    return call_external(site, of_one(transform), "transform", {"given": given})
 
 
 @lru_cache(maxsize=256)
-def _of_one(transform: Transform) -> Transform:
+def of_one(transform: Transform) -> Transform:
     """The transform with a parameter named ``given``. Cached, because the journal computes one digest per object."""
     return replace(transform, function=lambda given: transform.function(given))
 

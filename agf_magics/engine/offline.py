@@ -18,9 +18,11 @@ from ..host.calls import Pending, Result
 from ..host.host import Host, NoUser
 from ..host.limits import ANYTHING, Grant, Limits, granted
 from ..host.loop import run_apart
-from ..journal.recorder import Journal, StartedCall
-from ..journal.records import CallKey, Record, value_of
+from ..journal.call_rows import StartedCall
+from ..journal.recorder import Journal
+from ..journal.records import CallKey
 from ..journal.replay import ReplayLog
+from ..journal.reuse import ReusedResult
 from ..progress import events as ev
 from ..progress.progress import Progress
 from ..secrets.masking import Secrets
@@ -73,8 +75,8 @@ class OfflineJournal(Journal):
     def mark(self, what: str, key: CallKey) -> None:
         """Nothing is written."""
 
-    def reused(self, call: StartedCall, record: Record) -> Value:
-        return value_of(record)
+    def reused(self, call: StartedCall, result: ReusedResult) -> Value:
+        return result[0]
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
         return False

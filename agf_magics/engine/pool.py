@@ -7,17 +7,21 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import cast
+from typing import Protocol, cast
 
 from ..flow.steps import Branches, Each
 from ..flow.values import Value
 from ..host.calls import Pending
+from ..host.remote import RemoteCalls
 from ..journal.records import CallKey, again
 from ..progress import events as ev
 from ..serialization.codec import preview
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite, Scope, StepResult, clock, is_rescuable
+from .sequences import Elements
+from .streaming import separate_prints
 
 
 class Plan:
@@ -36,18 +40,24 @@ class Plan:
         """Concurrently."""
 
 
-class Parts:
+class Parts(ABC):
     """The elements or branches of a fan-out, and what their failures mean for it."""
+
+    @abstractmethod
+    async def run(self, plan: Plan) -> dict[int, StepError]:
+        """Run the parts. Returns the failures that did not end the fan-out, and raises the one that did."""
 
     def __init__(
         self,
         site: CallSite[Each] | CallSite[Branches],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
-        items: list[Value] | None = None,
+        items: list[Value] | Elements | None = None,
     ) -> None:
         """``keep(i, value)`` receives the value of part ``i``; ``at(i)`` is its path."""
         self.site, self.keep, self.at, self.items = site, keep, at, items
+        self.read = items if type(items) is Elements and not items.is_quick else None
+        """The elements that are read before they start."""
         self.failures: dict[int, StepError] = {}
         """Failures that do not end the fan-out, if the step needs them."""
         self.failure: BaseException | None = None
@@ -61,17 +71,28 @@ class Parts:
             run.emit(ev.StepRetried(self.at(i), clock(), error))
             self._mark("retried", i, tries if attempt == 1 else again(tries, self.at(i), attempt))
             return True
+        self.give_up(i, error)
+        return False
+
+    def give_up(self, i: int, error: StepError) -> None:
+        """The last attempt of a part has failed. Raises the error if it ends the fan-out."""
+        step, run, tries = self.site.step, self.site.run, self.site.scope.tries
         if step.on_error == "abort":
             self.failure = self.failure or error
             raise error
         if step.gather is not None or step.on_error == "finish":
             self.failures[i] = error
         if step.on_error == "continue":
-            element = preview(run.secrets.shown(self.items[i])) if self.items is not None else None
+            element = preview(run.secrets.shown(self._element(i)))
             run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
             self._mark("dropped", i, tries)
             self.dropped += 1
-        return False
+
+    def _element(self, i: int) -> Value:
+        """Element ``i`` for a message; None if it cannot be read, or if the parts are branches."""
+        if self.items is None:
+            return None
+        return self.items.shown(i) if isinstance(self.items, Elements) else self.items[i]
 
     def _mark(self, what: str, i: int, tries: str) -> None:
         if self.site.run.journal is not None:
@@ -96,11 +117,14 @@ class Pool(Parts):
         start: Callable[[int, int], StepResult | Pending[StepResult]],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
-        items: list[Value] | None = None,
+        items: list[Value] | Elements | None = None,
+        queue: RemoteCalls | None = None,
     ) -> None:
-        """``start(i, attempt)`` runs part ``i``."""
+        """``start(i, attempt)`` runs part ``i``. ``queue``: the workers, if they make all calls of the parts: then
+        as many parts run as the workers want."""
         super().__init__(site, keep, at, items)
-        self.start = start
+        self.start, self.queue = start, queue
+        self.active = 0
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
         if plan.done:
@@ -110,7 +134,9 @@ class Pool(Parts):
         else:
             try:
                 async with asyncio.TaskGroup() as group:
-                    for _ in range(plan.width):
+                    if self.queue is not None:
+                        await self._run_wide(group, plan, self.queue)
+                    for _ in range(plan.width if self.queue is None else 0):
                         group.create_task(self._work(plan.rest))
             except BaseExceptionGroup as several:
                 self.failure = self.failure or several.exceptions[0]
@@ -120,10 +146,39 @@ class Pool(Parts):
         self.warn_if_all_dropped(plan.count)
         return self.failures
 
-    async def _work(self, numbers: Iterable[int]) -> None:
+    async def _run_wide(self, group: asyncio.TaskGroup, plan: Plan, queue: RemoteCalls) -> None:
+        """Run as many parts as the workers want: that number follows the size of their chunks."""
+        ended, all_started = asyncio.Event(), False
+
+        async def work() -> None:
+            nonlocal all_started
+            try:
+                all_started = await self._work(plan.rest, lambda: self.active > 1.5 * queue.wanted) or all_started
+            finally:
+                self.active -= 1
+                if not self.active:
+                    ended.set()
+
+        def grow() -> None:
+            while self.active < min(queue.wanted, plan.count) and self.failure is None and not all_started:
+                self.active += 1
+                group.create_task(work())
+
+        forget = queue.on_change(grow)
+        try:
+            grow()
+            await ended.wait()
+        finally:
+            forget()
+
+    async def _work(self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None) -> bool:
+        """Run parts until there are no more, or ``is_too_many()``; whether there are no more."""
+        separate_prints(self.site.run)
         for i in numbers:
             if self.failure is not None:  # P15: after a failure no further element starts
-                return
+                return True
+            if self.read is not None and not self.read.hold(i):
+                await self.read.load(i)
             attempt = 1
             while True:
                 try:
@@ -140,6 +195,22 @@ class Pool(Parts):
                     if not self.retries(i, attempt, cast(StepError, error)):
                         break
                     attempt += 1
+            if self.read is not None:
+                self.read.release(i)
+            if is_too_many is not None and is_too_many():
+                return False
+        return True
+
+
+class WholeElements(Protocol):
+    """Sends whole elements to workers."""
+
+    def pool(
+        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value] | Elements,
+        rest: Parts,
+    ) -> Parts | None:  # fmt: skip
+        """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that stay after all."""
+        ...
 
 
 def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:

@@ -52,7 +52,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     )
     loop = asyncio.get_running_loop()
     if not binding.model.ready(loop):  # the import of the library takes seconds, which would block the loop
-        ok, raised = await run.host.call("worker", binding.model.open, {"loop": loop})
+        ok, raised = await run.host.call("thread", binding.model.open, {"loop": loop})
         if not ok:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
     _refuse_unpriced(site, binding.model)

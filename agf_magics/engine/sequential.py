@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ..flow.frame import Expr, Frame, Outcome
+from ..flow.frame import Outcome
 from ..flow.steps import Choose, Fold, Repeat, Sequence
-from ..flow.values import Value, is_true, type_name
+from ..flow.values import Value, is_true
 from ..host.calls import Pending, then
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite, Runner, ShapeResult, StepResult, clock
+from .sequences import Elements, first_of, read_elements
 
 
 def choose(site: CallSite[Choose]) -> Value | Pending[Value]:
@@ -31,15 +32,18 @@ def _value(result: StepResult) -> Value:
 
 async def fold(site: CallSite[Fold]) -> Value:
     step, frame = site.step, site.frame
-    items = elements(step.over, frame)
+    items = await read_elements(site)
     if step.most is not None:
-        items = items[: step.most]
+        items = first_of(items, step.most)
     site.run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     value = step.init.evaluate(frame)
-    for i, item in enumerate(items):
+    for i in range(len(items)):
+        item = await items.take(i) if isinstance(items, Elements) else items[i]
         frame = step.acc.store(step.element.store(frame, Outcome(item)), Outcome(value))
         result = site.run.start_step(step.body, frame, site.scope, (*site.index, i))
         value, frame = await result.awaitable if type(result) is Pending else result
+    if isinstance(items, Elements):
+        await items.check_length()
     return value
 
 
@@ -76,12 +80,3 @@ def report(run: Runner, found: Diagnostic) -> None:
     if found.severity == "error":
         raise StepError(found)
     run.emit(ev.Warned(clock(), found))
-
-
-def elements(over: Expr, frame: Frame) -> list[Value]:
-    """The list that a fan-out or a fold iterates over."""
-    items = over.evaluate(frame)
-    if type(items) is not list:
-        hint = "over takes a list; without over and items the incoming pipe data is used"
-        raise StepError(Diagnostic("step.not-a-list", f"expected a list, got {type_name(items)}", over.span, hint))
-    return items

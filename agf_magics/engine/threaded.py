@@ -1,9 +1,10 @@
 """A fan-out over a plain function: threads pull its calls, and one turn of the loop serves all calls that have ended.
 
-Only the calls run on the threads (`host.thread_pool`). Everything else happens on the loop, as for any other step: the
-arguments, the events, the journal, limits, secrets, ``on_error``. Without a task and a hop for each call, an element
-costs a quarter of what it costs in a `Pool`, whose behaviour this has otherwise; `tests/engine/test_threaded.py`
-compares them. At most `limit` calls have started without a durable record: a slot is free when its record is.
+Only the calls run on the threads (`host.thread_pool`), or on the workers of the run (`host.remote`). Everything else
+happens on the loop, as for any other step: the arguments, the events, the journal, limits, secrets, ``on_error``.
+Without a task and a hop for each call, an element costs a quarter of what it costs in a `Pool`, whose behaviour this
+has otherwise; `tests/engine/test_threaded.py` compares them. At most `limit` calls have started without a durable
+record: a slot is free when its record is. Workers want more calls than that, as many as keep them busy.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from ..flow.values import Value
 from ..host.calls import Result, is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
+from ..host.remote import CallPool, WidePool
 from ..host.thread_pool import ThreadPool
-from ..journal.recorder import Journal, StartedCall
-from ..journal.records import error_from, value_of
+from ..journal.call_rows import StartedCall
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .element import Element
-from .external import value_of_call
+from .element import Element, remote_terms
+from .external import start_record, value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
+from .sequences import Elements
+from .thread_records import written_by_threads
 
 AHEAD = 128
 """The number of quick calls that wait for a thread: with so many, waking the thread and the loop costs nothing."""
@@ -45,7 +48,12 @@ class ThreadedPool(Parts):
     """Runs the elements of a fan-out."""
 
     def __init__(
-        self, site: CallSite[Each], inside: Scope, tool: Tool, keep: Callable[[int, Value], None], items: list[Value]
+        self,
+        site: CallSite[Each],
+        inside: Scope,
+        tool: Tool,
+        keep: Callable[[int, Value], None],
+        items: list[Value] | Elements,
     ) -> None:
         """``inside``: the scope of the elements."""
         body = site.step.body
@@ -59,14 +67,19 @@ class ThreadedPool(Parts):
         self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
         limits = [one for one in (tool.timeout, body.timeout, site.run.budget.limits.step_timeout) if one is not None]
         self.timeout = min(limits, default=None)
+        self.remote = remote_terms(site, inside, tool, self.timeout)
+        """How workers make the calls; None: threads make them."""
+        if self.remote is not None:
+            self.timeout = None  # it counts on the worker
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        # A journaled call needs a free slot; one with a limit or a listener to its prints starts in its turn.
-        in_turn = self.journal is not None or self.timeout is not None or inside.meters or site.run.stream
-        self.ahead = 0 if in_turn else AHEAD
+        self.records = written_by_threads(self.journal, tool, self.is_secret) if self.remote is None else None
+        # A call whose record the loop writes needs a free slot; one with a limit starts in its turn.
+        in_turn = self.timeout is not None or inside.meters or self.remote is not None
+        self.ahead = 0 if in_turn or (self.journal is not None and self.records is None) else AHEAD
         """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
-        but time: arguments have no side effects, and frames do not change."""
+        but time: arguments have no side effects, and frames do not change. The threads wait for the slots."""
         self.again: deque[tuple[int, int]] = deque()
         """Elements to try again, and their attempts."""
         self.open: dict[Element, None] = {}
@@ -75,12 +88,19 @@ class ThreadedPool(Parts):
         """Those of them whose calls have ended."""
         self.woken: asyncio.Future[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.wide: WidePool[Element] | None = None
+        """The workers, if they make the calls: as many elements start as they want."""
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        most = plan.width if self.ahead else None
-        self.threads = ThreadPool[Element](
-            self._collect, most, halts=self.each.on_error == "abort" or self.each.retries > 0
-        )
+        most, halts = plan.width if self.ahead else None, self.each.on_error == "abort" or self.each.retries > 0
+        self.threads: CallPool[Element]
+        if self.remote is not None and self.host.queue is not None:
+            self.threads = self.wide = self.context.run(
+                self.host.queue.pool, self._collect, self.remote, halts, self._place
+            )
+        else:
+            save = self.records.save if self.records and self.ahead else None
+            self.threads = ThreadPool[Element](self._collect, most, halts=halts, save=save)
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
         except (asyncio.CancelledError, Exception):
@@ -97,6 +117,8 @@ class ThreadedPool(Parts):
 
     async def _run(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
         while True:
+            if self.wide is not None:
+                width = self.wide.wanted
             await self._start_elements(numbers, width)
             if self.failure is not None:  # P15: after a failure no further element starts
                 return await self._cancel_open()
@@ -120,6 +142,10 @@ class ThreadedPool(Parts):
             number = self.again.popleft() if self.again else next(numbers, None)
             if number is None:
                 break
+            if self.read is not None and not self.read.hold(number[0]):
+                self._hand(calls)
+                calls = []
+                await self.read.load(number[0])
             try:
                 element = self._start(*number, len(self.open) >= width)
             except _NotAhead:
@@ -136,15 +162,21 @@ class ThreadedPool(Parts):
         site, scope = self.site, self.inside
         if attempt > 1:
             scope = retry_scope(scope, self.at(i), attempt)
-        frame = self.each.element.store(site.frame, finished((self.elements[i], None, None, "finished")))
+        frame, unread = site.frame, None
+        try:
+            frame = self.each.element.store(frame, finished((self.elements[i], None, None, "finished")))
+        except StepError as error:
+            unread = error
         at = (*self.path, i)
         row = None if ahead else self.runner.steps.start(at, clock(), attempt)
         one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), at, row)
         call: StartedCall | tuple[Value] | None = None
         try:
+            if unread is not None:
+                raise unread
             given = prepare_tool_call(one, self.tool)
             if self.journal is not None:
-                call = self._start_record(one, given, self.journal)
+                call = start_record(one, self.journal, self.tool, given, scope.grant)
         except BaseException as error:
             if ahead:
                 raise _NotAhead from None
@@ -153,30 +185,12 @@ class ThreadedPool(Parts):
         if call is not None and not isinstance(call, StartedCall):
             self._finish(i, attempt, one, given, call[0])
             return None
-        element = Element(one, self.tool, given, self.loop, self.context.copy())
+        element = Element(one, self.tool, given, self.loop, self.context.copy(), self._announce)
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
 
-    def _start_record(
-        self, site: CallSite[Any], given: dict[str, Value], journal: Journal
-    ) -> StartedCall | tuple[Value]:
-        """The call for the journal; or the value that an earlier session or another run has recorded."""
-        record = journal.recorded(site.key)
-        if record is not None:
-            self.runner.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
-            if record.error is not None:
-                raise error_from(record.error, (site.scope.linked.flow.source,))
-            return (value_of(record),)
-        tools = site.scope.linked.tools_of(self.body)
-        call = journal.start_call(self.body, self.tool, site.key, given, tools, site.scope.grant)
-        reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
-        if journal.reuse is None or reused is None:
-            return call
-        self.runner.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
-        return (journal.reused(call, reused),)
-
     def _hand(self, calls: list[Element]) -> None:
-        if not calls and not self.threads.halted:
+        if not calls and (not self.threads.halted or self.failure is not None):
             return
         if self.timeout is not None:
             for element in calls:
@@ -188,6 +202,9 @@ class ThreadedPool(Parts):
             for element in calls:
                 element.end((False, error))
             self._collect(calls)
+
+    def _place(self, count: int, where: str) -> None:
+        self.runner.emit(ev.Placed(self.site.at, clock(), count, where))
 
     # --- ends ---
 
@@ -227,6 +244,7 @@ class ThreadedPool(Parts):
 
         async def ended() -> None:
             try:
+                element.print_here()
                 result: Result = await end(element)
             except asyncio.CancelledError as stop:
                 element.stopped_by, result = stop, (False, stop)
@@ -253,10 +271,13 @@ class ThreadedPool(Parts):
             rows = [
                 (element.record, value, error, secret)
                 for element, (value, error, secret) in zip(batch, outcomes, strict=True)
-                if element.record is not None and (error is None or isinstance(error, StepError))
+                if element.record is not None and not element.saved and (error is None or isinstance(error, StepError))
             ]
             if rows:
                 await self.journal.ended(rows)
+            self.journal.warn_broken()
+            if isinstance(self.threads, ThreadPool):
+                self.threads.free(sum(element.began is not None and not element.saved for element in batch))
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             if not element.announced:
                 self._announce(element)
@@ -269,6 +290,8 @@ class ThreadedPool(Parts):
     def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
         assert element.result is not None
         element.close()
+        if element.saved is not None:
+            return element.saved[0], None, False
         try:
             return value_of_call(element.site, element.result, self.tool, "tool"), None, self.is_secret
         except BaseException as error:
@@ -283,17 +306,25 @@ class ThreadedPool(Parts):
                 return
         self.runner.steps.finish(site.row, site.at, clock(), value)
         self.keep(i, value)
+        self._release(i)
 
     def _fail(self, i: int, attempt: int, site: CallSite[Any], error: BaseException) -> None:
         rescued = self.runner.fail_step(error, site)
         if rescued is not None:
             self.keep(i, rescued[0])
+            self._release(i)
         elif not isinstance(error, StepError) or not is_rescuable(error):
             self.failure = self.failure or error
         else:
             with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
                 if self.retries(i, attempt, error):
                     self.again.append((i, attempt + 1))
+                else:
+                    self._release(i)
+
+    def _release(self, i: int) -> None:
+        if self.read is not None:
+            self.read.release(i)
 
     # --- calls that do not end ---
 

@@ -155,7 +155,7 @@ def lists(facts: Facts) -> Iterator[Diagnostic]:
         if isinstance(step, (Each, Fold)):
             shape = facts.outcomes.expression(step, step.over)
             if shape is not None and "list" not in shape.kinds:
-                hint = "over takes a list; without over and items the incoming pipe is used"
+                hint = "over takes a list or a sequence; without over and items the incoming pipe is used"
                 yield Diagnostic("flow.not-a-list", f"expected a list, got {shape}", step.over.span, hint)
 
 

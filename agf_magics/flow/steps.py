@@ -146,9 +146,13 @@ class Branches(Step):
     """Whether the steps after it see the writes of `join` and ``collect``."""
 
 
+WIDTH = 8
+"""The elements of a fan-out without a limit that run at the same time, without workers (decision P14, AMB-33)."""
+
+
 @data
 class Each(Step):
-    """Run ``body`` once per element, ``limit`` at a time, then ``collect`` over the result of `join`."""
+    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the result of `join`."""
 
     over: Expr
     element: Target
@@ -158,7 +162,8 @@ class Each(Step):
     """None: `gather` makes its value."""
     gather: Callable[[FanOutResult], Value] | None = None
     """May raise StepError. None as well: its value is the list of the values, without dropped ones."""
-    limit: int
+    limit: int | None = None
+    """None: `WIDTH`, or as many as the workers of the run make at the same time."""
     on_error: OnError = "abort"
     retries: int = 0
     most: int | None = None
@@ -327,6 +332,11 @@ class Flow:
     """Parts that only some languages have."""
     is_built: bool = False
     """Whether the linker made it of another definition: it has no text of its own."""
+    reads_are_complete: bool = False
+    """Whether ``reads()`` of its expressions and arguments names everything that they read, so that a frame without the
+    rest means the same to them."""
+    linked: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+    """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last one."""
 
 
 class Definition(NamedTuple):

@@ -92,7 +92,7 @@ def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
 def _explain(error: BaseException) -> None:
     """Add a note to the error of a function that starts an event loop of its own where one runs."""
     if type(error) is RuntimeError and _raised_by_asyncio(error):
-        error.add_note("an event loop runs on this thread: make it `async def` and await, or use where='worker'")
+        error.add_note("an event loop runs on this thread: make it `async def` and await, or use where='thread'")
 
 
 def _raised_by_asyncio(error: BaseException) -> bool:

@@ -1,7 +1,8 @@
 """The places where the code of users runs, and how it is stopped there.
 
-There are three: the engine's loop; the thread that waits for the run, where a blocking function can be interrupted and
-sqlite, matplotlib and ``breakpoint()`` work; and worker threads. `Host.start_call` never raises what user code raised.
+There are four: the engine's loop; the thread that waits for the run, where a blocking function can be interrupted and
+sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which are other processes. `Host.start_call`
+never raises what user code raised.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from typing import Any, Literal, Protocol, TypeVar
 from ..progress.events import Question
 from .calls import Pending, Result, StillRunning, TimedOut, awaited, call_on_loop, cross, is_awaitable, resolve
 from .interrupts import woken_by_signals
+from .remote import RemoteCalls, Terms
 from .threads import Call, Workers
 
 __all__ = ["Asker", "Host", "NoUser", "Place", "Result", "StillRunning", "TimedOut", "here"]
 
-Place = Literal["loop", "kernel", "worker"]
-"""The engine's loop, the thread that waits for the run, a worker thread."""
+Place = Literal["loop", "kernel", "thread", "worker"]
+"""The engine's loop, the thread that waits for the run, another thread, a worker of the run."""
 
 R = TypeVar("R")
 
@@ -82,6 +84,8 @@ class Host:
         self._answered_in = 0.0
         """Seconds in which questions were open, without the present ones."""
         self._lock = threading.Lock()
+        self.queue: RemoteCalls | None = None
+        """The calls that workers make; None: the run has no workers."""
 
     @property
     def waited(self) -> bool:
@@ -108,7 +112,9 @@ class Host:
             if timeout is None:
                 return call_on_loop(function, given, self.grace)
             return Pending(self._inline_in_time(function, given, timeout))
-        if place == "worker" or self._calls is not None:
+        if place == "worker":
+            return self.start_on_worker(function, given, Terms(timeout))
+        if place == "thread" or self._calls is not None:
             return Pending(self._elsewhere(place, function, given, timeout))
         return Pending(self._between_turns(function, given, timeout))
 
@@ -125,7 +131,7 @@ class Host:
         try:
             async with self._asking:
                 asker = self.asker
-                place: Place = "loop" if asyncio.iscoroutinefunction(asker) else "kernel" if self.waited else "worker"
+                place: Place = "loop" if asyncio.iscoroutinefunction(asker) else "kernel" if self.waited else "thread"
                 ok, answer = await self.call(place, partial(asker, question), {})
         finally:
             for limit in limits:
@@ -200,7 +206,7 @@ class Host:
     ) -> Result:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (timeout or 0)
-        call = Call(function, given, loop, self._enter if place == "worker" else None)
+        call = Call(function, given, loop, self._enter if place == "thread" else None)
         call.ended = loop.create_future()
         cancelled = False
         try:
@@ -222,6 +228,23 @@ class Host:
             assert timeout is not None
             return await self.end_late_call(call, timeout)
         return await self._result_of(call.result, timeout, deadline)
+
+    async def _on_worker(self, call: Call, terms: Terms) -> Result:
+        assert self.queue is not None, "only a run with workers has this place"
+        call.ended, cancelled = call.loop.create_future(), False
+        self.queue.hand(call, terms)
+        try:
+            await call.ended
+        except asyncio.CancelledError:
+            cancelled = True
+        if cancelled:
+            raise await self.cancel_call(call)
+        assert call.result is not None
+        return call.result
+
+    def start_on_worker(self, function: Callable[..., Any], given: Mapping[str, Any], terms: Terms) -> Pending[Result]:
+        """`start_call` on a worker."""
+        return Pending(self._on_worker(Call(function, given, asyncio.get_running_loop()), terms))
 
     @property
     def enter(self) -> Callable[[], None] | None:
@@ -254,7 +277,7 @@ class Host:
         return await resolve(awaited(result, self.grace))
 
     def _hand(self, place: Place, call: Call) -> None:
-        if place == "worker":
+        if place == "thread":
             Workers.shared().hand(call)
         else:
             assert self._calls is not None
@@ -270,13 +293,13 @@ class Host:
         again = False
         try:
             await self._repeat(call, call.stop, self.grace)
-            if force and call.result is None and call.waiter is not None:
+            if call.result is None and call.waiter is not None and (force or call.waiter.kills):
                 await self._repeat(call, call.force, FORCE)
         except asyncio.CancelledError:
             again = True
         if call.result is not None:
             return None, again
-        where = "" if call.waiter is None else ", on the thread that waits for the run"
+        where = "" if call.waiter is None else call.waiter.where
         return f"left running: {call.name}{where}", again
 
     async def _repeat(self, call: Call, stop: Callable[[], None], seconds: float) -> None:

@@ -37,6 +37,11 @@ IN_FLIGHT = 1.0
 class Waiter:
     """One thread's wait for one run."""
 
+    kills = False
+    """Whether `interrupt` by force always ends a call."""
+    where = ", on the thread that waits for the run"
+    """For the message about a call that is left running."""
+
     def __init__(self, calls: SimpleQueue[Call | None], cancel: Callable[[str], None]) -> None:
         self.cancel = cancel
         self.hits = 0

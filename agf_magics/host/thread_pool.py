@@ -44,16 +44,30 @@ clock = time.monotonic
 class ThreadPool(Generic[C]):
     """The threads of one fan-out, which bounds the number of calls that it hands over at the same time."""
 
-    def __init__(self, report: Callable[[list[C]], None], most: int | None = None, halts: bool = False) -> None:
+    def __init__(
+        self,
+        report: Callable[[list[C]], None],
+        most: int | None = None,
+        halts: bool = False,
+        save: Callable[[list[tuple[C, Result]]], list[bool]] | None = None,
+    ) -> None:
         """``report`` receives the calls that have ended, on the present loop; or none, if a call takes long. ``most``:
         the number of calls at the same time; None: as many as are handed over. ``halts``: after a failure, no further
-        call starts before the next `hand`; with ``most``, also after a result that must be awaited."""
+        call starts before the next `hand`; with ``most``, also after a result that must be awaited. ``save``: at most
+        ``most`` calls have started and are not saved. It is called on a thread with calls that have ended, and returns
+        which of them it has saved; the slots of the others are taken until `free`."""
         self._loop = asyncio.get_running_loop()
         self._report = report
         self._most = most
         self._halts = halts
         self._queue: deque[C] = deque()
         self._ended: deque[tuple[C, Result]] = deque()
+        self._save = save
+        self._unsaved: deque[tuple[C, Result]] = deque()
+        """Calls that have ended and were not given to ``save``."""
+        self._slots: list[None] = [None] * (most or 0)
+        """An entry for each slot that is free; appending and popping are atomic."""
+        self._one: tuple[None, ...] = (None,) if save is not None else ()
         self._told = self._halted = self._closed = False
         """Whether the loop will look at the ended calls; whether a failure ends the pool; whether it has ended."""
         self._threads: set[threading.Lock] = set()
@@ -115,6 +129,12 @@ class ThreadPool(Generic[C]):
                 self._parked.pop().release()
         self._due.set()
 
+    def free(self, count: int) -> None:
+        """Free the slots of calls that no thread has saved."""
+        if self._save is not None and count:
+            self._slots.extend([None] * count)
+            self._wake()
+
     # --- on any thread ---
 
     def _wake(self, stuck: int = 0) -> None:
@@ -153,7 +173,8 @@ class ThreadPool(Generic[C]):
     # --- on the threads ---
 
     def _pull(self, thread: threading.Lock) -> Callable[[], None]:
-        away, queue, busy, ended = Workers.shared().away, self._queue, self._busy, self._ended
+        away, queue, busy = Workers.shared().away, self._queue, self._busy
+        ended = self._ended if self._save is None else self._unsaved
         bounded = self._most is not None
         while (call := self._take(thread)) is not None:
             start = call.began = clock()
@@ -167,9 +188,14 @@ class ThreadPool(Generic[C]):
             if (self._halts and not result[0]) or (bounded and is_awaitable(result[1])):
                 self._halted = True
             ended.append((call, result))
+            is_slow = self._mean > SLOW
             if self._halted or not queue:
+                if self._save is not None and not is_slow:
+                    self._save_ended(self._save)
                 self._tell()
-            elif self._mean > SLOW:
+            elif is_slow:
+                if self._save is not None:  # the thread makes another call, and the loop saves this one
+                    self._tell()
                 self._wake()
             away.discard(call)
             del call, result  # a thread that waits has no references
@@ -178,17 +204,21 @@ class ThreadPool(Generic[C]):
     def _take(self, thread: threading.Lock) -> C | None:
         """The next call; waits for one. None: the pool is closed."""
         while not self._closed:
-            if self._queue and not self._halted:
+            if self._may_start and self._takes_slot():
                 try:
                     call = self._queue.popleft()
                 except IndexError:  # another thread was faster
+                    self._slots += self._one
                     continue
                 if call.take():
                     return call
+                self._slots += self._one
                 Workers.shared().away.discard(call)  # it was cancelled
                 continue
+            if self._ended or self._unsaved:  # no other call reports them
+                self._tell()
             self._parked.append(thread)
-            if self._closed or (self._queue and not self._halted):  # they came before this thread was parked
+            if self._closed or self._may_start:  # they came before this thread was parked
                 try:
                     self._parked.remove(thread)
                 except ValueError:  # it has been woken
@@ -198,6 +228,39 @@ class ThreadPool(Generic[C]):
             thread.acquire()
         self._threads.discard(thread)
         return None
+
+    @property
+    def _may_start(self) -> bool:
+        """Whether a call waits that may start, perhaps after others are saved."""
+        if not self._queue or self._halted:
+            return False
+        return self._save is None or bool(self._slots or self._unsaved)
+
+    def _takes_slot(self) -> bool:
+        """Whether a slot is free for the next call. If none is, the calls that have ended are saved first."""
+        while self._save is not None:
+            try:
+                self._slots.pop()
+                return True
+            except IndexError:
+                if not self._save_ended(self._save):
+                    return False
+        return True
+
+    def _save_ended(self, save: Callable[[list[tuple[C, Result]]], list[bool]]) -> bool:
+        """Save the calls that have ended, and free their slots; whether there are any."""
+        found = list[tuple[C, Result]]()
+        while self._unsaved:
+            with contextlib.suppress(IndexError):
+                found.append(self._unsaved.popleft())
+        if not found:
+            return False
+        saved = save(found)
+        self._ended.extend(found)
+        self._slots.extend([None] * sum(saved))
+        if not all(saved):
+            self._tell()  # the loop saves the others
+        return any(saved)
 
     def _wake_lookout(self) -> None:
         if self._looks is None:
@@ -212,7 +275,7 @@ class ThreadPool(Generic[C]):
             time.sleep(LOOK)
             now = set(self._busy.values())
             long, before = now & before, now
-            if long and (self._ended or not long <= reported):
+            if long and (self._ended or self._unsaved or not long <= reported):
                 self._tell()
             reported, stuck = long, len(long)
             if self._queue and not self._halted:
@@ -234,10 +297,12 @@ class ThreadPool(Generic[C]):
     def _collect(self) -> None:
         self._told = False
         found = list[C]()
-        while self._ended:
-            call, result = self._ended.popleft()
-            call.end(result)
-            found.append(call)
+        for ended in (self._ended, self._unsaved):
+            while ended:
+                with contextlib.suppress(IndexError):  # a thread saves it at the same time
+                    call, result = ended.popleft()
+                    call.end(result)
+                    found.append(call)
         self._report(found)
 
 

@@ -73,6 +73,10 @@ class Call:
             return False
         return True
 
+    def give_back(self) -> None:
+        """It has not begun after all, so that it can be taken again."""
+        self._taken.append(None)
+
     def perform(self) -> Result:
         """Run it on this thread, in the context in which it was created."""
         around, running.call = running.call, self

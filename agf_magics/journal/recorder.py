@@ -8,25 +8,27 @@ joins again, with the same results from the same outcomes.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import ANYTHING, Grant
 from ..progress import events as ev
-from ..secrets.masking import NOTHING, Received, Secrets, hide
-from ..serialization.codec import EncodedValue, encode, sign, user_key
+from ..secrets.masking import Received, Secrets
+from ..serialization.codec import encode, sign
 from ..text.diagnostics import Diagnostic, StepError
+from .call_rows import CallRows, Insert, StartedCall
 from .errors import JournalError, not_journaled
 from .file import checksum
-from .records import CallKey, Record, error_json, row_crc, value_of
-from .replay import ReplayLog
-from .reuse import CallDigest, Reuse
-from .store import ADD, ROOM, Store
+from .records import CallKey, Record, SequenceRow, error_json
+from .replay import Outcome, ReplayLog
+from .reuse import CallDigest, Reuse, ReusedResult
+from .store import ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
 state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
@@ -40,33 +42,21 @@ WHERE num=? AND owner=? AND status='cancelled'"""
 
 T = TypeVar("T")
 
-NO_VALUE = EncodedValue("json", None)
-
-
-class StartedCall(NamedTuple):
-    """A call that has not ended."""
-
-    key: CallKey
-    kind: str
-    name: str
-    started: float
-    given: str | None
-    whole: bool
-    digest: bytes | None = None
-    received: Received = NOTHING
-
 
 class Journal:
     """The journal of one run. Rows are written in the order of the calls to it, so a mark is durable before anything
     that comes after it."""
 
+    writes_on_threads = True
+    """Whether `write_here` may be called: False if the rows go elsewhere than into a file of this process."""
+
     def __init__(self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None) -> None:
-        self.store = store
+        self.store = store.used_by(self) if store else store  # a journal that goes elsewhere has none
         self.num = num
         self.run_id = run_id
         self.most = most
         """Bytes of one value, at most."""
-        self.digests = CallDigest(most)
+        self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored)
         self.reuse: Reuse | None = None
         """The results of another run to reuse."""
         self.earlier = earlier
@@ -74,16 +64,14 @@ class Journal:
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
         self.emit: Callable[[ev.Event], None] = lambda event: None
-        self._key: bytes | None = None
-        self.secret = Secrets()
         self.summary: Callable[[], Any] = lambda: None
         """Returns the tree of the run at its end, as JSON."""
         self.used: Callable[[], tuple[int | None, str | None]] = lambda: (None, None)
         """Returns the tokens that its models used and their cost; None: it used no model, the cost is not known."""
         self._lost = 0
-        self._line = max(num, earlier.line if earlier is not None else 0)
+        self._lines = itertools.count(max(num, earlier.line if earlier is not None else 0) + 1)
         self._warned: set[str] = set()
-        self._ended = self._closed = self._open = False
+        self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
 
     async def start(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
@@ -92,7 +80,7 @@ class Journal:
         if self.earlier is not None:
             return
         num, own, started = self.num, self.store.owner.name, time.time()
-        key = self._signing()
+        key = self.rows.signing_key()
         signature = sign(key, self.run_id, "work", work) if key is not None else None
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
         head = checksum(num, self.run_id, name, language, started, work_crc)
@@ -130,14 +118,33 @@ class Journal:
         self._closed = True
 
     @property
+    def secret(self) -> Secrets:
+        """The secrets of the run."""
+        return self.rows.secret
+
+    @secret.setter
+    def secret(self, secrets: Secrets) -> None:
+        self.rows.secret = secrets
+
+    @property
+    def digests(self) -> CallDigest:
+        """Computes the digests of its calls."""
+        return self.rows.digests
+
+    @property
+    def may_write(self) -> bool:
+        """Whether rows may come: the run has not ended, or has calls that it does not wait for."""
+        return not self._ended or self._fired
+
+    @property
     def is_open(self) -> bool:
         return self.broken is None and not self._closed
 
     # --- calls ---
 
-    def recorded(self, key: CallKey) -> Record | None:
+    def recorded(self, key: CallKey) -> Outcome | None:
         """The outcome of this call in an earlier session."""
-        return self.earlier.outcomes.pop(key, None) if self.earlier is not None else None
+        return self.earlier.take(key) if self.earlier is not None else None
 
     def start_call(
         self,
@@ -150,38 +157,19 @@ class Journal:
     ) -> StartedCall:
         """A call that is about to be made. ``given`` is encoded now, because user code may change it. ``tools`` and
         ``grant``: what the callee may use, if a later run may reuse the outcome."""
-        shown, received = given, NOTHING
-        if isinstance(callee, Tool) and callee.secret:
-            received = self.secret.receive(callee, given)
-            shown = hide(given, callee.secret)
-        text, whole, masked = self.secret.to_show(shown, self.most)
-        if masked:  # the outcome may contain the arguments
-            received = received._replace(any=True)
-        whole = whole and not received.any
-        digest = None
-        if tools is not None:
-            json_text = text if whole else None
-            digest = self.digests.of(step, callee, given, json_text, tools, grant, keyed=received.any)
-        name = getattr(callee, "name", step.name.text)
-        return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received)
+        return self.rows.start(step, callee, key, given, tools, grant)
 
     def returned(self, call: StartedCall, value: Value, secret: bool = False) -> asyncio.Future[None] | None:
         """Write the value of a call: see `durable`."""
-        return self._write_call("finished", call, self._pack(call, value, secret), None)
+        return self._write(*self.rows.finished(call, value, secret))
 
-    def reused(self, call: StartedCall, record: Record) -> Value:
-        """The value of a record of another run, written for this run without waiting: the call is not made, so
-        nothing happened that a crash could forget, and the row is durable before all rows that follow."""
-        value, most = value_of(record), self.most
-        if record.form == "json" and isinstance(record.value, str) and len(record.value) <= most:
-            packed = EncodedValue("json", record.value)
-            packed = self.secret.packed(packed, value, call.received) if self.secret.active else packed
-        else:
-            packed = self.secret.pack(value, most, call.received)
-        if packed.form == "again":
-            self._warn_not_stored(call, packed)
+    def reused(self, call: StartedCall, result: ReusedResult) -> Value:
+        """The value of a call in another run, written for this run without waiting: the call is not made, so nothing
+        happened that a crash could forget, and the row is durable before all rows that follow."""
+        value, text = result
+        insert = self.rows.reused(call, value, text)
         if self.is_open:
-            self.store.writer.later(ADD, self._call_row("finished", call, packed, None), self.lose)
+            self.store.writer.later(*insert, self.lose)
         else:
             self._lost += 1
             self.warn_broken()
@@ -189,20 +177,22 @@ class Journal:
 
     def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
         """Write the failure of a call: see `durable`."""
-        return self._write_call("failed", call, NO_VALUE, error_json(error, self.secret))
+        return self._write(*self.rows.failed(call, error))
 
     async def ended(self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]) -> None:
         """Write the outcomes of several calls: for each its value or its failure, and whether the value is secret. Done
         when all are durable."""
         rows = [
-            self._call_row("finished", call, self._pack(call, value, secret), None)
-            if error is None
-            else self._call_row("failed", call, NO_VALUE, error_json(error, self.secret))
+            self.rows.finished(call, value, secret) if error is None else self.rows.failed(call, error)
             for call, value, error, secret in calls
         ]
-        done = self.store.writer.write_all(ADD, rows, self.lose) if self.is_open else None
+        done = self.store.writer.write_all(rows, self.lose) if self.is_open else None
         await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
+
+    def write_here(self, rows: Sequence[Insert]) -> None:
+        """Write rows of calls on this thread, which does not belong to a loop. Done when they are durable."""
+        self.store.writer.write_here(rows, self.lose)
 
     def is_own(self, key: CallKey) -> bool:
         """Whether an earlier session of this run made the call, and did not reuse a result of another run."""
@@ -217,13 +207,14 @@ class Journal:
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
-        await self.durable(self._write_call("answered", call, packed, None))
+        await self.durable(self._write(*self.rows.outcome("answered", call, packed)))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
         if self.earlier is not None and ("fired", key) in self.earlier.marks:
             return False
-        await self.durable(self._write_call("fired", self.start_call(step, callee, key, given), NO_VALUE, None))
+        self._fired = True
+        await self.durable(self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given))))
         return True
 
     def is_unknown(self, key: CallKey) -> bool:
@@ -232,56 +223,29 @@ class Journal:
 
     async def start_effect(self, call: StartedCall) -> None:
         """Write that a call with an effect is about to be made; done when it is durable."""
-        await self.durable(self._write(ADD, self._mark_row("begun", call.key)), lost=0)
+        await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
 
     def mark(self, what: str, key: CallKey) -> None:
         """Write that something happened, without waiting."""
         known = self.earlier is not None and (what, key) in self.earlier.marks
         if self.is_open and not known:
-            self.store.writer.later(ADD, self._mark_row(what, key), self._break)
+            self.store.writer.later(*self.rows.mark(what, key), self._break)
 
-    def _mark_row(self, what: str, key: CallKey) -> tuple[Any, ...]:
-        row = (self.next_line(), what, encode(key.at), key.tries, "", "", None, None, None, 0, *[None] * 6)
-        return (*row, row_crc(row))
-
-    def _pack(self, call: StartedCall, value: Value, secret: bool) -> EncodedValue:
-        if secret:
-            self.secret.returned(value)
-        packed = self.secret.pack(value, self.most, call.received, secret)
-        if packed.form == "again":
-            self._warn_not_stored(call, packed)
-        return packed
-
-    def _write_call(
-        self, what: str, call: StartedCall, packed: EncodedValue, error: str | None
-    ) -> asyncio.Future[None] | None:
-        return self._write(ADD, self._call_row(what, call, packed, error))
-
-    def _call_row(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> tuple[Any, ...]:
-        ended = time.time()
-        if packed.form == "pickle" and self._signing() is None:
-            packed = EncodedValue("again", None, packed.shown, "you have no key to sign it with")
-            self._warn_not_stored(call, packed)
-        (at, tries), value, signature = call.key, packed.data, None
-        if packed.form == "pickle":
-            assert self._key is not None
-            assert value is not None
-            signature = sign(self._key, self.run_id, encode(at), tries, value)
-        parts = (self.next_line(), what, encode(at), tries, call.kind, call.name, call.started, ended, call.given,
-                 int(call.whole), packed.form, value, packed.shown, error, signature, call.digest)  # fmt: skip
-        return (*parts, row_crc(parts))
+    def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
+        """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote if it differs."""
+        earlier = self.earlier.sequences.get(key) if self.earlier is not None else None
+        if earlier is not None:
+            return earlier if earlier.differs(now) else None
+        if self.is_open:
+            self.store.writer.later(*self.rows.mark("sequence", key, now), self._break)
+        return None
 
     def next_line(self) -> int:
-        """The number of the next line."""
-        self._line += 1
-        if self._line >= self.num + ROOM:
+        """The number of the next line. On any thread."""
+        line = next(self._lines)
+        if line >= self.num + ROOM:
             self._break(JournalError("journal.full", f"a run can have at most {ROOM:,} rows"))
-            self.warn_broken()
-        return self._line
-
-    def _signing(self) -> bytes | None:
-        self._key = self._key or user_key()
-        return self._key
+        return line
 
     def _ending(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
@@ -291,7 +255,7 @@ class Journal:
         packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
         signature = None
         if packed.form == "pickle":
-            key = self._signing()
+            key = self.rows.signing_key()
             signature = sign(key, self.run_id, "output", "", packed.data or b"") if key is not None else None
         hides = stores if secret.too_many else secret.names
         kept = {name: MASK if name in hides else value for name, value in stores.items()}
@@ -307,7 +271,7 @@ class Journal:
 
     def _write(self, statement: str, row: Any) -> asyncio.Future[None] | None:
         """Hand over a row; None: nothing is journaled any more."""
-        return self.store.writer.write(statement, row) if self.is_open else None
+        return self.store.writer.write(statement, row) if self.broken is None and not self._closed else None
 
     async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
         """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that are then lost."""
@@ -318,10 +282,14 @@ class Journal:
         try:
             await done
         except JournalError as error:
-            self._lost += lost
-            self._break(error)
-            self.warn_broken()
+            self.not_written(error, lost)
         return value
+
+    def not_written(self, error: JournalError, lost: int = 1) -> None:
+        """A row that a step waits for cannot be written. ``lost``: calls that are then lost."""
+        self._lost += lost
+        self._break(error)
+        self.warn_broken()
 
     def lose(self, error: JournalError) -> None:
         """The row of a call cannot be written."""
@@ -341,10 +309,10 @@ class Journal:
             self._warned.add(self.broken.code)
             self.emit(ev.Warned(time.monotonic(), not_journaled(self.broken)))
 
-    def _warn_not_stored(self, call: StartedCall, packed: EncodedValue) -> None:
+    def _warn_not_stored(self, call: StartedCall, why: str | None) -> None:
         step = next(str(bit) for bit in reversed(call.key.at) if isinstance(bit, str))
         if step not in self._warned:
             self._warned.add(step)
-            message = f"the result of {call.name!r} in {step} is not stored: {packed.why}"
+            message = f"the result of {call.name!r} in {step} is not stored: {why}"
             hint = "a resumed run makes the call again"
             self.emit(ev.Warned(time.monotonic(), Diagnostic("journal.unkept", message, None, hint, "warning")))

@@ -16,10 +16,10 @@ from ..engine.requests import dry_reply
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import ANYTHING, Grant
+from ..journal.call_rows import StartedCall
 from ..journal.queries import records
-from ..journal.recorder import StartedCall
-from ..journal.records import CallKey, Record
-from ..journal.reuse import ReadValue, Reuse
+from ..journal.records import CallKey, Record, value_of
+from ..journal.reuse import ReadValue, Reuse, ReusedResult
 from ..journal.store import Store
 from ..progress.events import StepPath
 from ..progress.progress import Key
@@ -109,10 +109,10 @@ class _Taking(Reuse):
     def __init__(self, forecast: Forecast, reuse: Reuse) -> None:
         self.run_id, self._forecast, self._reuse = reuse.run_id, forecast, reuse
 
-    def take(self, digest: bytes | None) -> Record | None:
+    def take(self, digest: bytes | None) -> ReusedResult | None:
         found = self._reuse.take(digest)
         if found is None:
-            return self._forecast.miss()
+            return value_of(self._forecast.miss()), None
         self._forecast.hit()
         return found
 

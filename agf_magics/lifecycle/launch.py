@@ -31,6 +31,7 @@ from .event_queue import EventQueue
 from .live import Live, live
 from .options import DEFAULTS, RunOptions
 from .persistence import start_journal
+from .placement import find_workers, prepare_workers
 from .reuse import reuse_results
 from .run import Run, RunCancelled
 from .trace import Trace
@@ -71,6 +72,7 @@ def run(
     dry: bool = False,
     ask: Asker | None = None,
     reuse: bool | str = False,
+    on: object = None,
 ) -> Run:
     """Run a flow, wait for its end and return the run.
 
@@ -90,12 +92,15 @@ def run(
       True or False. Default None: the notebook or the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
       that run. Default False.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``, the address of a Dask
+      scheduler, a Dask client, any ``concurrent.futures.Executor``, or `Workers` with options; ``"here"``: on threads
+      of this process. A dry run does not use it. Default None: as the settings say.
 
     Raises DefinitionError before the first step if a name is unknown or a required input is missing, StepError if a
     step fails, and RunCancelled if the run is interrupted.
     """
     options = RunOptions(
-        registry=registry, limits=limits, on_event=on_event, stream=stream, dry=dry, ask=ask, reuse=reuse
+        registry=registry, limits=limits, on_event=on_event, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
     )
     ended = drive(lambda: start_run(flow, input, options))
     return ended.result() if raises else ended
@@ -114,6 +119,7 @@ async def arun(
     dry: bool = False,
     ask: Asker | None = None,
     reuse: bool | str = False,
+    on: object = None,
 ) -> Run:
     """Run a flow on the running event loop: ``await agf.arun(...)``. Plain functions run on worker threads.
 
@@ -133,11 +139,14 @@ async def arun(
       True or False. Default None: the notebook or the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
       that run. Default False.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``, the address of a Dask
+      scheduler, a Dask client, any ``concurrent.futures.Executor``, or `Workers` with options; ``"here"``: on threads
+      of this process. A dry run does not use it. Default None: as the settings say.
 
     Raises the same errors as `run`.
     """
-    options = RunOptions(registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse)
-    made = prepare_run(flow, input, options)
+    options = RunOptions(registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on)
+    made = prepare_run(flow, input, await prepare_workers(options))
     await run_here(made, make_emitter(made.progress, on_event, made.secrets))
     return made.result() if raises else made
 
@@ -154,6 +163,7 @@ def start(
     dry: bool = False,
     ask: Asker | None = None,
     reuse: bool | str = False,
+    on: object = None,
 ) -> Run:
     """Start a run in the background and return it at once. The run has ``wait``, ``result`` and ``cancel`` and can be
     awaited.
@@ -176,12 +186,15 @@ def start(
       True or False. Default None: the notebook or the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
       that run. Default False.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``, the address of a Dask
+      scheduler, a Dask client, any ``concurrent.futures.Executor``, or `Workers` with options; ``"here"``: on threads
+      of this process. A dry run does not use it. Default None: as the settings say.
 
     Raises DefinitionError as `run` does; no run is started then.
     """
     options = RunOptions(
         registry=registry, limits=limits, on_event=on_event, stream=stream, queue=stream, dry=dry, ask=ask,
-        reuse=reuse, background=True,
+        reuse=reuse, on=on, background=True,
     )  # fmt: skip
     return start_run(flow, input, options)
 
@@ -218,12 +231,16 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     for code in WHO_ANSWERS if options.dry else ():
         problems = problems.without(code)
     problems.refuse()
+    workers, about_workers = find_workers(options, linked)
     own = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
     found = sort_findings(tuple(own), tuple(problems))
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
     made._asker, made._budget, made._stream = options.ask, options.budget, options.stream
+    made._workers = workers
+    for warning in about_workers:
+        made.progress.apply(warning)
     made._continuing, made._queue = options.continuing, EventQueue() if options.queue else None
     for value in options.secrets:
         made.secrets.learn(value)

@@ -8,7 +8,7 @@ that is not JSON is shown by its preview.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from ..flow.values import Value
 from ..host.rights import refuse_inside
 from ..journal.queries import records
 from ..journal.records import CallKey, Record, decoded
-from ..journal.replay import ReplayLog
+from ..journal.replay import Outcome, ReplayLog
 from ..pictures.difference import find_differences
 from ..pictures.plain import line
 from ..progress import events as ev
@@ -106,31 +106,41 @@ class Enough(Exception):
     """There are `MOST_MOMENTS`."""
 
 
-class _Outcomes(dict[CallKey, Record]):
-    """The recorded outcomes; the end of the last one that was taken is the time of the next moment."""
+class _Times:
+    """When the recorded calls ended, and what they called."""
 
-    ended: float | None = None
+    def __init__(self) -> None:
+        self.ended: float | None = None
+        """The end of the last call whose outcome was taken: the time of the next moment."""
+        self.callees: set[tuple[str, str]] = set()
+        """The kind and the name of each callee."""
+        self._ends: dict[CallKey, float] = {}
 
-    def pop(self, key: CallKey, *rest: Any) -> Any:
-        return self._note(super().pop(key, *rest))
+    def noted(self, found: Iterable[Record]) -> Iterator[Record]:
+        for record in found:
+            if record.what in ("finished", "failed"):
+                self.callees.add((record.kind, record.name))
+                if record.ended is not None:
+                    self._ends[record.key] = record.ended
+            yield record
 
-    def __delitem__(self, key: CallKey) -> None:
-        self._note(self.get(key))
-        super().__delitem__(key)
-
-    def _note(self, record: Any) -> Any:
-        if isinstance(record, Record) and record.ended is not None:
-            self.ended = max(self.ended or 0.0, record.ended)
-        return record
+    def take(self, key: CallKey) -> None:
+        if key in self._ends:
+            self.ended = max(self.ended or 0.0, self._ends[key])
 
 
 class _Replay(OfflineJournal):
     """Gives each call its recorded outcome, and ends the evaluation at the first call without one."""
 
-    def recorded(self, key: CallKey) -> Record | None:
+    def __init__(self, run_id: str, log: ReplayLog, times: _Times) -> None:
+        super().__init__(0, run_id, log)
+        self._times = times
+
+    def recorded(self, key: CallKey) -> Outcome | None:
         found = super().recorded(key)
         if found is None:
             raise NotRecorded(ev.format_path(key.at))
+        self._times.take(key)
         return found
 
 
@@ -139,15 +149,15 @@ def find_moments(run: Run | PastRun) -> Moments:
     refuse_inside("moments")
     past = run if isinstance(run, PastRun) else _past(run)
     order, (store, num) = past.order, past.place
+    times = _Times()
     with as_definition_errors():
-        log = ReplayLog(map(_read, islice(records(store, num), MOST_RECORDS)), ended=False)
-    linked = run._linked if isinstance(run, Run) else _linked(order, list(log.outcomes.values()))
+        log = ReplayLog(times.noted(map(_read, islice(records(store, num), MOST_RECORDS))), ended=False)
+    linked = run._linked if isinstance(run, Run) else _linked(order, times.callees)
     found = list[Moment]()
-    log.outcomes = outcomes = _Outcomes(log.outcomes)
-    recorder = _recorder(linked.flow, found, outcomes, past.started.timestamp())
+    recorder = _recorder(linked.flow, found, times, past.started.timestamp())
     given = FlowInput(_input(run, order), None, _context(order))
     error = run_offline(
-        linked, given, _Replay(0, past.run_id, log), emit=recorder.emit, limits=order.limits, secrets=Secrets(),
+        linked, given, _Replay(past.run_id, log, times), emit=recorder.emit, limits=order.limits, secrets=Secrets(),
         seconds=LONGEST_EVALUATION, grant=order.grant, make=recorder,
     )  # fmt: skip
     return Moments(linked.flow, found, _note(error), run.secrets)
@@ -177,17 +187,17 @@ def _context(order: Manifest) -> Context | None:
     return Context(order.context_name, order.context) if order.context_name else None
 
 
-def _linked(order: Manifest, calls: list[Record]) -> Linked:
+def _linked(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
     """The definitions of a past run, linked with functions that only have the names of those that it called."""
     now, then = default(), Registry()
     for shelf, things in vars(now).items():
         if shelf not in ("tools", "agents"):
             setattr(then, shelf, things)
-    for record in calls:
-        if record.kind == "agent":
-            agent(_any, name=record.name, registry=then)
-        elif record.kind == "tool":
-            tool(_any, name=record.name, registry=then)
+    for kind, called in callees:
+        if kind == "agent":
+            agent(_any, name=called, registry=then)
+        elif kind == "tool":
+            tool(_any, name=called, registry=then)
     for name, known in now.agents.items():
         if name not in then.agents:
             then.agents.add(known)
@@ -203,7 +213,7 @@ def _any(**given: Value) -> Value:
     refuse_call()
 
 
-def _recorder(flow: Flow, found: list[Moment], outcomes: _Outcomes, started: float) -> Any:
+def _recorder(flow: Flow, found: list[Moment], times: _Times, started: float) -> Any:
     """The class of a runner that adds each state of the outermost flow to ``found``."""
     labels = {step.id: line(f"{step.word} {step.label}".strip(), 80) for step in every(flow.body)}
     ended: dict[str, None] = {}
@@ -222,7 +232,7 @@ def _recorder(flow: Flow, found: list[Moment], outcomes: _Outcomes, started: flo
             self._reached = frame
             if len(found) >= MOST_MOMENTS:
                 raise Enough
-            seconds = None if outcomes.ended is None else max(0.0, outcomes.ended - started)
+            seconds = None if times.ended is None else max(0.0, times.ended - started)
             found.append(Moment(_label(ended, labels) if found else "start", seconds if found else 0.0, frame))
             ended.clear()
 

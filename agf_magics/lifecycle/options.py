@@ -29,6 +29,8 @@ class RunOptions:
     ask: Asker | None = None
     """Puts a question to a person; None: the notebook or the terminal asks."""
     dry: bool = False
+    on: object = None
+    """Where concurrent calls run: see `workers.on`; None: in this process."""
     reuse: bool | str = False
     """Whether to reuse earlier results: of the run with this id; True: of the latest runs of the flow."""
     background: bool = False

@@ -31,6 +31,7 @@ from ..progress.progress import Progress, Row, Usage
 from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import AgfError, Diagnostic, StepError
+from ..workers.backend import WorkerBackend
 from .event_queue import EventQueue
 from .trace import Trace, trace_rows
 
@@ -76,6 +77,8 @@ class Run:
         self._continuing: Callable[[str], str] | None = None
         self._budget: Budget | None = None
         """What earlier runs have used of the limits; None: nothing."""
+        self._workers: WorkerBackend | None = None
+        """What makes its concurrent calls; None: threads."""
         self._warnings = warnings
         self._given = given
         self._job: job.Job[engine.Done] | None = None

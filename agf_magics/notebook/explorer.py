@@ -105,6 +105,8 @@ class Model(anywidget.AnyWidget):
     mark = traitlets.Unicode().tag(sync=True)
     """The class of the element over which the page draws."""
     start = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.channel.start())
+    _esm = traitlets.Unicode().tag(sync=True)
+    _anywidget_id = traitlets.Unicode(f"{__module__}.Model").tag(sync=True)
 
     def __init__(self, channel: Channel, **more: Any) -> None:
         self.channel = channel
@@ -112,6 +114,11 @@ class Model(anywidget.AnyWidget):
         module = loader(with_script=in_frames() or not Model._has_script)
         Model._has_script = True
         super().__init__(_esm=module, mark=f"agf-{secrets.token_hex(8)}", **more)
+
+    def add_traits(self, **traits: traitlets.TraitType[Any, Any]) -> None:
+        """anywidget adds the traits of each widget to a class of its own, which costs 0.4 ms: the class has them."""
+        if missing := {name: one for name, one in traits.items() if not self.has_trait(name)}:
+            super().add_traits(**missing)
 
 
 class Channel:

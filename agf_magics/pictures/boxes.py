@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..flow.frame import Expr
-from ..flow.steps import Branches, Each, Fold, Invoke, Repeat, Step
+from ..flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat, Step
 from . import theme as look
 from .dataflow import DataFlow
 from .plain import line
@@ -192,7 +192,7 @@ def how(step: Step) -> str:
     bits = []
     match step:
         case Each():
-            bits.append(f"{step.limit} at once")
+            bits.append(f"{step.limit or WIDTH} at once")
             bits += [_bound(step, step.most)] if step.most is not None else []
         case Fold() if step.most is not None:
             bits.append(f"at most {step.most:,}")

@@ -95,6 +95,18 @@ class SignatureError(DecodeError):
         super().__init__(message)
 
 
+def json_text(value: Value, most: int) -> str | None:
+    """``value`` as JSON, if it is JSON of at most ``most`` bytes; else None."""
+    if 0 <= weigh(value) <= most:
+        try:
+            text = encode(value)
+        except ValueError:  # a number of 5,000 digits
+            return None
+        if len(text) <= most:
+            return text
+    return None
+
+
 def encode_value(value: Value, most: int) -> EncodedValue:
     """``value`` as it is stored, in at most ``most`` bytes."""
     size = weigh(value)
@@ -226,7 +238,7 @@ def _bytes_of_data(value: Value) -> int:
         return 0
     library: Any = sys.modules[package]
     if package == "numpy":
-        return int(value.nbytes) if type(value) is library.ndarray else 0
+        return int(value.nbytes) if type(value) in (library.ndarray, library.memmap) else 0
     if type(value) is library.DataFrame:
         return sum(int(column.nbytes) for _, column in value.items())
     return int(value.nbytes) if type(value) is library.Series else 0

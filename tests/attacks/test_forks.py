@@ -53,7 +53,7 @@ async def waits(way: str):
         await Forever()
     return await asyncio.to_thread(code, pid)
 
-@agf.tool(where="worker")
+@agf.tool(where="thread")
 def elsewhere(way: str):
     pid = os.fork()
     return code(pid) if pid else child(way)

@@ -149,7 +149,7 @@ WAYS: tuple[Way, ...] = (
     in_empty_context_of_a_thread,
 )
 ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-places = pytest.mark.parametrize("where", ["loop", "kernel", "worker", "async"])
+places = pytest.mark.parametrize("where", ["loop", "kernel", "thread", "async"])
 
 
 class House:

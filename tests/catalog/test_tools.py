@@ -165,7 +165,7 @@ def test_a_builtin_that_tells_no_signature_is_registered_and_takes_anything(regi
         (
             lambda r: tool(fetch, where="cloud", registry=r),
             ValueError,
-            "where must be one of 'loop', 'kernel', 'worker'",
+            "where must be one of 'loop', 'kernel', 'thread', 'worker'",
         ),
         (lambda r: tool(fetch, timeout=0, registry=r), ValueError, "seconds above 0, got 0"),
         (lambda r: tool(fetch, timeout=math.nan, registry=r), ValueError, "seconds above 0, got nan"),

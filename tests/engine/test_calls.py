@@ -14,7 +14,7 @@ from agf_magics.host.host import Host, Place, here
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 
-PLACES: tuple[Place, ...] = ("loop", "kernel", "worker")
+PLACES: tuple[Place, ...] = ("loop", "kernel", "thread")
 RAISED = (ValueError, StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, TimeoutError)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.threaded import ThreadedPool
+from agf_magics.host.thread_pool import ThreadPool
 from agf_magics.journal.store import Store
 from agf_magics.journal.writer import Writer
 from agf_magics.settings import current
@@ -165,29 +165,30 @@ def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
     """The proof that the tests above can fail."""
     held: list[Any] = []
 
-    def write_all(self: Writer, statement: str, rows: Sequence[Any], *_: Any) -> asyncio.Future[None]:
+    def write_all(self: Writer, rows: Sequence[tuple[str, Any]], *_: Any) -> asyncio.Future[None]:
         held.extend(rows)
-        if len(held) > 40 or not statement.startswith("INSERT INTO records"):
+        if len(held) > 40 or not rows[-1][0].startswith("INSERT INTO records"):
             while held:
-                self.later(statement, held.pop(0), lambda error: None)
+                statement, row = held.pop(0)
+                self.later(statement, row, lambda error: None)
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done
 
     monkeypatch.setattr(Writer, "write_all", write_all)
-    monkeypatch.setattr(Writer, "write", lambda self, statement, row: write_all(self, statement, [row]))
+
+    def write_here(self: Writer, rows: Sequence[tuple[str, Any]], *_: Any) -> None:
+        held.extend(rows)
+
+    monkeypatch.setattr(Writer, "write", lambda self, *row: write_all(self, [row]))
+    monkeypatch.setattr(Writer, "write_here", write_here)
     assert run(look, tool, limit).output == ELEMENTS
     assert look.worst > limit
 
 
-def test_a_pool_that_builds_journaled_calls_ahead_is_caught(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another mutant: calls wait for a thread, not for a free slot."""
-    made = ThreadedPool.__init__
-
-    def ahead(self: ThreadedPool, *given: Any) -> None:
-        made(self, *given)
-        self.ahead = 32
-
-    monkeypatch.setattr(ThreadedPool, "__init__", ahead)
+def test_threads_that_do_not_wait_for_a_slot_are_caught(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another mutant: calls are built ahead and start before the records of others are durable."""
+    monkeypatch.setattr(ThreadPool, "is_quick", True)
+    monkeypatch.setattr(ThreadPool, "_takes_slot", lambda self: True)
     assert run(look, "plain", 4).output == ELEMENTS
     assert look.worst > 4

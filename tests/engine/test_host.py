@@ -21,7 +21,7 @@ from agf_magics.host.loop import EngineLoop
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 
-PLACES: tuple[Place, ...] = ("loop", "kernel", "worker")
+PLACES: tuple[Place, ...] = ("loop", "kernel", "thread")
 
 
 def thread_name() -> str:
@@ -84,7 +84,7 @@ def test_a_thousand_calls_use_no_more_threads_than_ran_at_once() -> None:
 
         async def worker() -> None:
             for _ in numbers:
-                await host.call("worker", lambda: used.add(threading.get_ident()), {})
+                await host.call("thread", lambda: used.add(threading.get_ident()), {})
 
         async with asyncio.TaskGroup() as group:
             for _ in range(4):
@@ -103,11 +103,11 @@ def test_calls_that_start_runs_of_their_own_never_starve() -> None:
         return start(inner).wait()
 
     async def inner(host: Host) -> int:
-        results = await asyncio.gather(*(host.call("worker", lambda: 1, {}) for _ in range(2)))
+        results = await asyncio.gather(*(host.call("thread", lambda: 1, {}) for _ in range(2)))
         return sum(value for _, value in results)
 
     async def main(host: Host) -> int:
-        results = await asyncio.gather(*(host.call("worker", tool, {}) for _ in range(width)))
+        results = await asyncio.gather(*(host.call("thread", tool, {}) for _ in range(width)))
         return sum(value for _, value in results)
 
     assert start(main).wait() == 2 * width
@@ -118,7 +118,7 @@ def test_a_worker_without_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads.Workers, "_shared", None)
 
     async def main(host: Host) -> threading.Thread:
-        _, thread = await host.call("worker", threading.current_thread, {})
+        _, thread = await host.call("thread", threading.current_thread, {})
         return thread  # type: ignore[no-any-return]
 
     thread = start(main).wait()
@@ -131,7 +131,7 @@ class Thing:
     pass
 
 
-@pytest.mark.parametrize("place", ["kernel", "worker"])
+@pytest.mark.parametrize("place", ["kernel", "thread"])
 def test_an_idle_thread_keeps_nothing_alive(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads.Workers, "_shared", None)  # no other thread is idle
 
@@ -156,7 +156,7 @@ def test_no_thread_left_is_a_failure_of_that_call(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(threads.Workers, "_shared", None)
         monkeypatch.setattr(threads.threading, "Thread", Full)
         try:
-            return await host.call("worker", thread_name, {})
+            return await host.call("thread", thread_name, {})
         finally:
             monkeypatch.undo()
 
@@ -202,7 +202,7 @@ def test_a_run_in_a_plain_tool_waits_on_that_tools_thread() -> None:
         return await host.call("kernel", thread_name, {})
 
     async def main(host: Host) -> list[Any]:
-        return [(await host.call(place, lambda: start(inner).wait(), {}))[1] for place in ("kernel", "worker")]
+        return [(await host.call(place, lambda: start(inner).wait(), {}))[1] for place in ("kernel", "thread")]
 
     mine = threading.current_thread().name
     assert start(main).wait() == [(True, mine), (True, "agf-worker")]
@@ -299,7 +299,7 @@ def test_a_worker_that_does_not_stop_is_left_and_said_to_be() -> None:
 
     async def main(host: Host) -> None:
         host.grace = 0
-        await host.call("worker", grade, {})
+        await host.call("thread", grade, {})
 
     job = start(main)
     begun.wait()
@@ -320,7 +320,7 @@ def test_a_worker_that_ends_within_the_grace_is_not_left() -> None:
 
     async def main(host: Host) -> None:
         host.grace = 3600
-        await host.call("worker", grade, {})
+        await host.call("thread", grade, {})
 
     job = start(main)
     begun.wait()
@@ -340,7 +340,7 @@ def test_a_second_cancel_ends_the_grace() -> None:
 
     async def main(host: Host) -> bool:
         host.grace = 3600
-        task = asyncio.get_running_loop().create_task(host.call("worker", grade, {}))
+        task = asyncio.get_running_loop().create_task(host.call("thread", grade, {}))
         await asyncio.to_thread(begun.wait)
         task.cancel()
         await asyncio.sleep(0)
@@ -362,7 +362,7 @@ def test_a_worker_over_its_time_is_left_and_the_failure_says_so() -> None:
     async def main(host: Host) -> Any:
         host.grace = 0
         asyncio.get_running_loop().call_soon(begun.wait)  # the time is not up before it has begun
-        return await host.call("worker", grade, {}, 0.001)
+        return await host.call("thread", grade, {}, 0.001)
 
     ok, value = start(main).wait()
     gate.set()
@@ -384,7 +384,7 @@ def test_what_was_left_running_may_end_after_its_loop(monkeypatch: pytest.Monkey
 
     async def main(host: Host) -> None:
         host.grace = 0
-        task = asyncio.get_running_loop().create_task(host.call("worker", tool, {}))
+        task = asyncio.get_running_loop().create_task(host.call("thread", tool, {}))
         await asyncio.to_thread(begun.wait)
         task.cancel()
         await asyncio.wait([task])
@@ -415,7 +415,7 @@ def test_stopping_a_call_stops_the_run_it_waits_for() -> None:
 
     async def main(host: Host) -> None:
         host.grace = 3600
-        await host.call("worker", tool, {})
+        await host.call("thread", tool, {})
 
     job = start(main)
     begun.wait()
@@ -480,7 +480,7 @@ def start(main, **options):
     job.start()
     return job
 async def main(host):
-    return [(await host.call(place, lambda: os.getpid(), {}))[1] for place in ("loop", "kernel", "worker")]
+    return [(await host.call(place, lambda: os.getpid(), {}))[1] for place in ("loop", "kernel", "thread")]
 assert set(start(main).wait()) == {os.getpid()}
 child = os.fork()
 if child == 0:
@@ -498,7 +498,7 @@ def test_threads_at_work_hold_the_virtual_clock() -> None:
         await asyncio.sleep(3600)
         loop.call_later(1, gate.set)  # would be in time, were the clock to go on
         threading.Thread(target=gate.set).start()
-        result = await host.call("worker", gate.wait, {}, 10)
+        result = await host.call("thread", gate.wait, {}, 10)
         return result, loop.time()
 
     assert run_virtual(here(main)) == ((True, True), 3600)

@@ -251,7 +251,7 @@ def launches(registry: agf.Registry) -> dict[str, Launch]:
     }
 
 
-@pytest.mark.parametrize("place", ["loop", "kernel", "worker"])
+@pytest.mark.parametrize("place", ["loop", "kernel", "thread"])
 @pytest.mark.parametrize("name", sorted(launches(agf.Registry())))
 def test_python_code_inside_a_run_cannot_launch(registry: agf.Registry, name: str, place: Any) -> None:
     agf.tool(launches(registry)[name], name="sneak", where=place, registry=registry)

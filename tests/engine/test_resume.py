@@ -372,7 +372,7 @@ def test_a_run_that_has_ended_or_is_running_cannot_be_resumed(tmp_path: Path) ->
     registry = world(calls, [LINEAR])
     started, checked = threading.Event(), threading.Event()
 
-    @agf.tool(name="double", registry=registry, where="worker")
+    @agf.tool(name="double", registry=registry, where="thread")
     def held(word: Any) -> str:
         started.set()
         assert checked.wait(60)

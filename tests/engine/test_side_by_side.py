@@ -360,7 +360,7 @@ steps:
 def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
     registry, gate, seen = agf.Registry(), threading.Event(), list[ev.Event]()
 
-    @agf.tool(registry=registry, where="worker")
+    @agf.tool(registry=registry, where="thread")
     def work(x: int) -> None:
         gate.wait()
 

@@ -123,7 +123,7 @@ def test_an_interrupt_between_calls_ends_a_fan_out_of_everything() -> None:
             async with asyncio.TaskGroup() as group:
                 group.create_task(host.call("loop", awaits, {}))
                 for _ in range(3):
-                    group.create_task(host.call("worker", blocks, {}))
+                    group.create_task(host.call("thread", blocks, {}))
 
         stopped(start(main), by="interrupt")
         next_cell()
@@ -320,7 +320,7 @@ def test_an_interrupt_stops_a_run_that_a_worker_waits_for() -> None:
 
         async def outer(host):
             host.grace = 60
-            await host.call("worker", lambda: start(inner).wait(), {})
+            await host.call("thread", lambda: start(inner).wait(), {})
 
         stopped(start(outer), by="interrupt")
         next_cell()
@@ -499,7 +499,7 @@ def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
     assert job.reason is None
 
 
-@pytest.mark.parametrize("place", ["loop", "worker"])
+@pytest.mark.parametrize("place", ["loop", "thread"])
 def test_an_interrupt_while_a_tool_runs_elsewhere_cancels_it(place: str) -> None:
     assert play(f"""
         place = {place!r}

@@ -82,7 +82,7 @@ def registry_of(calls: Counter[str]) -> agf.Registry:
     agf.tool(work, name="timed", registry=registry, timeout=1000)
     agf.tool(work, name="once_only", registry=registry, reuse=False)
     agf.tool(work, name="sealed", registry=registry, secret=("x",))
-    agf.tool(work, name="on_worker", registry=registry, where="worker")
+    agf.tool(work, name="on_worker", registry=registry, where="thread")
     return registry
 
 
@@ -193,6 +193,9 @@ TOOLS = st.sampled_from(["work", "timed", "once_only", "sealed", "on_worker"])
 @example(["ok", "once", "fail", "ok"], 1, "retry(1)", "work", False)
 @example(["awaits", 7, "ok", "deep"], 4, "continue", "timed", False)
 @example(["ok", "list", "fail", "ok", "tuple"], 1, "continue", "work", True)
+@example(["ok", "list", "ok", "fail", "tuple", "ok", "once"] * 9, 4, "continue", "work", False)
+@example([*["ok"] * 40, "awaits", *["ok", "tuple"] * 20, "deep", 7], 4, "continue", "work", False)
+@example([*["ok"] * 40, "once", *["ok"] * 20], 1, "retry(1)", "work", False)
 def test_both_ways_give_the_same_events_records_and_results(
     xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...flow.frame import DROPPED, FanOutResult, Frame, Ref
+from ...flow.sequences import Numbered, is_sequence, why_no_sequence
 from ...flow.steps import Compute, Each, Invoke, Name, Sequence, Step
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
@@ -36,9 +37,13 @@ def elements(span: Span, name: str, read: Callable[[Frame], Value], reads: tuple
 
     def evaluate(frame: Frame) -> Value:
         found = read(frame)
+        if type(found) is not list and is_sequence(found):
+            return Numbered(found, name)
         if type(found) is not list:
             message = f"over must be a list, got {describe(found)}"
-            hint = "the node runs for each item of a list; a node before this one can make the list"
+            hint = why_no_sequence(found) or (
+                "the node runs for each item of a list; a node before this one can make the list"
+            )
             raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
         return [{name: item, "_map_index": index} for index, item in enumerate(found)]
 
@@ -123,7 +128,7 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
         element=Stored(_lay_over, (Ref((*ROOT, name.text)), Ref((*ROOT, "_map_index")))),
         body=_collected(inner, here.span),
         gather=gather,
-        limit=here.limits["max_concurrency"],
+        limit=here.limits.get("max_concurrency"),
         on_error="continue",
         most=most,
         cut=_cut(most, overflow == "truncate", over.span),

@@ -23,9 +23,6 @@ from .takes import Target
 from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Attached, Constant, Named, Store, labels
 from .words import STEPS
 
-MAX_PARALLEL = 8
-"""Items of a for_each that run at the same time if it does not say (decision P14)."""
-
 Given = Mapping[str, Any]
 
 _ELSEWHERE = {
@@ -221,7 +218,7 @@ def _for_each(at: At, given: Given, body: Fields) -> Step:
         body=given["do"],
         join=COLLECTED,
         collect=given["collect"],
-        limit=given.get("max_parallel") or MAX_PARALLEL,
+        limit=given.get("max_parallel"),
         on_error=policy.on_error,
         retries=policy.retries,
     )

@@ -29,8 +29,8 @@ class Words(NamedTuple):
 
 _OUTPUT = Key("output", takes.NAME, "The store the result is written to.", null=True)
 _SCHEMA = Key("schema", takes.NAME, "The schema the result must conform to, else the step fails.", null=True)
-_OVER = Key("over", takes.EXPRESSION, "Gives the list; without over and items it is the incoming pipe.", null=True,
-            explicit=True)  # fmt: skip
+_OVER = Key("over", takes.EXPRESSION, "Gives the list or the sequence; without over and items it is the incoming pipe.",
+            null=True, explicit=True)  # fmt: skip
 _ITEMS = Key("items", takes.LITERALS, "The list itself, as written.", null=True, explicit=True)
 STEPS: Mapping[str, Kind] = {
     each.name: each

@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from ...flow.frame import Frame, Ref
 from ...flow.schemas import shown_value
+from ...flow.sequences import is_sequence, why_no_sequence
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import shorten
@@ -89,14 +90,15 @@ class Path:
         # Never certain: an absent value may have a default at its target (AGF-29).
         return (Ref((self.source, self.direction, *self.fields), self.span, False),)
 
-    def over(self, frame: Frame) -> list[Value]:
-        """The list before ``.[]``. Raises StepError if it is another value."""
+    def over(self, frame: Frame) -> Value:
+        """The list or the sequence before ``.[]``. Raises StepError if it is another value."""
         value = self._walk(self._origin(frame), self.fields, 2)
         if value is MISSING:
             raise self.absent(frame)
-        if type(value) is not list:
+        if type(value) is not list and not is_sequence(value):
             message = f".[] needs a list, and {self.array} is {shown_value(value)}"
-            raise StepError(Diagnostic("policy.type-mismatch", message, self.part_span(2 + len(self.fields))))
+            place = self.part_span(2 + len(self.fields))
+            raise StepError(Diagnostic("policy.type-mismatch", message, place, why_no_sequence(value)))
         return value
 
     def absent(self, frame: Frame) -> StepError:

@@ -19,9 +19,6 @@ from .path import iteration_problem
 from .reading import Policy, alias_of
 from .values import EACH, PARALLEL, RESULT, Computed, JoinParallel, output_of, store_agent, store_output, whole_input
 
-_CONCURRENT = 8
-"""Items of a batch that run at a time (AMB-33)."""
-
 _OTHERWISE = "otherwise"
 """The label of the default agent."""
 
@@ -115,7 +112,6 @@ def batch(policy: Policy) -> tuple[Step, ...]:
             over=Computed(over.span, over.over, over.reads()),
             element=EACH,
             body=call,
-            limit=_CONCURRENT,
             on_error="finish",
             most=most or None,
             cut=lambda left: Diagnostic(

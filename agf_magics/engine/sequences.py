@@ -1,0 +1,281 @@
+"""The elements of a fan-out or a fold: a list, or an opaque sequence that is read one element at a time.
+
+``len`` and ``[number]`` of a sequence are code of a user, so they run where a plain function without concurrency runs:
+on the thread that waits for the run, where ■ can interrupt them, else on a worker thread. A call there costs more than
+most elements, so it reads a few elements ahead: never for longer than `READ_SECONDS`, never more than `READ_AHEAD`
+elements or `READ_AHEAD_BYTES`. The elements of a range, a tuple and an array have no code and are read when they are
+needed.
+
+An element that was read is held until the fan-out needs it no longer. So the memory that a run takes depends on the
+number of concurrent elements, not on the number of all elements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, final
+
+from ..catalog.fingerprint import digest_value
+from ..flow.sequences import is_array, is_quick, is_sequence, sequence_name, source_of, why_no_sequence
+from ..flow.steps import Each, Fold
+from ..flow.values import Value, settle, type_name
+from ..host.calls import Result, TimedOut
+from ..host.host import Place
+from ..host.limits import granted
+from ..journal.records import SequenceRow
+from ..progress import events as ev
+from ..serialization.codec import weigh
+from ..text.diagnostics import Diagnostic, StepError
+from .failures import describe_exception
+from .runner import CallSite, clock
+
+MOST = 100_000_000
+"""The most elements of a sequence: the list of their results alone takes 800 MB."""
+
+READ_SECONDS = 0.005
+"""Seconds after which a call reads no further element ahead."""
+
+READ_AHEAD = 64
+"""The most elements that a call reads."""
+
+READ_AHEAD_BYTES = 1_000_000
+"""Bytes of elements, approximately, after which a call reads no further element ahead."""
+
+SAMPLES, SAMPLE_BYTES = 256, 4096
+"""The parts of a large array that identify it for a resumed run."""
+
+STATE = "an element must be the same each time it is read, because a resumed run reads it again"
+
+
+@final
+class Elements:
+    """The elements of one sequence, for one fan-out."""
+
+    def __init__(self, site: CallSite[Any], source: Value, length: int, most: int | None = None) -> None:
+        """``length``: what ``len`` has returned. ``most``: use only so many elements; None: all."""
+        self.site, self.source, self.length = site, source, length
+        self.count = length if most is None else min(most, length)
+        self.is_quick = is_quick(source)
+        self.held: dict[int, Result] = {}
+        """The elements that were read and are still needed; for one that cannot be read, why."""
+        self.ahead: dict[int, Result] = {}
+        """Those that were read and not asked for yet."""
+        self.reading = asyncio.Lock()
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> Value:
+        """Element ``number``, which `load` has read before if its sequence is not quick. Raises StepError."""
+        ok, found = self.held.get(number) or _read_one(self.source, number)
+        if not ok:
+            raise self._unread(number, found)
+        return found
+
+    def hold(self, number: int) -> bool:
+        """Hold element ``number`` until `release`; False: it must be read first, by `load`."""
+        if number in self.ahead:
+            self.held[number] = self.ahead.pop(number)
+        return self.is_quick or number in self.held
+
+    async def load(self, number: int) -> None:
+        """Read element ``number`` and perhaps some that follow, and hold it."""
+        async with self.reading:
+            if not self.hold(number):
+                await self._read(number)  # drops those that were read ahead at another place
+                self.hold(number)
+
+    async def take(self, number: int) -> Value:
+        """Element ``number``, which is not held afterwards. Raises StepError."""
+        if not self.hold(number):
+            await self.load(number)
+        found = self[number]
+        self.release(number)
+        return found
+
+    def release(self, number: int) -> None:
+        """Element ``number`` is not needed any more."""
+        self.held.pop(number, None)
+
+    def shown(self, number: int) -> Value:
+        """Element ``number`` for a message; None if it cannot be read."""
+        ok, found = self.held.get(number) or (_read_one(self.source, number) if self.is_quick else (False, None))
+        return found if ok else None
+
+    async def check_length(self) -> None:
+        """Warn if the length has changed since it was read: the result does not cover the sequence as it is now."""
+        if self.is_quick:
+            return
+        ok, now = await _call(self.site, _length, {"source": self.source})
+        if ok and now == self.length:
+            return
+        after = f"{now:,}" if ok else "unknown"
+        message = f"{sequence_name(self.source)} had {self.length:,} elements at the start of the step; now {after}"
+        hint = (
+            f"the step has used the first {self.count:,}; let no tool change a sequence while a step iterates over it"
+        )
+        self.site.run.emit(
+            ev.Warned(clock(), Diagnostic("run.sequence-changed", message, self.site.step.over.span, hint, "warning"))
+        )
+
+    async def _read(self, number: int) -> None:
+        found, last = list[Result](), min(number + READ_AHEAD, self.count)
+        given = {"source": self.source, "numbers": range(number, last), "found": found}
+        _, error = await _call(self.site, _read_some, given)
+        if not found:
+            found.append((False, error))
+        self.ahead = dict(enumerate(found.copy(), number))  # of a call that was left running: those that were read
+
+    def _unread(self, number: int, error: BaseException) -> StepError:
+        what = f"element {number:,} of {sequence_name(self.source)} cannot be read"
+        hint = f"a sequence of {self.count:,} elements needs each of the numbers 0 to {self.count - 1:,}"
+        return _failure(self.site, "step.unread-element", what, error, hint)
+
+
+async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | Elements:
+    """The elements that ``over`` gives. Raises StepError for a value that has none."""
+    source = site.step.over.evaluate(site.frame)
+    if type(source) is list:
+        return source
+    span = site.step.over.span
+    if not is_sequence(source):
+        hint = why_no_sequence(source) or (
+            "over takes a list or a sequence; without over and items the incoming pipe data is used"
+        )
+        raise StepError(Diagnostic("step.not-a-list", f"expected a list, got {type_name(source)}", span, hint))
+    ok, count = _length(source) if is_quick(source) else await _call(site, _length, {"source": source})
+    if not ok:
+        what = f"the length of {sequence_name(source)} cannot be read"
+        raise _failure(site, "step.sequence-length", what, count, "__len__ must return the number of its elements")
+    if count > MOST:
+        message = f"{sequence_name(source)} has {count:,} elements; a step can have at most {MOST:,}"
+        hint = "let each element be a part: range(0, n, 10_000), and a tool that works on 10,000 of them"
+        raise StepError(Diagnostic("step.sequence-length", message, span, hint))
+    found = Elements(site, source, count)
+    _compare(found)
+    return found
+
+
+def first_of(items: list[Value] | Elements, most: int) -> list[Value] | Elements:
+    """At most ``most`` of the elements, from the first one."""
+    return Elements(items.site, items.source, items.length, most) if isinstance(items, Elements) else items[:most]
+
+
+def _compare(found: Elements) -> None:
+    """Journal what identifies the sequence. A resumed run compares it: its recorded elements are those of a sequence
+    that was equal."""
+    site, source = found.site, found.source
+    journal = site.run.journal
+    if journal is None:
+        return
+    digest = None
+    if found.is_quick and not site.run.secrets.active:  # a digest would allow to guess a secret
+        digest = _digest(source_of(source), journal.most)
+    name = type(source_of(source)).__name__
+    earlier = journal.compare_sequence(site.key, SequenceRow(name, found.count, digest))
+    if earlier is None:
+        return
+    if (name, found.count) == (earlier.name, earlier.length):
+        message = f"the elements of {sequence_name(source)} have changed since the start of the run"
+    else:
+        before, now = (f"{one} with {count:,} elements" for one, count in (earlier[:2], (name, found.count)))
+        message = f"expected {before}, as at the start of the run, got {now}"
+    hint = f"start a new run; {STATE}"
+    raise StepError(Diagnostic("step.sequence-changed", message, site.step.over.span, hint))
+
+
+def _digest(source: Value, most: int) -> str | None:
+    """A digest of a quick sequence. Of a large array it covers its form and `SAMPLES` parts of its data: to read one
+    gigabyte takes a second."""
+    if type(source) is range:
+        return repr(source)
+    found = digest_value(source, most)
+    if found is not None:
+        return found
+    if not is_array(source) or source.dtype.hasobject or not source.flags.c_contiguous:
+        return None
+    data = source.reshape(-1).view("u1")
+    digest = hashlib.sha256(f"{source.dtype!r} {source.shape}".encode())
+    for part in range(SAMPLES):
+        start = part * max(0, len(data) - SAMPLE_BYTES) // (SAMPLES - 1)
+        digest.update(data[start : start + SAMPLE_BYTES].tobytes())
+    return digest.hexdigest()
+
+
+def _failure(site: CallSite[Any], code: str, what: str, error: BaseException, hint: str) -> StepError:
+    span, secrets = site.step.over.span, site.run.secrets
+    if isinstance(error, TimedOut):
+        hint = "%config AgfMagics.step_timeout sets how long it may take; let the tool read it, so that others continue"
+        return StepError(Diagnostic("step.timeout", f"{what}: it {error}", span, hint))
+    if secrets.raised(error):  # the exception itself is not shown either, so there is no cause
+        why = type(error).__name__ if secrets.blind else describe_exception(error, secrets.text)
+        return StepError(Diagnostic(code, f"{what}: {why}", span, hint))
+    found = StepError(Diagnostic(code, f"{what}: {describe_exception(error)}", span, hint))
+    found.__cause__ = error
+    return found
+
+
+async def _call(site: CallSite[Any], function: Callable[..., Any], given: dict[str, Any]) -> Result:
+    """Call code of a sequence, with the rights and the time limit of a tool of the step."""
+    host = site.run.host
+    place: Place = "kernel" if host.waited else "thread"
+    outer = granted.set(site.scope.grant)
+    try:
+        ok, found = await host.call(place, function, given, site.run.budget.limits.step_timeout)
+    finally:
+        granted.reset(outer)
+    return found if ok else (False, found)
+
+
+def _length(source: Value) -> Result:
+    """The length: not of a subclass of int, and not negative."""
+    try:
+        count = len(source)
+    except OverflowError:
+        return _long_length(source)
+    except Exception as error:
+        return False, error
+    return True, int(count)
+
+
+def _long_length(source: Value) -> Result:
+    """The length of a sequence with more than ``sys.maxsize`` elements."""
+    source = source_of(source)
+    if type(source) is range:
+        return True, (source.stop - source.start - (1 if source.step > 0 else -1)) // source.step + 1
+    return False, OverflowError(f"it has more than {sys.maxsize:,} elements")
+
+
+def _read_one(source: Value, number: int) -> Result:
+    try:
+        return True, settle(source[number])
+    except Exception as error:
+        return False, error
+
+
+def _read_some(source: Value, numbers: range, found: list[Result]) -> Result:
+    """Append the first of the elements to ``found``, and some that follow."""
+    until, room = time.monotonic() + READ_SECONDS, READ_AHEAD_BYTES
+    for number in numbers:
+        found.append(_read_one(source, number))
+        room -= _size(found[-1][1])
+        if room < 0 or time.monotonic() > until:
+            break
+    return True, None
+
+
+def _size(value: Value) -> int:
+    """The bytes of an element, approximately."""
+    size = weigh(value)
+    if size >= 0:
+        return size
+    if type(value) in (list, dict):
+        return sum(map(_size, value.values() if type(value) is dict else value))
+    try:
+        return max(int(getattr(value, "nbytes", 0)), sys.getsizeof(value))
+    except Exception:  # of a class of a user
+        return READ_AHEAD_BYTES

@@ -1,0 +1,193 @@
+"""The rows of calls: a call that starts, and the record of its outcome.
+
+Nearly all calls are of tools without secrets, with arguments and results that are JSON. Their rows are made without the
+detours that the others need, and what all calls of a step have in common is computed once: see docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ..catalog import Tool
+from ..flow.steps import Invoke
+from ..flow.values import Value
+from ..host.limits import Grant
+from ..secrets.masking import NOTHING, Received, Secrets, hide
+from ..serialization.codec import EncodedValue, encode, json_text, sign, to_show, user_key
+from ..text.diagnostics import StepError
+from .records import CallKey, SequenceRow, error_json, row_crc
+from .reuse import CallDigest
+from .store import ADD, ADD_JSON
+
+Insert = tuple[str, tuple[Any, ...]]
+"""The statement that adds a record, and its cells."""
+
+NO_VALUE = EncodedValue("json", None)
+
+MOST_STEPS = 1_000
+"""The number of steps whose calls' common parts are known. A model's session makes a step for each call."""
+
+NO_KEY = "you have no key to sign it with"
+
+
+class StartedCall(NamedTuple):
+    """A call that has not ended."""
+
+    key: CallKey
+    kind: str
+    name: str
+    started: float
+    given: str | None
+    whole: bool
+    digest: bytes | None = None
+    received: Received = NOTHING
+
+
+class _StepCalls(NamedTuple):
+    """What all calls of a step to a tool without secrets have in common."""
+
+    step: Invoke
+    tool: Tool
+    digest: Callable[[str], bytes] | None
+
+
+class CallRows:
+    """Makes the rows of one run."""
+
+    def __init__(
+        self,
+        run_id: str,
+        most: int,
+        next_line: Callable[[], int],
+        not_stored: Callable[[StartedCall, str | None], None],
+    ) -> None:
+        """``most``: bytes of one value, at most. ``not_stored``: called for a result that is not stored, and why."""
+        self.run_id, self.most = run_id, most
+        self.secret = Secrets()
+        self.digests = CallDigest(most)
+        self._next_line, self._not_stored = next_line, not_stored
+        self._key: bytes | None = None
+        self._steps: dict[int, _StepCalls] = {}
+        """By the identity of the step."""
+
+    def start(
+        self, step: Invoke, callee: object, key: CallKey, given: Any, tools: Mapping[str, Tool] | None, grant: Grant
+    ) -> StartedCall:
+        """A call that is about to be made: see `Journal.start_call`."""
+        if tools is not None and type(callee) is Tool and not callee.secret and not self.secret.active:
+            started = time.time()
+            text, whole = to_show(given, self.most)
+            if whole:
+                known = self._steps.get(id(step))
+                if known is None or known.step is not step or known.tool is not callee:
+                    known = self._learn(step, callee)
+                digest = known.digest(text) if known.digest is not None else None
+            else:
+                digest = self.digests.of(step, callee, given, None, tools, grant)
+            call = (key, step.kind, callee.name, started, text, whole, digest, NOTHING)
+            return tuple.__new__(StartedCall, call)  # half of the time of StartedCall(…)
+        return self._start(step, callee, key, given, tools, grant)
+
+    def _learn(self, step: Invoke, tool: Tool) -> _StepCalls:
+        if len(self._steps) >= MOST_STEPS:
+            self._steps.clear()
+        known = self._steps[id(step)] = _StepCalls(step, tool, self.digests.of_json(step, tool))
+        return known
+
+    def _start(
+        self, step: Invoke, callee: object, key: CallKey, given: Any, tools: Mapping[str, Tool] | None, grant: Grant
+    ) -> StartedCall:
+        shown, received = given, NOTHING
+        if isinstance(callee, Tool) and callee.secret:
+            received = self.secret.receive(callee, given)
+            shown = hide(given, callee.secret)
+        text, whole, masked = self.secret.to_show(shown, self.most)
+        if masked:  # the outcome may contain the arguments
+            received = received._replace(any=True)
+        whole = whole and not received.any
+        digest = None
+        if tools is not None:
+            complete = text if whole else None
+            digest = self.digests.of(step, callee, given, complete, tools, grant, keyed=received.any)
+        name = getattr(callee, "name", step.name.text)
+        return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received)
+
+    def plain(self, call: StartedCall, value: Value) -> Insert | None:
+        """The row of a call that has returned JSON, in a run without secrets; else None. On any thread."""
+        text = json_text(value, self.most) if not self.secret.active else None
+        if text is None:
+            return None
+        return self._json(call, text)
+
+    def _json(self, call: StartedCall, text: str) -> Insert:
+        (at, tries), kind, name, started, given, whole, digest, _ = call
+        return self.copied(encode(at), tries, kind, name, started, given, whole, text, digest)
+
+    def copied(
+        self, place: str, tries: str, kind: str, name: str, started: float, given: str | None, whole: bool, text: str,
+        digest: bytes | None,
+    ) -> Insert:  # fmt: skip
+        """The row of a call that returned JSON, from its cells. ``place``: its path as JSON."""
+        line, ended, full = self._next_line(), time.time(), 1 if whole else 0
+        cells = (line, "finished", place, tries, kind, name, started, ended, given, full, "json", text)
+        crc = row_crc((*cells, None, None, None, digest))
+        return ADD_JSON, (line, place, tries, kind, name, started, ended, given, full, text, digest, crc)
+
+    def reused(self, call: StartedCall, value: Value, text: str | None) -> Insert:
+        """The row of a call whose result in another run is reused. ``text``: that result as JSON, if it is JSON."""
+        if text is None or len(text) > self.most:
+            packed = self.secret.pack(value, self.most, call.received)
+        elif self.secret.active:
+            packed = self.secret.packed(EncodedValue("json", text), value, call.received)
+        else:
+            return self._json(call, text)
+        if packed.form == "again":
+            self._not_stored(call, packed.why)
+        return self.outcome("finished", call, packed)
+
+    def finished(self, call: StartedCall, value: Value, secret: bool = False) -> Insert:
+        """The row of a call that has returned. ``secret``: the value is one."""
+        insert = self.plain(call, value) if not secret else None
+        if insert is not None:
+            return insert
+        if secret:
+            self.secret.returned(value)
+        packed = self.secret.pack(value, self.most, call.received, secret)
+        if packed.form == "again":
+            self._not_stored(call, packed.why)
+        return self.outcome("finished", call, packed)
+
+    def failed(self, call: StartedCall, error: StepError) -> Insert:
+        """The row of a call that has failed."""
+        return self.outcome("failed", call, NO_VALUE, error_json(error, self.secret))
+
+    def outcome(
+        self, what: str, call: StartedCall, packed: EncodedValue = NO_VALUE, error: str | None = None,
+        ended: float | None = None,
+    ) -> Insert:  # fmt: skip
+        """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its failure as JSON.
+        ``ended``: when it ended, in seconds since 1970; None: now."""
+        ended, signature = time.time() if ended is None else ended, None
+        place, tries = encode(call.key.at), call.key.tries
+        if packed.form == "pickle":
+            key = self.signing_key()
+            if key is None:
+                packed = EncodedValue("again", None, packed.shown, NO_KEY)
+                self._not_stored(call, NO_KEY)
+            else:
+                signature = sign(key, self.run_id, place, tries, packed.data or b"")
+        row = (self._next_line(), what, place, tries, call.kind, call.name, call.started, ended, call.given,
+               int(call.whole), packed.form, packed.data, packed.shown, error, signature, call.digest)  # fmt: skip
+        return ADD, (*row, row_crc(row))
+
+    def mark(self, what: str, key: CallKey, sequence: SequenceRow | None = None) -> Insert:
+        name, shown = ("", None) if sequence is None else (sequence.name, encode(sequence[1:]))
+        row = (self._next_line(), what, encode(key.at), key.tries, "", name, *[None] * 3, 0, *[None] * 2, shown,
+               *[None] * 3)  # fmt: skip
+        return ADD, (*row, row_crc(row))
+
+    def signing_key(self) -> bytes | None:
+        self._key = self._key or user_key()
+        return self._key

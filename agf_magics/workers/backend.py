@@ -1,0 +1,48 @@
+"""What sends chunks of calls to workers: the protocol that all backends share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+AHEAD = 2
+"""Chunks in flight for each lane: one that runs and one that waits for it."""
+
+
+class Lost(Exception):
+    """The outcome of a chunk whose worker ended before it reported."""
+
+    def __init__(self, why: str, *, last: bool = False, cancelled: bool = False) -> None:
+        """``why``: for the message of the call. ``last``: the backend has repeated the chunk itself, and it will not
+        succeed. ``cancelled``: we have cancelled it, or ended its worker on purpose, so that no call is to blame."""
+        super().__init__(why)
+        self.last, self.cancelled = last, cancelled
+
+
+Cancel = Callable[[], None]
+"""Cancels a chunk. Called a second time after the grace period: ends its worker, if the backend may (`kills`)."""
+
+
+@runtime_checkable
+class WorkerBackend(Protocol):
+    """Sends chunks to workers.
+
+    A backend may also have the attributes ``kills`` (bool: cancelling twice ends the worker), ``ahead`` (int: chunks in
+    flight for each lane) and ``close`` (a function)."""
+
+    @property
+    def name(self) -> str:
+        """For errors and the live row: ``2 processes``."""
+
+    identifies_lost_chunk: bool
+    """Whether a loss names the one chunk that was with the process that ended."""
+
+    @property
+    def lanes(self) -> int:
+        """The number of concurrent calls, now. Never blocks."""
+
+    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+        """Execute ``run(*order)`` on a worker.
+
+        ``done(outcome)`` is called once, on any thread, with what it returned, a `Lost`, or the exception with which
+        the backend failed."""

@@ -1,0 +1,81 @@
+"""The program of a worker process (`processes`): reads chunks from its standard input and writes their outcomes.
+
+It runs as a script and imports nothing of ours. A frame is 8 bytes of length and a pickle; reading that pickle executes
+the chunk (`sending.applied`). The process ends when its input ends or its parent is gone, whatever a call does.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+import time
+from queue import SimpleQueue
+from typing import Any, BinaryIO
+
+LOOK = 1.0
+"""Seconds between two looks whether the parent is gone: a process that it forked may hold the pipe open."""
+
+
+def main() -> None:
+    source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a call prints must not break a frame
+    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stderr
+    parent = os.getppid()
+    frames: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read_frames, args=(source, frames), daemon=True).start()
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    sys.path[:] = pickle.loads(frames.get())
+    try:
+        while True:
+            write_frame(target, _outcome(frames.get()))
+    except OSError:  # the kernel is gone
+        os._exit(0)
+
+
+def _outcome(frame: bytes) -> bytes:
+    outcome: Any
+    try:
+        outcome = pickle.loads(frame)
+    except BaseException as error:  # cloudpickle is missing
+        outcome = error
+    try:
+        return pickle.dumps(outcome, 5)
+    except BaseException as error:
+        return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"), 5)
+
+
+def _read_frames(source: BinaryIO, frames: SimpleQueue[bytes]) -> None:
+    try:
+        while (frame := read_frame(source)) is not None:
+            frames.put(frame)
+    finally:
+        os._exit(0)
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOK)
+    os._exit(0)
+
+
+def read_frame(source: BinaryIO) -> bytes | None:
+    """The next frame; None: the other side has closed the pipe."""
+    size = source.read(8)
+    if len(size) < 8:
+        return None
+    wanted = int.from_bytes(size, "big")
+    frame = source.read(wanted)
+    return frame if len(frame) == wanted else None
+
+
+def write_frame(target: BinaryIO, frame: bytes) -> None:
+    target.write(len(frame).to_bytes(8, "big"))
+    target.write(frame)
+    target.flush()
+
+
+if __name__ == "__main__":
+    main()

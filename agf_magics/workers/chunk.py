@@ -1,0 +1,265 @@
+"""What runs on a worker: the calls of one function, one after another, and the outcome of each.
+
+It is sent by value: a worker needs Python and cloudpickle, not this package. So it imports nothing of ours, and what it
+keeps between chunks is in a module of its own (``_agf_chunk``). `run` never raises: what a call raised is data, so that
+no backend logs the arguments of a failed task.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import os
+import pickle
+import socket
+import sys
+import threading
+import time
+import traceback
+import types
+from typing import Any
+
+PRINTS = 65_536
+"""Characters of prints that a chunk returns at most."""
+FUNCTIONS = 64
+"""Functions that a worker keeps; the oldest one is dropped."""
+TRACE = 20_000
+"""Characters of a traceback."""
+
+Outcome = tuple[str, Any, float, list[tuple[int, str, str]], str]
+"""A letter for each call; the outcomes in one pickle, or in one for each; seconds; prints (call, stream, text); the
+name of the worker. The letters: ``v`` value, ``e`` raised, ``t`` timed out, ``u`` result that cannot be sent, ``n`` not
+begun. A single ``x``: the chunk could not be read."""
+
+
+def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, Any]) -> Outcome:
+    """Make ``count`` calls of a function.
+
+    ``program``: the pickled function, or the path of a file with it; ``digest``: its name in this process. ``given``:
+    the pickled list of the keyword arguments. ``order``: ``timeout`` (seconds of each call), ``stops`` (whether a
+    failure ends the chunk), ``grant`` (the rights of the calls), ``most`` (bytes of a result), ``kernel`` (its name).
+    """
+    held, began = _held(), time.perf_counter()
+    try:
+        function = _function(held, program, digest)
+        arguments = pickle.loads(given)
+    except BaseException as error:  # a module that the worker lacks
+        return "x", [_described(error)], time.perf_counter() - began, [], _worker()
+    capture = _Capture() if order.get("kernel") != getattr(held, "kernel", "") else None
+    getattr(held, "captures", {}).get(threading.get_ident(), []).append(capture)  # reported while the chunk runs
+    spent: list[float] = []
+    marks, values = _make_calls(held, function, arguments, order, capture, spent)
+    marks, data = _packed(marks, values, order.get("most") or sys.maxsize)
+    return marks, data, sum(spent), capture.texts if capture is not None else [], _worker()
+
+
+def _held() -> Any:
+    """What this process keeps between chunks."""
+    held: Any = sys.modules.get("_agf_chunk")
+    if held is None or not hasattr(held, "functions"):
+        held = held or types.ModuleType("_agf_chunk")
+        held.functions = {}
+        held.local = threading.local()
+        sys.modules["_agf_chunk"] = held
+    return held
+
+
+def _function(held: Any, program: Any, digest: str) -> Any:
+    function = held.functions.get(digest)
+    if function is None:
+        if isinstance(program, str):
+            with open(program, "rb") as file:
+                program = file.read()
+        function = pickle.loads(program)
+        while len(held.functions) >= FUNCTIONS:
+            held.functions.pop(next(iter(held.functions)), None)
+        held.functions[digest] = function
+    return function
+
+
+def _worker() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+# --- calls ---
+
+
+def _make_calls(
+    held: Any, function: Any, arguments: list[dict[str, Any]], order: dict[str, Any], capture: Any, spent: list[float]
+) -> tuple[str, list[Any]]:
+    timeout, marks, values = order.get("timeout"), "", list[Any]()
+    for i, given in enumerate(arguments):
+        began = time.perf_counter()
+        target = (held, function, given, order, capture, i)
+        mark, value = _call(*target) if timeout is None else _call_in_time(target, timeout)
+        spent.append(time.perf_counter() - began)
+        marks += mark
+        values.append(_described(value) if mark == "e" else value)
+        if mark != "v" and order.get("stops"):
+            return marks + "n" * (len(arguments) - i - 1), values
+    return marks, values
+
+
+def _call(
+    held: Any, function: Any, given: dict[str, Any], order: dict[str, Any], capture: Any, i: int
+) -> tuple[str, Any]:
+    """One call in a context of its own. A process that it forks ends here."""
+    process, before = os.getpid(), getattr(held.local, "capture", None)
+    if capture is not None:
+        _route(held)
+        held.local.capture = (capture, i)
+    try:
+        result = "v", contextvars.copy_context().run(_perform, function, given, order)
+    except BaseException as error:
+        result = "e", error
+    finally:
+        held.local.capture = before
+    if os.getpid() != process:
+        os._exit(0 if result[0] == "v" else 1)
+    return result
+
+
+def _perform(function: Any, given: dict[str, Any], order: dict[str, Any]) -> Any:
+    limits: Any = sys.modules.get("agf_magics.host.limits")
+    if limits is not None and order.get("grant") is not None:  # without the package no run can be started here
+        limits.granted.set(limits.Grant(*order["grant"]))
+        limits.inside.set(True)
+    value = function(**given)
+    if inspect.isawaitable(value):
+        import asyncio
+
+        return asyncio.run(_awaited(value))
+    return value
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _call_in_time(target: tuple[Any, ...], timeout: float) -> tuple[str, Any]:
+    """One call on a thread of its own, which is left running after ``timeout`` seconds."""
+    ended: list[tuple[str, Any]] = []
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=lambda: ended.append(context.run(_call, *target)), daemon=True)
+    thread.start()
+    thread.join(timeout)
+    return ended[0] if ended else ("t", timeout)
+
+
+# --- prints ---
+
+
+class _Capture:
+    """The prints of one chunk."""
+
+    def __init__(self) -> None:
+        self.texts: list[tuple[int, str, str]] = []
+        self.room = PRINTS
+
+    def take(self) -> list[tuple[int, str, str]]:
+        """The prints so far, which the chunk then does not return."""
+        taken = self.texts[:]
+        del self.texts[: len(taken)]
+        return taken
+
+    def write(self, i: int, stream: str, text: str) -> None:
+        if self.room > 0:
+            self.texts.append((i, stream, text[: self.room]))
+            self.room -= len(text)
+            if self.room <= 0:
+                self.texts.append((i, stream, f"\n… (a chunk returns {PRINTS:,} characters of prints)\n"))
+
+
+class _Routed:
+    """A stream that gives what the thread of a call prints to its chunk."""
+
+    agf_routed = True
+
+    def __init__(self, held: Any, name: str, stream: Any) -> None:
+        self._held, self._name, self._stream = held, name, stream
+
+    def write(self, text: str) -> Any:
+        found = getattr(self._held.local, "capture", None)
+        if found is None:
+            return self._stream.write(text)
+        capture, i = found
+        capture.write(i, self._name, str(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _route(held: Any) -> None:
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and not getattr(stream, "agf_routed", False):
+            setattr(sys, name, _Routed(held, name, stream))
+
+
+# --- results ---
+
+
+def _packed(marks: str, values: list[Any], most: int) -> tuple[str, Any]:
+    """The outcomes in one pickle; if that fails or is large, one pickle for each, and ``u`` for those that fail."""
+    try:
+        data = _dumped(values)
+        if len(data) <= most:
+            return marks, data
+    except BaseException:
+        pass
+    found, letters = list[bytes](), list(marks)
+    for i, value in enumerate(values):
+        try:
+            data = _dumped(value)
+            if len(data) > most:
+                raise ValueError(f"it has {len(data):,} bytes, and at most {most:,} are sent")
+        except BaseException as error:
+            letters[i] = "u"
+            data = pickle.dumps(f"{type(error).__name__}: {error}"[:500])
+        found.append(data)
+    return "".join(letters), found
+
+
+def _dumped(value: Any) -> bytes:
+    """Plain pickle, and cloudpickle for what only this process knows."""
+    try:
+        data = pickle.dumps(value, 5)
+        if b"__main__" not in data:
+            return data
+    except Exception:
+        pass
+    import cloudpickle
+
+    data = cloudpickle.dumps(value, 5)
+    return bytes(data)
+
+
+def _described(error: BaseException) -> tuple[bytes, str]:
+    """An exception, and the text of its traceback; one that cannot be sent, as the name of its class and its text."""
+    text = _trace(error)
+    try:
+        data = _dumped(error)
+        pickle.loads(data)
+        return data, text
+    except BaseException:
+        try:
+            said = str(error)
+        except BaseException:
+            said = ""
+        return pickle.dumps((type(error).__name__, said)), text
+
+
+def _trace(error: BaseException) -> str:
+    """The traceback without the frames of this module."""
+    try:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == _call.__code__.co_filename:
+            trace = trace.tb_next
+        return "".join(traceback.format_exception(type(error), error, trace))[-TRACE:]
+    except BaseException:
+        return type(error).__name__

@@ -1,0 +1,124 @@
+"""Chunks in flight: as many as keep the lanes busy, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from .backend import AHEAD, Cancel, WorkerBackend
+
+
+class Chunk(Protocol):
+    """One trip to a worker."""
+
+    run: Callable[..., Any]
+    order: tuple[Any, ...]
+    shared: bool
+    """Whether other chunks were in flight at the same time; set by the dispatcher."""
+    cancel: Cancel
+    """Set by the dispatcher."""
+
+    def land(self, outcome: Any) -> None:
+        """Its outcome, or `Lost`, or the exception with which the backend failed; on the loop, once."""
+
+
+class Source(Protocol):
+    """What chunks are made of: the calls of a function, the elements of a fan-out."""
+
+    @property
+    def has_suspects(self) -> bool:
+        """Whether a call of it was lost with its worker and was not sent again yet."""
+
+    def next(self, lanes: int) -> Chunk | None:
+        """The next chunk, if there is one. While there are suspects: a chunk with one of them."""
+
+
+class Dispatcher:
+    """Takes chunks from its sources in turn and sends them through a backend."""
+
+    def __init__(self, backend: WorkerBackend) -> None:
+        self.backend = backend
+        self.in_flight: dict[Chunk, None] = {}
+        self.listeners: dict[Callable[[], None], None] = {}
+        """Called after each chunk."""
+        self._sources: dict[Source, None] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._context = contextvars.copy_context()
+        self._due = False
+
+    @property
+    def ahead(self) -> int:
+        """Chunks in flight for each lane."""
+        return int(getattr(self.backend, "ahead", AHEAD))
+
+    def add(self, source: Source) -> None:
+        self._sources[source] = None
+
+    def remove(self, source: Source) -> None:
+        self._sources.pop(source, None)
+
+    def wake(self) -> None:
+        """Send what waits in the next turn of the loop: calls that are queued in one turn share a chunk."""
+        if self._loop is None:
+            self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._send_all)
+
+    def _send_all(self) -> None:
+        self._due = False
+        sources = list(self._sources)
+        while sources:
+            for source in list(sources):
+                if self._room() <= 0:
+                    return
+                chunk = source.next(max(self.backend.lanes, 1))
+                if chunk is None:
+                    sources.remove(source)
+                    continue
+                self._sources[source] = self._sources.pop(source)  # the next turn begins with another one
+                self._send(chunk)
+
+    def _room(self) -> int:
+        room = max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
+        if not self.backend.identifies_lost_chunk and (self._alone or any(one.has_suspects for one in self._sources)):
+            return 1 - len(self.in_flight)  # the call that ends its worker is known if it is alone
+        return room
+
+    @property
+    def _alone(self) -> bool:
+        return any(getattr(chunk, "is_suspect", False) for chunk in self.in_flight)
+
+    def _send(self, chunk: Chunk) -> None:
+        loop = self._loop
+        assert loop is not None
+        self.in_flight[chunk] = None
+        for one in self.in_flight if len(self.in_flight) > 1 else ():
+            one.shared = True
+
+        def done(outcome: Any) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._land, chunk, outcome, context=self._context)
+
+        try:
+            chunk.cancel = self.backend.submit(chunk.run, chunk.order, done)
+            chunk.order = ()  # its arguments, up to 8 MB, belong to the backend now
+        except Exception as error:  # of the backend
+            done(error)
+
+    def _land(self, chunk: Chunk, outcome: Any) -> None:
+        if chunk not in self.in_flight:
+            return  # the first outcome counts
+        del self.in_flight[chunk]
+        chunk.land(outcome)
+        chunk.cancel = _nothing  # it refers to the chunk: a circle would keep its arguments until the next collection
+        self.wake()
+        for listener in list(self.listeners):
+            listener()
+
+
+def _nothing() -> None:
+    """Nothing is in flight."""

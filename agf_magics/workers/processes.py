@@ -1,0 +1,243 @@
+"""Processes of this machine as workers: one pipe and one thread of the kernel for each.
+
+A loss names its chunk, one process alone can be ended, and a script needs no guard around its main part, as it would
+with `multiprocessing`. Processes start on first use, end after a minute without work, and end with the kernel, also
+after a SIGKILL of the kernel: see `child`. docs/design.md has the figures of the comparison with loky.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, BinaryIO, cast
+
+from . import child, chunk
+from .backend import Cancel, Lost
+from .sending import HEAVY, applied
+from .status import BackendStatus, WorkerStatus, memory_of
+
+IDLE = 60.0
+"""Seconds without work after which a process ends."""
+
+
+class Processes:
+    """A worker backend: processes of this machine that run the Python of this process."""
+
+    identifies_lost_chunk = True
+    kills = True
+
+    def __init__(self, count: int | None = None, idle: float = IDLE) -> None:
+        """``count``: of processes; None: one for each processor that this process may use. ``idle``: seconds without
+        work after which a process ends."""
+        self.lanes = count or _processors()
+        self.name = f"{self.lanes} process{'es' * (self.lanes != 1)}"
+        self.idle = idle
+        self.closed = False
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = self._waiting = 0
+        """The threads, and those that have no chunk, less the chunks that wait for one."""
+        self._children: set[_Child] = set()
+        self._files: dict[str, str] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that are running."""
+        return [one.process.pid for one in list(self._children) if one.process.poll() is None]
+
+    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+        if self._pid != os.getpid():  # a fork has none of the threads
+            self._start()
+        if run is chunk.run and type(order[0]) is bytes and len(order[0]) > HEAVY:
+            order = (self._file(order[1], order[0]), *order[1:])
+        job = _Job(applied(run, order), done)
+        with self._lock:
+            if self.closed:
+                done(Lost(f"{self.name}: closed", last=True))
+                return job.cancel
+            self._waiting -= 1
+            starts = self._waiting < 0 and self._threads < self.lanes
+            self._threads += starts
+            self._waiting += starts
+        self._jobs.put(job)
+        if starts:
+            threading.Thread(target=self._serve, args=(self._jobs,), name="agf-processes", daemon=True).start()
+        return job.cancel
+
+    def restart(self) -> None:
+        """End all processes; the next chunks start new ones. Chunks in flight are repeated."""
+        for one in list(self._children):
+            one.kill()
+
+    def describe(self) -> BackendStatus:
+        """What `%workers` shows."""
+        rows = [WorkerStatus(f"process {pid}", 1, memory=memory_of(pid)) for pid in sorted(self.pids)]
+        return BackendStatus(self.name, self.lanes, None, tuple(rows), restarts=True)
+
+    def close(self) -> None:
+        """End all processes. Chunks in flight are lost."""
+        with self._lock:
+            self.closed = True
+            threads = self._threads
+        for _ in range(threads):
+            self._jobs.put(None)
+        for one in list(self._children):
+            one.kill()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _file(self, digest: str, program: bytes) -> str:
+        path = self._files.get(digest)
+        if path is None:
+            self._folder = self._folder or tempfile.TemporaryDirectory(prefix="agf-")
+            path = self._files[digest] = str(Path(self._folder.name, digest))
+            Path(path).write_bytes(program)
+        return path
+
+    # --- on the threads ---
+
+    def _serve(self, jobs: SimpleQueue[_Job | None]) -> None:
+        process: _Child | None = None
+        try:
+            while True:
+                job = self._next(jobs)
+                if job is None:
+                    return
+                if job.take():
+                    if self.closed:
+                        job.done(Lost(f"{self.name}: closed", last=True))
+                    else:
+                        process = self._perform(job, process)
+                with self._lock:
+                    self._waiting += 1
+        finally:
+            if process is not None:
+                self._end(process)
+
+    def _next(self, jobs: SimpleQueue[_Job | None]) -> _Job | None:
+        """The next chunk. None: this thread ends."""
+        while True:
+            try:
+                found = jobs.get(timeout=self.idle)
+            except Empty:
+                found = None
+            with self._lock:
+                if found is None and (self.closed or self._waiting > 0):  # else a chunk is on its way
+                    self._threads -= 1
+                    self._waiting -= 1
+                    return None
+            if found is not None:
+                return found
+
+    def _perform(self, job: _Job, process: _Child | None) -> _Child | None:
+        """Execute a chunk and report it. Returns the process for the next one, if it is running."""
+        outcome: Any
+        try:
+            if process is not None and process.process.poll() is not None:  # it was restarted while it had no work
+                self._end(process)
+                process = None
+            if process is None:
+                process = _Child()
+                self._children.add(process)
+            job.process = process
+            if job.killed:
+                process.kill()
+            outcome = process.execute(job.frame)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            if process is None:  # it could not be started
+                outcome = Lost(f"no process could be started: {error}")
+            else:
+                outcome = Lost(self._end(process), cancelled=job.killed or self.closed)
+                process = None
+        except BaseException as error:
+            outcome = error
+        job.process = None
+        job.done(outcome)
+        return process
+
+    def _end(self, process: _Child) -> str:
+        self._children.discard(process)
+        return process.end()
+
+
+class _Job:
+    """A chunk on its way."""
+
+    def __init__(self, frame: bytes, done: Callable[[Any], None]) -> None:
+        self.frame, self.done = frame, done
+        self.process: _Child | None = None
+        self.killed = self._cancelled = False
+        self._taken = threading.Lock()
+
+    def take(self) -> bool:
+        return self._taken.acquire(blocking=False)
+
+    def cancel(self) -> None:
+        """See `backend.Cancel`."""
+        if self.take():
+            self.done(Lost("cancelled", cancelled=True))
+        elif self._cancelled:
+            self.killed = True
+            process = self.process
+            if process is not None:
+                process.kill()
+        self._cancelled = True
+
+
+class _Child:
+    """A process."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
+            [sys.executable, "-P", child.__file__],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        self._input, self._output = cast("BinaryIO", self.process.stdin), cast("BinaryIO", self.process.stdout)
+        child.write_frame(self._input, pickle.dumps([os.path.abspath(path or ".") for path in sys.path]))
+
+    def execute(self, frame: bytes) -> Any:
+        """The outcome of a chunk, or the exception with which it failed. Raises EOFError if the process ends."""
+        child.write_frame(self._input, frame)
+        found = child.read_frame(self._output)
+        if found is None:
+            raise EOFError
+        return pickle.loads(found)
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            self.process.kill()
+
+    def end(self) -> str:
+        """End it, and say how it ended."""
+        for pipe in (self._input, self._output):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        try:
+            code = self.process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self.process.wait()
+        if code >= 0:
+            return f"the process ended with status {code}"
+        with contextlib.suppress(ValueError):
+            return f"the process was ended by {signal.Signals(-code).name}"
+        return f"the process was ended by signal {-code}"
+
+
+def _processors() -> int:
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable is not None else os.cpu_count() or 1

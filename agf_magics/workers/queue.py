@@ -1,0 +1,263 @@
+"""The calls of one run on their way to workers: queued, packed into chunks, sent, and taken apart again.
+
+For the engine, its events, its limits and its journal, a call is a call: only its way is shared. All methods run on the
+run's loop; a backend reports on any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from ..host.limits import Grant, granted
+from ..host.remote import Terms
+from ..host.threads import Call
+from ..text.diagnostics import Diagnostic
+from . import chunk
+from .backend import WorkerBackend
+from .dispatch import Dispatcher
+from .outcomes import Entry, Flight, end_call
+from .sending import HEAVY, Program, heavy_function, unsendable_arguments, unsendable_function
+from .sizes import WANTED, ChunkSize
+
+C = TypeVar("C", bound=Call)
+
+RESULT = 256_000_000
+"""Bytes of the result of one call, at most."""
+
+KERNEL = secrets.token_hex(8)
+"""The name of this process: a chunk that an executor runs in it prints without a detour."""
+
+
+class CallQueue:
+    """The calls of one run that workers make."""
+
+    def __init__(self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None) -> None:
+        """``warn`` receives the warnings of the run."""
+        self.dispatcher = Dispatcher(backend)
+        self.warn = warn
+        self._lines: dict[object, Line] = {}
+        self._sizes: dict[int, ChunkSize] = {}
+        self._programs: dict[int, Program | Exception] = {}
+        state: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+        state.kernel = getattr(state, "kernel", KERNEL)
+
+    @property
+    def backend(self) -> WorkerBackend:
+        return self.dispatcher.backend
+
+    @property
+    def lanes(self) -> int:
+        return max(self.backend.lanes, 1)
+
+    @property
+    def wanted(self) -> int:
+        return self.wanted_of(max((size.size for size in self._sizes.values()), default=1))
+
+    def wanted_of(self, size: int, limit: int | None = None) -> int:
+        """``size``: of the chunks; ``limit``: of concurrent calls."""
+        lanes = self.lanes if limit is None else min(limit, self.lanes)
+        return min(lanes * (self.dispatcher.ahead + 1) * size, WANTED)
+
+    def hand(self, call: Call, terms: Terms) -> None:
+        """Make ``call`` on a worker. Its result is set on the loop."""
+        self.line(call.function, terms, granted.get(), False).add([Entry(call, None)])
+
+    def pool(
+        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[int, str], None]
+    ) -> RemotePool[C]:
+        return RemotePool(self, report, terms, halts, place)
+
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        self.dispatcher.listeners[wake] = None
+        return lambda: self.dispatcher.listeners.pop(wake, None)
+
+    def line(self, function: Callable[..., Any], terms: Terms, grant: Grant, stops: bool, bound: object = None) -> Line:
+        """The queue of calls with the same function and terms."""
+        key = (id(function), terms, grant, stops, bound if terms.limit is not None else None)
+        found = self._lines.get(key)
+        if found is None:
+            program = self._program(function)
+            size = ChunkSize() if terms.has_effect else self._sizes.setdefault(id(function), ChunkSize())
+            found = self._lines[key] = Line(self, function, program, terms, grant, stops, size)
+            self.dispatcher.add(found)
+        return found
+
+    def forget(self, line: Line) -> None:
+        """A fan-out with a limit of its own has ended."""
+        self.dispatcher.remove(line)
+        self._lines = {key: other for key, other in self._lines.items() if other is not line}
+
+    def _program(self, function: Callable[..., Any]) -> Program | Exception:
+        found = self._programs.get(id(function))
+        if found is None:
+            try:
+                found = Program(function)
+                if self.warn is not None and len(found.pickled) > HEAVY:
+                    self.warn(heavy_function(found))
+            except Exception as error:
+                found = unsendable_function(function, error)
+            self._programs[id(function)] = found
+        return found
+
+
+class Line:
+    """The calls of one function under the same terms, in their order; a source of chunks."""
+
+    def __init__(
+        self, queue: CallQueue, function: Callable[..., Any], program: Program | Exception, terms: Terms, grant: Grant,
+        stops: bool, size: ChunkSize,
+    ) -> None:  # fmt: skip
+        self.queue, self.function, self.program, self.terms, self.size = queue, function, program, terms, size
+        self.stops = stops
+        self.waiting: deque[Entry] = deque()
+        self.lost: deque[Entry] = deque()
+        """Calls whose worker was lost: they are sent again, alone."""
+        self.flights = 0
+        tools = None if grant.tools is None else tuple(sorted(grant.tools))
+        self.order = {
+            "timeout": terms.timeout, "stops": stops, "grant": (grant.identity, tools), "most": RESULT,
+            "kernel": KERNEL, "effect": terms.has_effect, "resources": dict(terms.resources),
+        }  # fmt: skip
+
+    @property
+    def backend(self) -> WorkerBackend:
+        return self.queue.backend
+
+    def add(self, entries: Sequence[Entry], first: bool = False) -> None:
+        if isinstance(self.program, Exception):
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._refuse, list(entries), self.program)
+            return
+        if first:
+            self.waiting.extendleft(reversed(entries))
+        else:
+            self.waiting.extend(entries)
+        self.queue.dispatcher.wake()
+
+    def _refuse(self, entries: list[Entry], error: Exception) -> None:
+        for entry in entries:
+            if entry.call.take():
+                end_call(entry, (False, error))
+
+    @property
+    def has_suspects(self) -> bool:
+        return bool(self.lost)
+
+    def next(self, lanes: int) -> Flight | None:
+        """The next chunk; None: nothing waits, or the author's limit is reached."""
+        lanes = min(lanes, self.terms.limit or lanes)
+        most = 1 if self.terms.has_effect else self.size.next(len(self.waiting), lanes)
+        while (self.lost or self.waiting) and not (self.terms.limit and self.flights >= self.terms.limit):
+            entries = self._take(1, self.lost) if self.lost else self._take(most, self.waiting)
+            flight = self._packed(entries) if entries else None
+            if flight is not None:
+                self.flights += 1
+                flight.place(1)
+                return flight
+        return None
+
+    def _take(self, most: int, source: deque[Entry]) -> list[Entry]:
+        found = list[Entry]()
+        while source and len(found) < most:
+            entry = source.popleft()
+            if entry.call.take():  # else it was cancelled
+                found.append(entry)
+        return found
+
+    def _packed(self, entries: list[Entry]) -> Flight | None:
+        """A chunk; None: its only call cannot be sent. Of a chunk with such a call, only the first call is sent now."""
+        program = self.program
+        assert isinstance(program, Program)
+        try:
+            given = program.pack([entry.call.given for entry in entries])
+        except Exception as error:
+            if len(entries) == 1:
+                end_call(entries[0], (False, unsendable_arguments(program, entries[0].call.given, error)))
+                return None
+            for entry in reversed(entries[1:]):
+                entry.call.give_back()
+                self.waiting.appendleft(entry)
+            return self._packed(entries[:1])
+        self.size.weigh_given(len(given) / len(entries))
+        order = (program.pickled, program.digest, given, len(entries), self.order)
+        return Flight(self, entries, chunk.run, order)
+
+
+class RemotePool(Generic[C]):
+    """The calls of one fan-out; see `host.remote.CallPool`."""
+
+    is_quick = False
+
+    def __init__(
+        self, queue: CallQueue, report: Callable[[list[C]], None], terms: Terms, halts: bool,
+        place: Callable[[int, str], None],
+    ) -> None:  # fmt: skip
+        self.queue, self.report, self.terms, self.halts = queue, report, terms, halts
+        self.in_flight = 0
+        self._place = place
+        self.grant = granted.get()
+        self.halted = False
+        self.held = list[Entry]()
+        """Calls that wait for the next `hand` after a failure."""
+        self._line: Line | None = None
+
+    @property
+    def running(self) -> list[C]:
+        return []
+
+    @property
+    def wanted(self) -> int:
+        size = self._line.size.size if self._line is not None else 1
+        return self.queue.wanted_of(1 if self.terms.has_effect else size, self.terms.limit)
+
+    def move(self, count: int) -> None:
+        """So many more calls are with workers."""
+        self.in_flight += count
+        self._place(self.in_flight, self.queue.backend.name)
+
+    def hand(self, calls: Sequence[C], first: Sequence[C] = ()) -> None:
+        held, self.held, self.halted = self.held, [], False
+        new = [Entry(call, self) for call in calls]
+        early = [*(Entry(call, self) for call in first), *held]
+        if self._line is None:
+            if not calls and not first:
+                return
+            function = next(iter((*first, *calls))).function
+            self._line = self.queue.line(function, self.terms, self.grant, self.halts, bound=self)
+        if early:
+            self._line.add(early, first=True)
+        if new:
+            self._line.add(new)
+
+    def halt(self) -> None:
+        """Send no further call before the next `hand`."""
+        self.halted = True
+        self.held += self._withdraw()
+
+    def free(self, count: int) -> None:
+        """Workers have no slots."""
+
+    def take_back(self) -> list[C]:
+        held, self.held = self.held, []
+        found: list[Any] = [entry.call for entry in (*held, *self._withdraw())]
+        return found
+
+    def close(self) -> None:
+        self.take_back()
+        if self._line is not None and self.terms.limit is not None:
+            self.queue.forget(self._line)
+
+    def _withdraw(self) -> list[Entry]:
+        found = list[Entry]()
+        for source in (self._line.lost, self._line.waiting) if self._line is not None else ():
+            found += [entry for entry in source if entry.pool is self]
+            rest = [entry for entry in source if entry.pool is not self]
+            source.clear()
+            source.extend(rest)
+        return found

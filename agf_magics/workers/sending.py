@@ -1,0 +1,230 @@
+"""Functions and arguments as bytes for a worker, and what is wrong if they cannot be bytes.
+
+A function of the notebook or of a file that is not installed travels by value, with what it uses; one of an installed
+package by its name. cloudpickle is imported when the first function is sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pickle
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..catalog.origins import is_ours
+from ..text.diagnostics import Diagnostic, StepError
+
+_PACKAGE = __name__.partition(".")[0]
+_registry = threading.RLock()
+"""Held while modules are registered: cloudpickle has one registry for the process."""
+
+HEAVY = 1_000_000
+"""Bytes from which on a function is heavy."""
+
+STAY = "@tool(where='thread') makes the calls of the tool in the kernel"
+
+
+class Program:
+    """A function as bytes, for all its calls in one run."""
+
+    __slots__ = ("digest", "function", "modules", "pickled")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Raises what pickling raises."""
+        self.function = function
+        self.modules = own_modules()
+        self.pickled = dumped_by_value(function, self.modules)
+        self.digest = hashlib.sha256(self.pickled).hexdigest()
+
+    def pack(self, given: Sequence[Mapping[str, Any]]) -> bytes:
+        """The arguments of calls. An object that several of them share is written once."""
+        try:
+            data = pickle.dumps(given, 5)
+            if b"__main__" not in data and not any(name.encode() in data for name in self.modules):
+                return data
+        except Exception:
+            pass  # cloudpickle can do more
+        return dumped_by_value(given, self.modules)
+
+
+def own_modules() -> list[str]:
+    """The loaded modules that are the notebook's own."""
+    found = [name for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)]
+    return [name for name in found if name != "__main__" and name.partition(".")[0] != _PACKAGE and is_ours(name)]
+
+
+def dumped_by_value(value: Any, modules: Sequence[str]) -> bytes:
+    import cloudpickle
+
+    with by_value([sys.modules[name] for name in modules if name in sys.modules]):
+        return bytes(cloudpickle.dumps(value, 5))
+
+
+@contextlib.contextmanager
+def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
+    import cloudpickle
+
+    with _registry:
+        before = set(cloudpickle.list_registry_pickle_by_value())
+        added = [module for module in modules if module.__name__ not in before]
+        for module in added:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in added:
+                with contextlib.suppress(ValueError):
+                    cloudpickle.unregister_pickle_by_value(module)
+
+
+class Loadable:
+    """A function that travels by value: ``pickle.loads`` makes the function of it, without our package."""
+
+    def __init__(self, pickled: bytes) -> None:
+        self.pickled = pickled
+
+    def __call__(self) -> None:
+        """Pickle asks for something that can be called."""
+
+    def __reduce__(self) -> Any:
+        return pickle.loads, (self.pickled,)
+
+
+class _Applied:
+    def __init__(self, run: Loadable, order: tuple[Any, ...]) -> None:
+        self.run, self.order = run, order
+
+    def __reduce__(self) -> Any:
+        return self.run, self.order
+
+
+def loadable(run: Callable[..., Any]) -> Loadable:
+    """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle there; any other one
+    needs this package."""
+    found = _loadable.get(run)
+    if found is None:
+        modules = [run.__module__] if run.__module__ in BY_VALUE else []
+        found = _loadable[run] = Loadable(dumped_by_value(run, modules))
+    return found
+
+
+def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
+    """Bytes of which ``pickle.loads`` makes ``run(*order)``."""
+    return pickle.dumps(_Applied(loadable(run), order), 5)
+
+
+BY_VALUE = frozenset({f"{_PACKAGE}.workers.chunk"})
+"""Modules of ours that import nothing of ours."""
+
+_loadable: dict[Callable[..., Any], Loadable] = {}
+
+
+# --- errors ---
+
+
+def name_of(function: Any) -> str:
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def unsendable_function(function: Callable[..., Any], error: BaseException) -> StepError:
+    """The failure of calls whose function cannot be pickled."""
+    part = next((f" uses {name!r}, which" for name, value in _used(function) if not _is_sendable(value)), "")
+    message = f"the function {name_of(function)!r}{part} cannot be sent to a worker: {_why(error)}"
+    return StepError(Diagnostic("step.unsendable", message, hint=STAY))
+
+
+def unsendable_arguments(program: Program, given: Mapping[str, Any], error: BaseException) -> StepError:
+    """The failure of a call whose arguments cannot be pickled."""
+    function = name_of(program.function)
+    for name, value in given.items():
+        if not _is_sendable(value, program.modules):
+            path, part = _part(value, program.modules)
+            what = f"{name + path} is {_a(type(part).__name__)}" if path else f"it is {_a(type(part).__name__)}"
+            message = f"the argument {name!r} of {function!r} cannot be sent to a worker: {what} ({_why(error)})"
+            found = StepError(Diagnostic("step.unsendable", message, hint=STAY))
+            found.arguments = frozenset({name})
+            return found
+    message = f"the arguments of {function!r} cannot be sent to a worker: {_why(error)}"
+    return StepError(Diagnostic("step.unsendable", message, hint=STAY))
+
+
+def heavy_function(program: Program) -> Diagnostic:
+    """The warning about a function that weighs much, and what makes it heavy."""
+    function = name_of(program.function)
+    sizes = {name: _size(value, program.modules) for name, value in _used(program.function)}
+    sizes = {name: size for name, size in sizes.items() if size > HEAVY / 2}
+    largest = max(sizes, key=lambda name: sizes[name], default="")
+    why = (
+        f", because it uses {largest!r} ({sizes[largest] / 1e6:.1f} MB)"
+        if largest and sizes[largest] > HEAVY / 2
+        else ""
+    )
+    message = f"the function {function!r} is sent to the workers with {len(program.pickled) / 1e6:.1f} MB{why}"
+    hint = "let the tool read the data itself, or pass the path of a file as an argument"
+    return Diagnostic("on.heavy", message, hint=hint, severity="warning")
+
+
+def _size(value: Any, modules: Sequence[str]) -> int:
+    try:
+        return len(dumped_by_value(value, modules))
+    except Exception:
+        return 0
+
+
+def _why(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"[:300]
+    except BaseException:
+        return type(error).__name__
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _used(function: Any) -> Iterator[tuple[str, Any]]:
+    """The names that a function uses, and their values."""
+    inner = getattr(function, "__func__", function)
+    code, known = getattr(inner, "__code__", None), getattr(inner, "__globals__", {})
+    for name, cell in zip(getattr(code, "co_freevars", ()), getattr(inner, "__closure__", None) or (), strict=False):
+        with contextlib.suppress(ValueError):  # empty
+            yield name, cell.cell_contents
+    for name in getattr(code, "co_names", ()):
+        if name in known:
+            yield name, known[name]
+
+
+def _is_sendable(value: Any, modules: Sequence[str] = ()) -> bool:
+    try:
+        dumped_by_value(value, modules)
+    except Exception:
+        return False
+    return True
+
+
+def _part(value: Any, modules: Sequence[str], most: int = 200) -> tuple[str, Any]:
+    """The smallest part of a value that cannot be pickled, and its path: ``.rows[2].lock``."""
+    path, seen = "", 0
+    while True:
+        for key, inner in _parts(value):
+            seen += 1
+            if seen > most:
+                return path, value
+            if not _is_sendable(inner, modules):
+                path, value = path + key, inner
+                break
+        else:
+            return path, value
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((f"[{key!r}]", inner) for key, inner in value.items())
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
+    elif isinstance(found := getattr(value, "__dict__", None), dict):
+        yield from ((f".{name}", inner) for name, inner in found.items())

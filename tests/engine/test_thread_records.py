@@ -1,0 +1,241 @@
+"""Quick calls of a fan-out are recorded by the thread that makes them: what each call promises is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.engine.thread_records import ThreadRecords
+from agf_magics.host.thread_pool import ThreadPool
+from agf_magics.host.threads import Call
+from agf_magics.journal.recorder import Journal
+from tests.engine import kept
+
+LONGEST = 60.0
+"""Seconds after which what is waited for will not come."""
+
+ELEMENTS = 200
+
+FAN = """
+pipeline: fan
+steps:
+  - for_each:
+      over: ctx.xs
+      max_parallel: 4
+      on_error: {on_error}
+      do: {{tool: {{name: work, args: {{x: !expr item}}}}}}
+      collect: {{transform: {{value: pipe}}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, the calls count as quick."""
+    monkeypatch.setattr(ThreadPool, "is_quick", True)
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The threads that write records, filled by the runs of the test. No loop runs on them."""
+    found, save = set[int](), ThreadRecords.save
+
+    def seen(self: ThreadRecords, ended: Any) -> list[bool]:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        found.add(threading.get_ident())
+        return save(self, ended)
+
+    monkeypatch.setattr(ThreadRecords, "save", seen)
+    return found
+
+
+def run(function: Any, on_error: str = "abort", count: int = ELEMENTS) -> agf.Run:
+    registry = agf.Registry()
+    agf.tool(function, name="work", registry=registry)
+    flow = agf.load(FAN.format(on_error=on_error), registry=registry)
+    return agf.run(flow, {"xs": list(range(count))}, registry=registry, raises=False)
+
+
+def finished(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM records WHERE what='finished'").fetchone()
+    return int(count)
+
+
+def test_threads_write_the_records_of_their_calls(tmp_path: Path, threads: set[int]) -> None:
+    with kept.journal_in(tmp_path) as path:
+        made = run(lambda x: x + 1)
+        assert made.output == list(range(1, ELEMENTS + 1))
+        assert threads
+        kept.flush(path)
+        assert finished(path) == ELEMENTS
+        assert sorted(call["output"] for call in agf.runs(made.run_id).calls) == made.output
+
+
+def test_records_are_durable_while_a_call_takes_long(tmp_path: Path) -> None:
+    """The thread that would write them is in that call."""
+    with kept.journal_in(tmp_path) as path:
+
+        def work(x: int) -> str:
+            if x != 103:
+                return "quick"
+            until = time.monotonic() + LONGEST
+            while time.monotonic() < until:
+                if finished(path) >= 103:
+                    return "seen"
+            return "not seen"
+
+        assert run(work).output[103] == "seen"
+
+
+def test_what_a_thread_cannot_write_is_left_to_the_loop(tmp_path: Path, threads: set[int]) -> None:
+    def work(x: int) -> Any:
+        if x % 7 == 0:
+            raise ValueError(x)
+        return {1: x} if x % 5 == 0 else x  # a key that is not a text: opaque
+
+    with kept.journal_in(tmp_path) as path:
+        made = run(work, "continue")
+        kept.flush(path)
+        with closing(sqlite3.connect(path)) as connection:
+            found = connection.execute("SELECT what, form, count(DISTINCT at), count(*) FROM records WHERE kind!='' "
+                                       "GROUP BY what, form ORDER BY what, form").fetchall()  # fmt: skip
+    failed, opaque = len(range(0, ELEMENTS, 7)), sum(x % 5 == 0 and x % 7 > 0 for x in range(ELEMENTS))
+    plain = ELEMENTS - failed - opaque
+    assert made.status == "ok"
+    assert threads
+    assert found == [
+        ("failed", "json", failed, failed),
+        ("finished", "json", plain, plain),
+        ("finished", "pickle", opaque, opaque),
+    ]
+
+
+def test_a_failure_stops_the_calls_that_were_built_ahead(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        calls = list[int]()
+
+        def work(x: int) -> int:
+            calls.append(x)
+            if x == 50:
+                raise ValueError(x)
+            return x
+
+        made = run(work)
+        assert made.status == "error"
+        assert 50 in calls
+        assert len(calls) <= 51 + 3  # those that ran beside it
+        kept.flush(path)
+        assert finished(path) == len(calls) - 1
+        again = agf.resume(made.run_id, registry=_fixed(calls), raises=False)
+        assert (again.status, again.output) == ("ok", list(range(ELEMENTS)))
+        assert sorted(calls) == sorted([*range(ELEMENTS), 50])  # each once, and the failed one again
+
+
+def _fixed(calls: list[int]) -> agf.Registry:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def work(x: int) -> int:
+        calls.append(x)
+        return x
+
+    return registry
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a file that is open cannot be removed elsewhere")
+def test_a_run_continues_without_its_journal_when_that_is_removed(tmp_path: Path, threads: set[int]) -> None:
+    with kept.journal_in(tmp_path) as path:
+
+        def work(x: int) -> int:
+            if x == 50:
+                path.unlink()
+            return x
+
+        made = run(work)
+        assert threads
+        assert (made.status, made.output) == ("ok", list(range(ELEMENTS)))
+        assert [found.code for found in made.warnings] == ["journal.unwritable"]
+
+
+def test_a_journal_that_is_closed_gets_no_records_of_threads() -> None:
+    class Closed(Journal):
+        def __init__(self) -> None:
+            self.broken, self._closed = None, True
+
+    records = ThreadRecords(Closed())
+    assert records.save([(None, (True, 1))]) == [False]  # type: ignore[list-item]
+
+
+def test_slots_of_calls_that_no_thread_saves_are_taken_until_they_are_freed() -> None:
+    async def main() -> None:
+        loop, begun, seen = asyncio.get_running_loop(), list[int](), asyncio.Event()
+
+        def report(calls: list[Call]) -> None:
+            ended.extend(calls)
+            seen.set()
+
+        ended = list[Call]()
+        pool = ThreadPool[Call](report, most=3, save=lambda found: [False] * len(found))
+        pool.hand([Call(lambda i=i: begun.append(i), {}, loop) for i in range(10)])
+        for free in (3, 6, 9, 10):
+            while len(ended) < free:
+                await asyncio.wait_for(seen.wait(), LONGEST)
+                seen.clear()
+            assert len(begun) <= free
+            pool.free(3)
+        pool.close()
+        assert begun == list(range(10))
+
+    asyncio.run(main())
+
+
+KILLED = """
+import os, signal, sys
+import agf_magics as agf
+from agf_magics.host.thread_pool import ThreadPool
+from agf_magics.settings import current
+from dataclasses import replace
+ThreadPool.is_quick = True
+path, at = sys.argv[1], int(sys.argv[2])
+current.settings = replace(current.settings, journal=path)
+registry = agf.Registry()
+log = open(path + ".calls", "a", buffering=1)
+def work(x):
+    print(x, file=log)
+    if x == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+agf.tool(work, registry=registry)
+agf.define(sys.argv[3], registry=registry)
+agf.run("fan", {"xs": list(range(100))}, registry=registry)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+@pytest.mark.parametrize("at", [0, 3, 17, 60, 99])
+def test_a_process_that_is_killed_forgets_at_most_the_calls_of_its_slots(tmp_path: Path, at: int) -> None:
+    path, text = tmp_path / "runs.sqlite", FAN.format(on_error="abort")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path), str(at), text], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    calls = [int(one) for one in Path(f"{path}.calls").read_text().split()]
+    assert len(calls) - finished(path) <= 4
+    again = list[int]()
+    with kept.journal_in(tmp_path):
+        registry = _fixed(again)
+        agf.define(text, registry=registry)
+        assert agf.resume(agf.runs()[0].run_id, registry=registry).output == list(range(100))
+    assert len(calls) + len(again) <= 100 + 4
+    assert {*calls, *again} == set(range(100))

@@ -1,0 +1,24 @@
+"""A table that is larger than what a kernel may take: only paths pass through it (docs/howto/large-data.md)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from tests.bench.large_data import measure, write
+
+TABLE, PART = 64, 16
+"""Megabytes."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the memory from /proc")
+def test_a_table_in_files_never_passes_through_the_kernel(tmp_path: Path) -> None:
+    write(tmp_path / "large.parquet", TABLE, PART)
+    found = measure(tmp_path, 2, "executor")
+    assert found["files"] == found["parts"] == TABLE // PART
+    rows = [pq.ParquetFile(path).metadata.num_rows for path in (tmp_path / "results").iterdir()]
+    assert sum(rows) == pq.ParquetFile(tmp_path / "large.parquet").metadata.num_rows
+    assert found["after"] - found["before"] < 2_000 * PART, "of a worker it is more than four parts"

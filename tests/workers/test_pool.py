@@ -1,0 +1,104 @@
+"""Runs on executors: threads and processes of `concurrent.futures`."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+import agf_magics as agf
+from tests.workers.fans import run_fan
+
+
+def double(x: int) -> int:
+    if x < 0:
+        raise KeyError(f"negative: {x}")
+    return x * 2
+
+
+def process_of(x: int) -> list[int]:
+    return [x, os.getpid()]
+
+
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    found: Executor = ThreadPoolExecutor(2)
+    if request.param == "processes":
+        found = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+    with found:
+        yield found
+
+
+def test_a_run_on_an_executor_gives_what_a_run_on_threads_gives(executor: Executor) -> None:
+    xs = [*range(300), -1, *range(300)]
+    here, there = (run_fan(double, xs, on, "continue") for on in (None, executor))
+    assert here.output == there.output == [x * 2 for x in xs if x >= 0]
+    assert [found.at for found in here.progress.failures] == [found.at for found in there.progress.failures]
+    assert here.calls == there.calls == len(xs)
+
+
+def test_a_failure_ends_the_fan_out_and_has_the_traceback_of_the_worker(executor: Executor) -> None:
+    run = run_fan(double, [1, -7, 3], executor)
+    assert run.error is not None
+    assert str(run.error.diagnostic.message) == "tool 'work' failed: KeyError: 'negative: -7'"
+    assert isinstance(run.error.__cause__, KeyError)
+    assert "in double" in str(run.error.__cause__.__cause__)
+
+
+def test_single_calls_that_run_concurrently_go_to_workers(executor: Executor) -> None:
+    text = """
+pipeline: main
+steps:
+  - parallel:
+      branches:
+        a: {tool: {name: work, args: {x: 1}}}
+        b: {tool: {name: work, args: {x: 2}}}
+      collect: {transform: {value: pipe}}
+"""
+    registry = agf.Registry()
+    agf.tool(process_of, name="work", registry=registry)
+    output = agf.run(text, registry=registry, on=executor).output
+    pids = {output["a"][1], output["b"][1]}
+    assert (output["a"][0], output["b"][0]) == (1, 2)
+    assert (pids == {os.getpid()}) == isinstance(executor, ThreadPoolExecutor)
+
+
+def test_where_decides_which_calls_leave_the_kernel(executor: Executor) -> None:
+    if isinstance(executor, ThreadPoolExecutor):
+        pytest.skip("threads are in this process")
+    assert {pid for _, pid in run_fan(process_of, [1, 2], executor, where="thread").output} == {os.getpid()}
+    one = "pipeline: main\nsteps:\n  - tool: {name: work, args: {x: 1}}\n"
+    for where, leaves in ((None, False), ("worker", True)):
+        registry = agf.Registry()
+        agf.tool(process_of, name="work", registry=registry, where=where)
+        assert (agf.run(one, registry=registry, on=executor).output[1] != os.getpid()) is leaves
+        assert agf.run(one, registry=registry).output[1] == os.getpid()
+
+
+def test_a_function_that_is_heavy_is_named_with_what_it_uses(executor: Executor) -> None:
+    table = os.urandom(1_500_000)
+
+    def pick(x: int) -> int:
+        return table[x]
+
+    run = run_fan(pick, [0, 1, 2], executor)
+    assert run.output == list(table[:3])
+    (warning,) = run.warnings
+    message = "the function 'pick' is sent to the workers with 1.5 MB, because it uses 'table' (1.5 MB)"
+    assert (warning.code, warning.message) == ("on.heavy", message)
+
+
+def test_the_extension_imports_nothing_of_the_workers() -> None:
+    code = (
+        "import sys\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "InteractiveShell.instance().run_line_magic('load_ext', 'agf_magics')\n"
+        "print(sorted({'cloudpickle', 'distributed', 'loky', 'multiprocessing.pool'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,245 @@
+"""Processes of this machine as workers: the four tests that decided how they are built, and what happens to them.
+
+A worker holds the writing end of a named pipe: whoever reads the pipe sees its end when the process is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.workers.processes import Processes
+from tests.workers.fans import FAN, run_fan
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    found = Processes(2)
+    yield found
+    found.close()
+
+
+def double(x: int) -> int:
+    return x * 2
+
+
+def poison(x: int) -> int:
+    if x == 77:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def hold(x: str) -> str:
+    """Open the pipe and never return."""
+    import signal
+
+    with open(x, "w", encoding="utf-8") as file:
+        file.write("begun\n")
+        file.flush()
+        while True:
+            signal.pause()
+
+
+def hold_on(x: str) -> str:
+    """Open the pipe until the process ends."""
+    import sys
+
+    file = open(x, "w", encoding="utf-8")  # noqa: SIM115
+    sys.modules["_held_pipe"] = file  # type: ignore[assignment]
+    return "held"
+
+
+def test_a_call_that_ends_its_worker_is_dropped_alone(processes: Processes) -> None:
+    run = run_fan(poison, list(range(200)), processes, "continue")
+    assert run.output == [x for x in range(200) if x != 77]
+    (failure,) = run.progress.failures
+    assert failure.element == 77
+    assert failure.error.diagnostic.code == "step.worker-lost"
+    assert "ended before the call did, 4 times: the process was ended by SIGKILL" in failure.error.diagnostic.message
+
+
+def test_no_result_is_lost_with_the_workers(processes: Processes, tmp_path: Path) -> None:
+    folder = str(tmp_path)
+
+    def dies_once(x: int) -> int:
+        if x % 10 == 3:
+            try:
+                os.close(os.open(f"{folder}/{x}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return x * 2
+
+    run = run_fan(dies_once, list(range(100)), processes)
+    assert run.output == [x * 2 for x in range(100)]
+    assert len(os.listdir(folder)) == 10
+    assert run.calls == 100
+
+
+def test_an_interrupt_ends_a_call(processes: Processes, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    registry = agf.Registry()
+    agf.tool(hold, name="work", registry=registry)
+    run = agf.start(FAN.format(on_error="abort"), {"xs": [str(pipe)]}, registry=registry, on=processes)
+    with pipe.open() as file:
+        assert file.readline() == "begun\n"
+        run.cancel()
+        assert file.read() == "", "the worker has ended"
+    assert run.wait().status == "cancelled"
+    assert run.error is None or "left running" not in str(run.error.diagnostic.hint)
+    assert run_fan(double, [1, 2], processes).output == [2, 4], "another process has replaced it"
+
+
+KERNEL = """
+import sys
+from agf_magics.workers.processes import Processes
+from tests.workers.fans import run_fan
+from tests.workers.test_processes import hold
+
+if __name__ == "__main__":
+    run_fan(hold, [sys.argv[1]], Processes(2))
+"""
+
+
+def test_no_process_outlives_a_kernel_that_is_killed(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    root = Path(__file__).parents[2]
+    with subprocess.Popen([sys.executable, "-c", KERNEL, str(pipe)], cwd=root) as kernel, pipe.open() as file:
+        assert file.readline() == "begun\n"
+        kernel.kill()
+        assert file.read() == "", "the worker has ended"
+
+
+@pytest.mark.parametrize("end", ["idle", "close"])
+def test_a_process_ends_after_a_time_without_work_and_when_it_is_closed(end: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    workers = Processes(1, idle=0.05 if end == "idle" else 60)
+    registry = agf.Registry()
+    agf.tool(hold_on, name="work", registry=registry)
+    run = agf.start(FAN.format(on_error="abort"), {"xs": [str(pipe)]}, registry=registry, on=workers)
+    with pipe.open() as file:
+        assert run.result().output == ["held"]
+        if end == "close":
+            workers.close()
+        assert file.read() == "", "the worker has ended"
+    if end == "idle":
+        assert run_fan(double, [1, 2], workers).output == [2, 4], "a new process starts on demand"
+        workers.close()
+    else:
+        run = run_fan(double, [1], workers)
+        assert run.error is not None
+        assert run.error.diagnostic.code == "step.worker-lost"
+
+
+def test_a_script_needs_no_guard(tmp_path: Path) -> None:
+    """`multiprocessing` would import the script again in each process."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import agf_magics as agf\n"
+        "from agf_magics.workers.processes import Processes\n"
+        "class Pair:\n"
+        "    def __init__(self, a): self.a = a\n"
+        "class Odd(Exception): pass\n"
+        "@agf.tool\n"
+        "def work(x):\n"
+        "    if x == 1: raise Odd('one')\n"
+        "    print('here is', x)\n"
+        "    return Pair(x)\n"
+        f"text = {FAN.format(on_error='continue')!r}\n"
+        "run = agf.run(text, {'xs': [0, 1, 2]}, on=Processes(1))\n"
+        "assert [type(one) is Pair and one.a for one in run.output] == [0, 2]\n"
+        "(failure,) = run.progress.failures\n"
+        "assert type(failure.error.__cause__) is Odd\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.stderr, done.stdout) == ("", "here is 0\nhere is 2\n")
+
+
+def test_a_function_over_a_large_table_travels_once(processes: Processes) -> None:
+    table = os.urandom(1_500_000)
+
+    def pick(x: int) -> int:
+        return table[x]
+
+    assert run_fan(pick, list(range(50)), processes).output == list(table[:50])
+    assert run_fan(pick, list(range(50)), processes).output == list(table[:50])
+
+
+def test_a_process_that_a_call_forks_does_not_answer(processes: Processes, tmp_path: Path) -> None:
+    def forks(x: int) -> int:
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+        return x + 1
+
+    assert run_fan(forks, list(range(20)), processes).output == list(range(1, 21))
+
+
+def test_a_timeout_counts_from_the_start_of_the_call_on_its_worker(processes: Processes) -> None:
+    def slow(x: int) -> int:
+        import threading
+
+        if x == 3:
+            threading.Event().wait()
+        return x
+
+    run = run_fan(slow, list(range(30)), processes, "continue", timeout=0.3)
+    assert run.output == [x for x in range(30) if x != 3]
+    (failure,) = run.progress.failures
+    assert failure.error.diagnostic.code == "step.timeout"
+    assert "took longer than 0.3 s (left running: slow on process" in failure.error.diagnostic.message
+
+
+def test_what_calls_print_is_written_here_and_reported_for_each(
+    processes: Processes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def speak(x: int) -> int:
+        print("word", x)
+        return x
+
+    registry, events = agf.Registry(), list[Any]()
+    agf.tool(speak, name="work", registry=registry)
+    text = FAN.format(on_error="abort")
+    agf.run(text, {"xs": [1, 2, 3]}, registry=registry, on=processes, on_event=events.append, stream=True)
+    assert sorted(capsys.readouterr().out.splitlines()) == ["word 1", "word 2", "word 3"]
+    printed = {one.at: one.text for one in events if type(one).__name__ == "StepPrinted"}
+    assert printed == {("steps[0].do", i): f"word {i + 1}\n" for i in range(3)}
+
+
+def test_an_async_tool_with_where_worker_runs_there(processes: Processes) -> None:
+    async def remote(x: int) -> int:
+        import asyncio
+
+        await asyncio.sleep(0)
+        return os.getpid()
+
+    pids = run_fan(remote, [1, 2], processes, where="worker").output
+    assert os.getpid() not in pids
+    assert run_fan(remote, [1], processes).output == [os.getpid()]
+
+
+def test_the_live_row_says_how_many_elements_are_on_workers(processes: Processes) -> None:
+    registry, events = agf.Registry(), list[Any]()
+    agf.tool(double, name="work", registry=registry)
+    text = FAN.format(on_error="abort")
+    run = agf.run(text, {"xs": list(range(50))}, registry=registry, on=processes, on_event=events.append)
+    found = [one for one in events if type(one).__name__ == "Placed"]
+    assert {one.where for one in found} == {"2 processes"}
+    assert max(one.elements for one in found) > 1
+    assert found[-1].elements == 0
+    assert run.progress.rows["steps[0]",].placed is None

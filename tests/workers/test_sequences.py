@@ -1,0 +1,105 @@
+"""Sequences on workers: their elements are read for a few chunks, never all at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from agf_magics.engine.sequences import READ_AHEAD
+from agf_magics.workers.backend import AHEAD
+from agf_magics.workers.sizes import CHUNK_BYTES, GROWTH
+from tests.engine import kept
+from tests.workers.test_pool import double, run_fan
+
+BYTES = 100_000
+
+
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    found: Executor = ThreadPoolExecutor(2)
+    if request.param == "processes":
+        found = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+    with found:
+        yield found
+
+
+class Blocks:
+    """Large elements, which know how many of them are alive in this process. A worker gets their bytes."""
+
+    alive: ClassVar = set[int]()
+    most = 0
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> Any:
+        return Block(number)
+
+
+class Block:
+    def __init__(self, number: int) -> None:
+        self.data = bytes(BYTES)
+        Blocks.alive.add(id(self))
+        Blocks.most = max(Blocks.most, len(Blocks.alive))
+
+    def __del__(self) -> None:
+        Blocks.alive.discard(id(self))
+
+    def __reduce__(self) -> Any:
+        return bytes, (self.data,)
+
+
+def size(x: Any) -> int:
+    return len(x)
+
+
+class Numbers:
+    """A sequence that cannot be pickled: it stays in the kernel."""
+
+    def __init__(self, items: list[int]) -> None:
+        self.items, self.lock = items, threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, number: int) -> int:
+        if self.items[number] == -2:
+            raise OSError("a bad block")
+        return self.items[number]
+
+
+@pytest.mark.parametrize("make", [Numbers, np.array], ids=["class", "array"])
+def test_a_sequence_gives_there_what_it_gives_here(executor: Executor, make: Any) -> None:
+    items = [*range(300), -1, -2 if make is Numbers else -1, *range(100)]
+    here, there = (run_fan(double, make(items), on, "continue") for on in (None, executor))
+    assert here.output == there.output == [x * 2 for x in items if x >= 0]
+    failures = [sorted((one.at, f"{one.element}") for one in run.progress.failures) for run in (here, there)]
+    assert failures[0] == failures[1] == [(("steps[0].do", 300), "-1"), (("steps[0].do", 301), failures[0][1][1])]
+
+
+@pytest.mark.parametrize("journal", [False, True])
+def test_large_elements_are_read_for_the_chunks_in_flight_and_the_next_ones(
+    executor: Executor, journal: bool, tmp_path: Path
+) -> None:
+    Blocks.most = 0
+    xs: Any = Blocks(3000)
+    if journal:
+        with kept.journal_in(tmp_path):
+            run = run_fan(size, xs, executor)
+    else:
+        run = run_fan(size, xs, executor)
+    assert run.output == [BYTES] * 3000
+    chunks = 2 * (AHEAD + 1)
+    # A chunk has at most CHUNK_BYTES bytes; what is known of the bytes of a call decreases by a tenth a chunk, or less.
+    assert Blocks.most <= chunks * CHUNK_BYTES / BYTES * 1.5 + READ_AHEAD + GROWTH
+    assert not Blocks.alive
