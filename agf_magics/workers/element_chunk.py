@@ -87,7 +87,8 @@ def run_elements(program: Any, digest: str, given: bytes, count: int, options: d
         numbers, items = pickle.loads(given)
         capture = _capture_of(options["kernel"])
         prints = capture.texts if capture is not None else prints
-        context = contextvars.Context()
+        # On a worker, its context names it (distributed.get_worker); that of the kernel is not for elements.
+        context = contextvars.Context() if capture is None else contextvars.copy_context()
         context.run(_capturing.set, capture)
         answer = context.run(_run, found, numbers, items)
         data = _pack(found, numbers, answer)

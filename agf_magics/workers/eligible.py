@@ -88,6 +88,8 @@ def _reason_of_call(step: Invoke, callee: Any) -> str | None:
             return "resources"
     elif not isinstance(callee, Transform):
         return "callee"
+    if getattr(callee, "resources", None):
+        return "resources"  # a chunk of calls is placed where they are
     return "place" if callee.where is not None or callee.is_async or _is_for_kernel(callee) else None
 
 
