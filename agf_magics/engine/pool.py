@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import cast
+from typing import Protocol, cast
 
 from ..flow.steps import Branches, Each
 from ..flow.values import Value
@@ -19,7 +20,7 @@ from ..progress import events as ev
 from ..serialization.codec import preview
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite, Scope, StepResult, clock, is_rescuable
-from .sequences import Elements
+from .sequences import SequenceElements
 
 
 class Plan:
@@ -38,19 +39,23 @@ class Plan:
         """Concurrently."""
 
 
-class Parts:
+class Parts(ABC):
     """The elements or branches of a fan-out, and what their failures mean for it."""
+
+    @abstractmethod
+    async def run(self, plan: Plan) -> dict[int, StepError]:
+        """Run the parts. Returns the failures that did not end the fan-out, and raises the one that did."""
 
     def __init__(
         self,
         site: CallSite[Each] | CallSite[Branches],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
-        items: list[Value] | Elements | None = None,
+        items: list[Value] | SequenceElements | None = None,
     ) -> None:
         """``keep(i, value)`` receives the value of part ``i``; ``at(i)`` is its path."""
         self.site, self.keep, self.at, self.items = site, keep, at, items
-        self.read = items if type(items) is Elements and not items.is_quick else None
+        self.read = items if type(items) is SequenceElements and not items.is_quick else None
         """The elements that are read before they start."""
         self.failures: dict[int, StepError] = {}
         """Failures that do not end the fan-out, if the step needs them."""
@@ -65,6 +70,12 @@ class Parts:
             run.emit(ev.StepRetried(self.at(i), clock(), error))
             self._mark("retried", i, tries if attempt == 1 else again(tries, self.at(i), attempt))
             return True
+        self.give_up(i, error)
+        return False
+
+    def give_up(self, i: int, error: StepError) -> None:
+        """The last attempt of a part has failed. Raises the error if it ends the fan-out."""
+        step, run, tries = self.site.step, self.site.run, self.site.scope.tries
         if step.on_error == "abort":
             self.failure = self.failure or error
             raise error
@@ -75,13 +86,12 @@ class Parts:
             run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
             self._mark("dropped", i, tries)
             self.dropped += 1
-        return False
 
     def _element(self, i: int) -> Value:
         """Element ``i`` for a message; None if it cannot be read, or if the parts are branches."""
         if self.items is None:
             return None
-        return self.items.shown(i) if isinstance(self.items, Elements) else self.items[i]
+        return self.items.shown(i) if isinstance(self.items, SequenceElements) else self.items[i]
 
     def _mark(self, what: str, i: int, tries: str) -> None:
         if self.site.run.journal is not None:
@@ -106,7 +116,7 @@ class Pool(Parts):
         start: Callable[[int, int], StepResult | Pending[StepResult]],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
-        items: list[Value] | Elements | None = None,
+        items: list[Value] | SequenceElements | None = None,
         queue: RemoteCalls | None = None,
     ) -> None:
         """``start(i, attempt)`` runs part ``i``. ``queue``: the workers, if they make all calls of the parts: then
@@ -188,6 +198,21 @@ class Pool(Parts):
             if is_too_many is not None and is_too_many():
                 return False
         return True
+
+
+class WholeElements(Protocol):
+    """Sends whole elements to workers."""
+
+    def pool(
+        self,
+        site: CallSite[Each],
+        inside: Scope,
+        keep: Callable[[int, Value], None],
+        items: list[Value] | SequenceElements,
+        rest: Parts,
+    ) -> Parts | None:
+        """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that stay after all."""
+        ...
 
 
 def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:

@@ -26,13 +26,14 @@ from ..host.limits import granted
 from ..host.remote import CallPool, WidePool
 from ..host.thread_pool import ThreadPool
 from ..journal.call_rows import StartedCall
+from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .element import Element, remote_terms
 from .external import start_record, value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
-from .sequences import Elements
+from .sequences import SequenceElements
 from .thread_records import written_by_threads
 
 AHEAD = 128
@@ -52,7 +53,7 @@ class ThreadedPool(Parts):
         inside: Scope,
         tool: Tool,
         keep: Callable[[int, Value], None],
-        items: list[Value] | Elements,
+        items: list[Value] | SequenceElements,
     ) -> None:
         """``inside``: the scope of the elements."""
         body = site.step.body
@@ -94,7 +95,9 @@ class ThreadedPool(Parts):
         most, halts = plan.width if self.ahead else None, self.each.on_error == "abort" or self.each.retries > 0
         self.threads: CallPool[Element]
         if self.remote is not None and self.host.queue is not None:
-            self.threads = self.wide = self.context.run(self.host.queue.pool, self._collect, self.remote, halts)
+            self.threads = self.wide = self.context.run(
+                self.host.queue.pool, self._collect, self.remote, halts, self._place
+            )
         else:
             save = self.records.save if self.records and self.ahead else None
             self.threads = ThreadPool[Element](self._collect, most, halts=halts, save=save)
@@ -199,6 +202,9 @@ class ThreadedPool(Parts):
             for element in calls:
                 element.end((False, error))
             self._collect(calls)
+
+    def _place(self, count: int, where: str) -> None:
+        self.runner.emit(ev.Placed(self.site.at, clock(), count, where))
 
     # --- ends ---
 

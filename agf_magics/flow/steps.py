@@ -332,6 +332,9 @@ class Flow:
     """Parts that only some languages have."""
     is_built: bool = False
     """Whether the linker made it of another definition: it has no text of its own."""
+    reads_are_complete: bool = False
+    """Whether ``reads()`` of its expressions and arguments names everything that they read, so that a frame without the
+    rest means the same to them."""
 
 
 class Definition(NamedTuple):

@@ -56,9 +56,13 @@ class RemoteCalls(Protocol):
     def hand(self, call: Call, terms: Terms) -> None:
         """Make ``call`` on a worker, under the rights of the present context. Its result is set on the present loop."""
 
-    def pool(self, report: Callable[[list[C]], None], terms: Terms, halts: bool) -> WidePool[C]:
-        """The calls of a fan-out. ``report`` receives the calls that have ended. ``halts``: after a failure, no further
-        call is sent before the next `hand`."""
+    def pool(
+        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[int, str], None]
+    ) -> WidePool[C]:
+        """The calls of a fan-out.
+
+        ``report`` receives the calls that have ended. ``halts``: after a failure, no further call is sent before the
+        next `hand`. ``place`` receives the number of calls that are with workers, and the name of the workers."""
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` after each chunk, until the function that this returns is called."""

@@ -218,7 +218,7 @@ class _Reader:
         if type(value) not in FORMS[form] or (what == "failed") != (error is not None):
             raise ValueError
         if tries:
-            _check_tries(tries)
+            check_tries(tries)
         if error is not None:
             error_from(error, ())
         cells = (line, what, self.place(at), tries, kind, name, started, ended, given, whole == 1, form, value, shown,
@@ -240,7 +240,7 @@ class _Reader:
         return place
 
 
-def _check_tries(tries: str) -> None:
+def check_tries(tries: str) -> None:
     for one in tries.split(SPLIT):
         *outer, attempt = json.loads(one)
         if not is_at(tuple(outer)) or type(attempt) is not int:

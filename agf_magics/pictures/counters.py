@@ -114,6 +114,14 @@ def times(row: Row) -> str:
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
 
 
+def placed(row: Row) -> str:
+    """``running 40 on 2 processes``; empty without workers."""
+    if row.placed is None or not row.running:
+        return ""
+    count, where = row.placed
+    return f"running {count:,} on {line(where, 60)}"
+
+
 def spent(row: Row) -> tuple[str, ...]:
     """The tokens and the cost of the models that a step asked."""
     if row.usage is None:

@@ -19,7 +19,7 @@ from .nets import Net, Reader
 from .plain import line
 from .rows import Rect, Used, find_rows, rectangles
 
-LABEL = 5.0
+LABEL_GAP = 5.0
 """The distance of the label of a graph's edge from its box."""
 LANE = 9.0
 """The distance of two trunks."""
@@ -175,7 +175,7 @@ class Lanes:
         for trunk in self.trunks:
             if trunk.net.control and not self.is_hidden(trunk):
                 across = max(look.width(self.label(trunk, reader), POINTS_WORD) for reader in trunk.net.readers)
-                end = self.source(trunk).side(trunk.side) + LABEL + across
+                end = self.source(trunk).side(trunk.side) + LABEL_GAP + across
                 self._take(used[trunk.side], end, trunk.side, trunk.row)
         for trunk in sorted(self.trunks, key=lambda trunk: ((trunk.last - trunk.first).bit_length(), trunk.first)):
             trunk.lane = self._take_lane(used[trunk.side], trunk)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from . import theme as look
 from .boxes import POINTS_WORD, Scene
-from .lanes import LABEL, Lanes, Tap, Trunk
+from .lanes import LABEL_GAP, Lanes, Tap, Trunk
 from .layout import Label, Layout, Point, Route, Wiring
 from .nets import Reader, nets
 from .rows import Stretch
@@ -114,7 +114,7 @@ class _Routing:
 
     def edge_label(self, trunk: Trunk, reader: Reader, begin: Point, number: int) -> tuple[Point | None, str]:
         """The middle and the text of a label at the beginning of an edge; ``number``: that of the edge at its box."""
-        text, x, y = self.lanes.label(trunk, reader), begin.x + LABEL, begin.y - 7
+        text, x, y = self.lanes.label(trunk, reader), begin.x + LABEL_GAP, begin.y - 7
         if self.lanes.is_hidden(trunk):
             source = self.lanes.source(trunk)
             text, y = look.fitted(text, POINTS_WORD, (source.right - source.left) / 2 - EDGE_PORT), begin.y - 2

@@ -129,6 +129,17 @@ class FanOutStarted(NamedTuple):
     width: int
 
 
+class Placed(NamedTuple):
+    """Elements of a fan-out are with workers: the number has changed."""
+
+    at: StepPath
+    when: float
+    elements: int
+    """How many are with workers now."""
+    where: str
+    """``2 processes``."""
+
+
 class EdgeTaken(NamedTuple):
     """A walk follows an edge; ``at`` is the path of the walk and the number of the round."""
 
@@ -218,6 +229,6 @@ class RunEnded(NamedTuple):
 
 Event = (
     RunStarted | StepStarted | StepFinished | StepReplayed | StepFailed | StepCancelled | StepAbandoned | StepRetried
-    | StepSkipped | ElementDropped | FanOutStarted | EdgeTaken | QuestionAsked | QuestionAnswered
+    | StepSkipped | ElementDropped | FanOutStarted | Placed | EdgeTaken | QuestionAsked | QuestionAnswered
     | QuestionClosed | TokensUsed | ModelText | StepPrinted | BackgroundCallEnded | Warned | RunEnded
 )  # fmt: skip

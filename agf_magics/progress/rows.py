@@ -137,6 +137,8 @@ class Row:
     """Whether it, or a step in it, needs the answer that the run waits for."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
+    placed: tuple[int, str] | None = None
+    """Of a fan-out: how many elements are with workers, and which workers; None: none are."""
     error: BaseException | None = None
     why = ""
     """Why it was skipped, the last time it was."""
@@ -206,6 +208,8 @@ class Row:
             return "kept" if self.rescues and not self.fatal else "failed"
         if self.started:
             return "ok" if self.finished else "failed" if self.failed else "cancelled"
+        if self.around is not None and self.around.placed:  # workers have not yet reported any of its elements
+            return "running"
         return "skipped" if self.skipped else "pending"
 
     @property

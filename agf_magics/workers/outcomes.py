@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ class FanOut(Protocol):
     report: Callable[[list[Any]], None]
 
     def halt(self) -> None: ...
+    def move(self, count: int) -> None: ...
 
 
 class Calls(Protocol):
@@ -106,8 +107,15 @@ class Flight:
             self._dropped = 1
             self.cancel()
 
+    def place(self, sign: int) -> None:
+        """Tell the fan-outs how many of their calls are with a worker, or are back."""
+        for pool, count in Counter(entry.pool for entry in self.entries).items():
+            if pool is not None:
+                pool.move(sign * count)
+
     def land(self, outcome: Any) -> None:
         self.line.flights -= 1
+        self.place(-1)
         for entry in self.entries:
             entry.call.waiter = None
         if isinstance(outcome, Lost):

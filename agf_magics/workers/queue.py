@@ -59,15 +59,19 @@ class CallQueue:
     def wanted(self) -> int:
         return self.wanted_of(max((size.size for size in self._sizes.values()), default=1))
 
-    def wanted_of(self, size: int) -> int:
-        return min(self.lanes * (self.dispatcher.ahead + 1) * size, WANTED)
+    def wanted_of(self, size: int, limit: int | None = None) -> int:
+        """``size``: of the chunks; ``limit``: of concurrent calls."""
+        lanes = self.lanes if limit is None else min(limit, self.lanes)
+        return min(lanes * (self.dispatcher.ahead + 1) * size, WANTED)
 
     def hand(self, call: Call, terms: Terms) -> None:
         """Make ``call`` on a worker. Its result is set on the loop."""
         self.line(call.function, terms, granted.get(), False).add([Entry(call, None)])
 
-    def pool(self, report: Callable[[list[C]], None], terms: Terms, halts: bool) -> RemotePool[C]:
-        return RemotePool(self, report, terms, halts)
+    def pool(
+        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[int, str], None]
+    ) -> RemotePool[C]:
+        return RemotePool(self, report, terms, halts, place)
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         self.dispatcher.listeners[wake] = None
@@ -145,12 +149,14 @@ class Line:
 
     def next(self, lanes: int) -> Flight | None:
         """The next chunk; None: nothing waits, or the author's limit is reached."""
+        lanes = min(lanes, self.terms.limit or lanes)
         most = 1 if self.terms.has_effect else self.size.next(len(self.waiting), lanes)
         while (self.lost or self.waiting) and not (self.terms.limit and self.flights >= self.terms.limit):
             entries = self._take(1, self.lost) if self.lost else self._take(most, self.waiting)
             flight = self._packed(entries) if entries else None
             if flight is not None:
                 self.flights += 1
+                flight.place(1)
                 return flight
         return None
 
@@ -186,8 +192,13 @@ class RemotePool(Generic[C]):
 
     is_quick = False
 
-    def __init__(self, queue: CallQueue, report: Callable[[list[C]], None], terms: Terms, halts: bool) -> None:
+    def __init__(
+        self, queue: CallQueue, report: Callable[[list[C]], None], terms: Terms, halts: bool,
+        place: Callable[[int, str], None],
+    ) -> None:  # fmt: skip
         self.queue, self.report, self.terms, self.halts = queue, report, terms, halts
+        self.in_flight = 0
+        self._place = place
         self.grant = granted.get()
         self.halted = False
         self.held = list[Entry]()
@@ -200,7 +211,13 @@ class RemotePool(Generic[C]):
 
     @property
     def wanted(self) -> int:
-        return self.queue.wanted_of(self._line.size.size if self._line is not None else 1)
+        size = self._line.size.size if self._line is not None else 1
+        return self.queue.wanted_of(1 if self.terms.has_effect else size, self.terms.limit)
+
+    def move(self, count: int) -> None:
+        """So many more calls are with workers."""
+        self.in_flight += count
+        self._place(self.in_flight, self.queue.backend.name)
 
     def hand(self, calls: Sequence[C], first: Sequence[C] = ()) -> None:
         held, self.held, self.halted = self.held, [], False

@@ -1,0 +1,84 @@
+"""Chunks of elements in flight, and the failures of elements without an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from ..engine.runner import clock
+from ..flow.steps import Invoke, Step
+from ..journal.records import around
+from ..journal.replay import ReplayLog
+from ..progress import events as ev
+from ..text.diagnostics import Diagnostic
+from ..text.source import Source
+from .backend import Cancel
+from .element_chunk import body_name, run_elements
+from .program import version_of_workers
+from .queue import KERNEL
+
+Landed = asyncio.Queue[tuple["ElementFlight", Any]]
+"""The chunks that are back, with their outcomes."""
+
+
+class Sent:
+    """What all chunks of a fan-out share."""
+
+    def __init__(self, program: bytes, sources: Sequence[Source], modules: Sequence[str]) -> None:
+        self.program, self.sources, self.modules = program, sources, modules
+        self.digest = hashlib.sha256(program).hexdigest()
+
+
+class ElementFlight:
+    """A chunk of elements."""
+
+    def __init__(self, landed: Landed, sent: Sent, numbers: list[int], given: bytes, is_suspect: bool) -> None:
+        """``given``: the pickled numbers and elements; ``is_suspect``: their worker was lost before."""
+        self.landed, self.numbers, self.weight = landed, numbers, len(given)
+        self.run: Callable[..., Any] = run_elements
+        self.order: tuple[Any, ...] = (sent.program, sent.digest, given, version_of_workers(), KERNEL)
+        self.shared = False
+        self.is_suspect = is_suspect
+        self.cancel: Cancel = _nothing
+        self.when = clock()
+
+    def land(self, outcome: Any) -> None:
+        self.landed.put_nowait((self, outcome))
+
+
+def recorded_places(earlier: ReplayLog) -> frozenset[ev.StepPath]:
+    """The paths of all elements of which an earlier session has a record. Computed once for a session."""
+    known: Any = getattr(earlier, "recorded_places", None)
+    if known is None:
+        keys = {key.at for key in (*earlier.outcomes, *earlier.answers)} | {key.at for _, key in earlier.marks}
+        known = earlier.recorded_places = frozenset(place for at in keys for place in around(at))  # type: ignore[attr-defined]
+    return cast("frozenset[ev.StepPath]", known)
+
+
+def is_refused(outcome: Any) -> bool:
+    return type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no"
+
+
+def damaged_answer(body: Step, workers: str, error: Exception) -> Diagnostic:
+    """The failure of elements whose answer cannot be used."""
+    name, span = body_name(body)
+    message = f"{workers} returned an answer for {name!r} that cannot be used: {error}"[:500]
+    hint = "the workers may have another version of this package, or of a library: install the same versions there"
+    return Diagnostic("step.worker-answer", message, span, hint)
+
+
+def lost_worker(body: Step, losses: Sequence[str]) -> Diagnostic:
+    """The failure of an element whose worker was lost. ``losses``: how, each time."""
+    name, span = body_name(body)
+    times = {1: "once", 2: "twice"}.get(len(losses), f"{len(losses)} times")
+    why = "; ".join(dict.fromkeys(losses[-3:]))
+    what = "call" if isinstance(body, Invoke) else "element"
+    message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
+    hint = "does it end its process, or need more memory than the worker has?"
+    return Diagnostic("step.worker-lost", message, span, hint)
+
+
+def _nothing() -> None:
+    pass
