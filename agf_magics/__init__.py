@@ -26,6 +26,7 @@ from .lifecycle.resume import resume
 from .progress.events import Event, Question
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+from .workers.on import Workers
 
 if TYPE_CHECKING:
     from . import planning
@@ -121,6 +122,7 @@ __all__ = [
     "Run",
     "RunCancelled",
     "StepError",
+    "Workers",
     "agent",
     "agent_tools",
     "arun",

@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
     given_limits = {name: getattr(options, name) for name in ("timeout", "max_tokens", "max_cost")}
     limits = replace(limits, **{name: most for name, most in given_limits.items() if most is not None})
     given = _input(options)
-    run = drive(lambda: start_run(options.file, given, RunOptions(dry=options.dry, limits=limits)))
+    run = drive(lambda: start_run(options.file, given, RunOptions(dry=options.dry, limits=limits, on=options.on)))
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
     for found in run.progress.losses if options.quiet else ():
@@ -160,6 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     chosen["run"].add_argument("--max-tokens", type=_count, metavar="N", help=about)
     about = "the largest cost of all models; the run then fails with limit.cost"
     chosen["run"].add_argument("--max-cost", type=_dollars, metavar="DOLLARS", help=about)
+    about = "make concurrent calls in other processes: processes, processes:4, dask, or tcp://HOST:PORT"
+    chosen["run"].add_argument("--on", metavar="WHERE", help=about)
     about = "write the files that the graph exports into this folder"
     chosen["run"].add_argument("--export", type=Path, metavar="FOLDER", help=about)
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")

@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 
 from .host.host import Asker
 from .host.limits import Limits
+from .host.worker_words import FOR_PROJECTS, TAKES, read_word
 from .text.diagnostics import DefinitionError, Diagnostic, suggest
+from .text.nodes import shorten
 from .text.source import Source, Span
 from .text.yamlnodes import Bounds
 
@@ -54,6 +56,10 @@ class Settings:
     """The address of a server with the OpenAI protocol, for models of openai and models without a provider."""
     model_timeout: float = 300.0
     """The time limit of one reply of a model, in seconds; 0: no limit."""
+    on: str = ""
+    """Where the concurrent calls of a run are made: processes, processes:4, dask, dask:4, or the address of a
+    scheduler, tcp://HOST:PORT or tls://HOST:PORT; empty or here: in this process. A project can set processes or
+    dask."""
     allow_shell: bool = False
     """Whether shell steps may start processes."""
     allow_import: bool = False
@@ -82,6 +88,8 @@ class Settings:
             if not fits or (want in (int, float) and (value < 0 or math.isnan(value))):
                 kind = KINDS.get(want, "a number, 0 or more")
                 raise SettingError(field.name, f"must be {kind}, got {value!r}")
+        if self.on and read_word(self.on) is None:
+            raise SettingError("on", f"must be {TAKES}, got {shorten(self.on)!r}")
 
     @property
     def limits(self) -> Limits:
@@ -147,11 +155,14 @@ def variable(name: str) -> str:
 
 def _environment() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, kind in OPENING.items():
+    for name, kind in {**OPENING, "on": str}.items():
         text = os.environ.get(variable(name), "").strip()
         value: Any = text if kind is str else SWITCHES.get(text.lower())
         if text and value is None:
             message = f"{variable(name)} must be one of {', '.join(SWITCHES)}, got {text[:40]!r}"
+            raise DefinitionError(Diagnostic("settings.environment", message))
+        if name == "on" and text and read_word(text) is None:
+            message = f"{variable(name)} must be {TAKES}, got {shorten(text)!r}"
             raise DefinitionError(Diagnostic("settings.environment", message))
         if text:
             found[name] = value
@@ -212,6 +223,7 @@ def _read_project(path: Path, before: Settings) -> Settings:
             raise DefinitionError(Diagnostic("settings.person-only", message, table.span(key), hint))
     found = _with_table(before, table, "settings.pyproject")
     _refuse_journal_elsewhere(found, before, table)
+    _refuse_address(found, before, table)
     return found
 
 
@@ -240,9 +252,18 @@ def _refuse_journal_elsewhere(found: Settings, before: Settings, table: _Table) 
             raise DefinitionError(Diagnostic("settings.person-only", message, table.span("journal"), hint))
 
 
+def _refuse_address(found: Settings, before: Settings, table: _Table) -> None:
+    """A project cannot choose where values are sent, nor how many processes start."""
+    if found.on != before.on and found.on not in ("", *FOR_PROJECTS):
+        message = f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to {shorten(found.on)!r}"
+        hint = f"only you can: --on {found.on}, %config AgfMagics.on = …, {variable('on')}=…, or your own config.toml"
+        raise DefinitionError(Diagnostic("settings.person-only", message, table.span("on"), hint))
+
+
 OPENING: Mapping[str, type] = {"allow_shell": bool, "allow_import": bool, "model_base_url": str}
 """The settings that open something: a process, an import, an address that receives prompts and a key. An environment
-variable can set each of them, and a project's file none."""
+variable can set each of them, and a project's file none. (An environment variable can also set ``on``, of which a
+project's file sets only the words `FOR_PROJECTS`.)"""
 
 SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 """The values of a switch in an environment variable."""

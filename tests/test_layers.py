@@ -61,7 +61,7 @@ WHERE = {
     "threading": ("host", "journal", "notebook", "workers"), "_thread": ("host",), "sqlite3": ("journal",),
     "wasmtime": ("pictures.graphviz_module",),
     "pandas": ("lifecycle.trace",),
-    "cloudpickle": ("workers",), "distributed": ("workers.dask",), "loky": ("workers.processes",),
+    "cloudpickle": ("workers",), "distributed": ("workers.dask",),
     "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
 ONLY_WHERE_USED = {
@@ -73,7 +73,6 @@ ONLY_WHERE_USED = {
     "pandas",
     "cloudpickle",
     "distributed",
-    "loky",
 }
 
 

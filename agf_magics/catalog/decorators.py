@@ -21,11 +21,13 @@ from .transforms import make_transform
 def tool(
     function: F, /, *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
     where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+    resources: Mapping[str, float] | None = ...,
 ) -> F: ...  # fmt: skip
 @overload
 def tool(
     *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
     where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+    resources: Mapping[str, float] | None = ...,
 ) -> Callable[[F], F]: ...  # fmt: skip
 def tool(
     function: F | None = None,
@@ -38,6 +40,7 @@ def tool(
     reuse: bool = True,
     secret: Names = (),
     group: str | None = None,
+    resources: Mapping[str, float] | None = None,
 ) -> F | Callable[[F], F]:
     """Register a function as a tool and return it unchanged. A tool that has the same name is replaced.
 
@@ -62,11 +65,13 @@ def tool(
       or depends on the time. Default True.
     - ``secret``: the names of arguments that are never shown or stored. Default: none.
     - ``group``: a prefix: ``group="a"`` registers ``a__b``. Default None: no prefix.
+    - ``resources``: what a call needs of its worker, as a mapping of names to numbers: ``{"gpu": 1}``. A run on a Dask
+      cluster makes the call on a worker that has it. Default None: nothing.
     """
 
     def register(function: F) -> F:
         full_name, hidden = name_of(function, "tool", name, group), checked_names(secret, "secret")
-        into(registry).tools.add(make_tool(function, full_name, where, timeout, reuse, hidden))
+        into(registry).tools.add(make_tool(function, full_name, where, timeout, reuse, hidden, resources))
         return function
 
     return register if function is None else register(function)

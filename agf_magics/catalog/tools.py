@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..flow.declared import DerivedTool
@@ -33,6 +33,8 @@ class Tool:
     is_async: bool = False
     kernel_only: bool = False
     """Whether it needs this process and its folder, so that it never runs on a worker."""
+    resources: Mapping[str, float] = field(default_factory=dict)
+    """What a call needs of its worker, by name."""
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}({self.takes})>"
@@ -100,8 +102,17 @@ def make_tool(
     timeout: float | None,
     reuse: bool,
     secret: tuple[str, ...],
+    resources: Mapping[str, float] | None = None,
 ) -> Tool:
     checked_limits(where, timeout)
+    for resource, amount in (resources or {}).items():
+        if (
+            not isinstance(resource, str)
+            or isinstance(amount, bool)
+            or not isinstance(amount, int | float)
+            or amount <= 0
+        ):
+            raise TypeError(f"resources must be a mapping of names to numbers above 0, got {resources!r}")
     if not isinstance(reuse, bool):
         raise TypeError(f"reuse must be True or False, got {reuse!r}")
     arguments = Arguments(function, f"tool {name!r}", secret=secret)
@@ -118,4 +129,5 @@ def make_tool(
         timeout=timeout,
         reuse=reuse,
         is_async=is_async(function),
+        resources=dict(resources or {}),
     )

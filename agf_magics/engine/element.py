@@ -36,7 +36,7 @@ def remote_terms(site: CallSite[Each], inside: Scope, tool: Tool, timeout: float
     host = site.run.host
     if place_of(tool, inside.concurrent, host.waited, host.queue is not None) != "worker":
         return None
-    return Terms(timeout, has_effect(tool), site.step.limit)
+    return Terms(timeout, has_effect(tool), site.step.limit, tuple(sorted(tool.resources.items())))
 
 
 class Element(Call):

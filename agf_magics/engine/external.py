@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from ..catalog import Tool
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, settle
 from ..host.calls import Pending, Result, resolve
@@ -121,7 +122,7 @@ def _call(
         if place == "worker":
             write = callee.prints.write if type(callee) is Watched else None
             result: Result | Pending[Result] = run.host.start_on_worker(
-                source.function, given, Terms(seconds, has_effect(source)), write
+                source.function, given, Terms(seconds, has_effect(source), None, _resources(source)), write
             )
         else:
             result = run.host.start_call(place, callee.function, given, seconds)
@@ -151,6 +152,10 @@ async def _await_watched(rest: Awaitable[Value], watched: Watched) -> Value:
         return await rest
     finally:
         watched.prints.close()
+
+
+def _resources(callee: UserCallable) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(callee.resources.items())) if isinstance(callee, Tool) else ()
 
 
 async def await_call(

@@ -190,7 +190,7 @@ class ThreadedPool(Parts):
         return element
 
     def _hand(self, calls: list[Element]) -> None:
-        if not calls and not self.threads.halted:
+        if not calls and (not self.threads.halted or self.failure is not None):
             return
         if self.timeout is not None:
             for element in calls:

@@ -19,6 +19,8 @@ class Terms(NamedTuple):
     """Whether a call travels alone and is never sent twice."""
     limit: int | None = None
     """The number of concurrent calls that the author allows; None: one for each lane."""
+    resources: tuple[tuple[str, float], ...] = ()
+    """What a call needs of its worker."""
 
 
 class CallPool(Protocol[C]):

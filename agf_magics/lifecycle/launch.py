@@ -26,12 +26,12 @@ from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Span
-from ..workers.on import find_backend
 from .driving import drive, run_here, start_on_engine
 from .event_queue import EventQueue
 from .live import Live, live
 from .options import DEFAULTS, RunOptions
 from .persistence import start_journal
+from .placement import find_workers, prepare_workers
 from .reuse import reuse_results
 from .run import Run, RunCancelled
 from .trace import Trace
@@ -92,8 +92,9 @@ def run(
       True or False. Default None: the notebook or the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
       that run. Default False.
-    - ``on``: where concurrent calls of tools run: a ``concurrent.futures.Executor`` or a `WorkerBackend`. A dry run
-      does not use it. Default None: on threads of this process.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``, the address of a Dask
+      scheduler, a Dask client, any ``concurrent.futures.Executor``, or `Workers` with options; ``"here"``: on threads
+      of this process. A dry run does not use it. Default None: as the settings say.
 
     Raises DefinitionError before the first step if a name is unknown or a required input is missing, StepError if a
     step fails, and RunCancelled if the run is interrupted.
@@ -138,13 +139,14 @@ async def arun(
       True or False. Default None: the notebook or the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
       that run. Default False.
-    - ``on``: where concurrent calls of tools run: a ``concurrent.futures.Executor`` or a `WorkerBackend`. A dry run
-      does not use it. Default None: on threads of this process.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``, the address of a Dask
+      scheduler, a Dask client, any ``concurrent.futures.Executor``, or `Workers` with options; ``"here"``: on threads
+      of this process. A dry run does not use it. Default None: as the settings say.
 
     Raises the same errors as `run`.
     """
     options = RunOptions(registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on)
-    made = prepare_run(flow, input, options)
+    made = prepare_run(flow, input, await prepare_workers(options))
     await run_here(made, make_emitter(made.progress, on_event, made.secrets))
     return made.result() if raises else made
 
@@ -184,8 +186,9 @@ def start(
       True or False. Default None: the notebook or the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
       that run. Default False.
-    - ``on``: where concurrent calls of tools run: a ``concurrent.futures.Executor`` or a `WorkerBackend`. A dry run
-      does not use it. Default None: on threads of this process.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``, the address of a Dask
+      scheduler, a Dask client, any ``concurrent.futures.Executor``, or `Workers` with options; ``"here"``: on threads
+      of this process. A dry run does not use it. Default None: as the settings say.
 
     Raises DefinitionError as `run` does; no run is started then.
     """
@@ -219,13 +222,16 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
     for code in WHO_ANSWERS if options.dry else ():
         problems = problems.without(code)
     problems.refuse()
+    workers, about_workers = find_workers(options, linked)
     own = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
     found = sort_findings(tuple(own), tuple(problems))
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
     made._asker, made._budget, made._stream = options.ask, options.budget, options.stream
-    made._workers = find_backend(options.on) if not options.dry else None
+    made._workers = workers
+    for warning in about_workers:
+        made.progress.apply(warning)
     made._continuing, made._queue = options.continuing, EventQueue() if options.queue else None
     for value in options.secrets:
         made.secrets.learn(value)

@@ -42,6 +42,7 @@ def rerun(
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
     ask: Asker | None = None,
+    on: object = None,
     raises: bool = True,
 ) -> Run:
     """Run a flow again from one step on, wait for its end and return the new run.
@@ -59,11 +60,12 @@ def rerun(
       again and the run continues with a warning. Default None.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
+    - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
     - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
 
     Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
     """
-    options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask)
+    options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, on=on)
     ended = drive(lambda: rerun_from(run_id, step, input, options))
     return ended.result() if raises else ended
 

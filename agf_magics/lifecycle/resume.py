@@ -34,7 +34,6 @@ from ..progress.events import Event, Question, Warned
 from ..serialization.codec import DecodeError, SignatureError, is_signed, user_key
 from ..settings import current
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
-from ..workers.on import find_backend
 from .answers import parse_answer
 from .driving import drive, start_on_engine
 from .launch import make_emitter, settled
@@ -51,6 +50,7 @@ from .lookup import (
 from .manifest import Manifest, Text, read_manifest
 from .options import DEFAULTS, RunOptions
 from .persistence import watch
+from .placement import find_workers
 from .run import Run
 
 
@@ -84,7 +84,7 @@ def resume(
       again and the run continues with a warning. Default None.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
       True or False. Default None: the notebook or the terminal asks.
-    - ``on``: where concurrent calls of tools run, as for `run`. Default None: on threads of this process.
+    - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
     - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
 
     Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
@@ -131,7 +131,6 @@ def prepare_resumed(
         found = find_run(store, run_id) if run_id is not None else last_unfinished(store)
         made = _resumed(store, found, run_id or found.listed.run_id, input, options)
         made._asker = options.ask
-        made._workers = find_backend(options.on)
         made._stream = options.stream
         if options.answer is not None:
             otherwise = options.ask or (current.ask_in_background if options.background else current.ask)
@@ -148,17 +147,18 @@ def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value
     if options.background:
         problems.extend(kernel_bound(linked))
     problems.refuse()
+    workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, one.run_id)
     given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
     made = Run(linked, given, options.limits or order.limits, sort_findings(tuple(problems)), dry=False)
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
-    made._budget, made._continuing = options.budget, options.continuing
+    made._budget, made._continuing, made._workers = options.budget, options.continuing, workers
     for value in options.secrets:
         made.secrets.learn(value)
     made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
     watch(made)
-    for warning in moved:
-        made.progress.apply(Warned(clock(), warning))
+    for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
+        made.progress.apply(warned)
     return made
 
 

@@ -27,6 +27,7 @@ PATIENCE = 3.0
 def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then loads nothing."""
     from ..catalog import default
+    from ..workers.on import started
     from . import rendering, shift_tab
     from .background import BackgroundMagics
     from .config import AgfMagics
@@ -37,16 +38,18 @@ def load(shell: Any) -> None:
     from .notebook import Notebook
     from .tab import known, matcher
     from .view import Explorer
+    from .workers import WorkerMagics
 
     unload(shell)
     before = shell.config.get("AgfMagics")
     config = AgfMagics(shell, Path.cwd())
     notebook = Notebook(shell, default(), config)
-    kinds = (PipelineMagics, LanguageMagics, BackgroundMagics, HistoryMagics, ExplainMagics)
+    kinds = (PipelineMagics, LanguageMagics, BackgroundMagics, HistoryMagics, ExplainMagics, WorkerMagics)
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
         undo.callback(Explorer.close_all)
         _put(undo, shell.configurables, config)
+        undo.callback(started.close)
         undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)
         for each in [kind(shell, notebook) for kind in kinds]:

@@ -20,10 +20,14 @@ REUSE = Option(
     "--reuse", "reuse the results of identical calls in the last run of this name or in RUN", "run", "RUN",
     optional=True,
 )  # fmt: skip
+ON = Option(
+    "--on", "make concurrent calls in other processes: processes, processes:4, dask, tcp://HOST:PORT, or a variable "
+    "with a Dask client or an Executor; here: in this process", "workers", "WHERE",
+)  # fmt: skip
 QUIET = Option("--quiet", "show no warnings and no progress")
 STRICT = Option("--strict", "treat warnings as errors")
 
-FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, MAX_TOKENS, MAX_COST, REUSE)
+FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, MAX_TOKENS, MAX_COST, REUSE, ON)
 """The options of a run."""
 
 
@@ -169,6 +173,7 @@ RESUME = Command(
         INPUT,
         Option("--trust", "read values that another user has signed: they may run any code"),
         Option("--caps", "use the current limits instead of the original ones"),
+        ON,
         OUT,
         QUIET,
     ),
@@ -184,6 +189,7 @@ RERUN = Command(
         Option("--from", "the step from which on nothing is reused; by default the one that failed", "step", "STEP"),
         SET,
         INPUT,
+        ON,
         OUT,
         PICTURE,
         QUIET,
@@ -289,6 +295,17 @@ TOOLS = Command(
 %tools measure""",
 )
 
+WORKERS = Command(
+    name="%workers",
+    about="Show the workers that runs of this process use: lanes, work, memory and versions; restart or close them.",
+    options=(
+        Option("--restart", "end the worker processes and start new ones"),
+        Option("--close", "end the worker processes and the connections; the next run starts them again"),
+    ),
+    example="""\
+%workers""",
+)
+
 DRAW = Command(
     name="%draw",
     about="Show the picture of a registered flow.",
@@ -341,6 +358,7 @@ COMMANDS = {
         STEP,
         FLOWS,
         TOOLS,
+        WORKERS,
         DRAW,
         R1,
         DEFINE,

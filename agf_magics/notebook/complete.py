@@ -18,10 +18,12 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from ..catalog import Model, Registry
 from ..catalog.models import PROVIDERS
 from ..flow.steps import Sequence, every
+from ..host.worker_words import WORDS as WORKER_WORDS
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from ..lifecycle.persistence import this_notebook
+from ..workers.on import can_run
 from .body import Choice, Offer, complete_by_schema, complete_document, expression
 from .commands import COMMANDS
 from .explain import entries
@@ -148,6 +150,9 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             return _those(word, "status", STATUSES)
         case "time":
             return _those(word, "time", TIMES)
+        case "workers":
+            usable = [name for name in _variables(known) if can_run(known.names[name])]
+            return _those(word.lstrip("$"), "workers", [*WORKER_WORDS, *usable])
         case "notebook":
             return _those(word, "notebook", [name for name in [Path(this_notebook()).name] if name])
         case "variable":

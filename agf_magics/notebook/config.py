@@ -13,6 +13,7 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
 
 from .. import settings
+from ..host.worker_words import TAKES, read_word
 from ..text.diagnostics import Diagnostic, suggest
 
 SHARED = tuple(field.name for field in fields(settings.Settings))
@@ -37,6 +38,16 @@ def _setting(kind: type[Any], default: Any, help: str, least: float | None = Non
     """A trait. A text may be None, a number must be at least ``least``."""
     options = {"allow_none": True} if kind is Unicode else {"min": least} if least is not None else {}
     return kind(default, help=help, **options).tag(config=True)
+
+
+class On(Unicode[Any, Any]):
+    """A text of ``--on``: a word or an address."""
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        found = super().validate(obj, value)
+        if found and read_word(found) is None:
+            raise TraitError
+        return found
 
 
 class AgfMagics(Configurable):
@@ -82,6 +93,11 @@ class AgfMagics(Configurable):
         "The address of a server with the OpenAI protocol, for models of openai or without a provider.",
     )
     model_timeout = _setting(Float, DEFAULTS.model_timeout, "Seconds a model may take for one reply; 0: no limit.", 0.0)
+    on = On(
+        DEFAULTS.on,
+        help="Where the concurrent calls of a run are made: processes, processes:4, dask, tcp://HOST:PORT or "
+        "tls://HOST:PORT; empty or here: in this process.",
+    ).tag(config=True)
     allow_shell = _setting(Bool, DEFAULTS.allow_shell, "Whether shell steps may start processes.")
     allow_import = _setting(
         Bool, DEFAULTS.allow_import, "Whether a definition may name functions of Python files to import."
@@ -149,6 +165,8 @@ def _takes(trait: Any) -> str:
             return " or ".join(trait.values or ())
         case Bool():
             return "True or False"
+        case On():
+            return TAKES
         case Unicode():
             return "a text, or None"
     limits = (("least", trait.min), ("most", trait.max))

@@ -16,6 +16,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hi
 from ..text.nodes import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.yamlnodes import Items, Scalar, documents, plain
+from ..workers.on import find_backend
 from .options import ParsedLine, Token, line_error
 
 T = TypeVar("T")
@@ -203,6 +204,14 @@ def reused(parsed: ParsedLine) -> bool | str:
     if word is None or word.text == "--reuse":
         return word is not None
     return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
+
+
+def workers_of(word: Token | None, names: Mapping[str, Any], dry: bool = False) -> object:
+    """What ``--on`` names, for `RunOptions.on`: a worker backend, the word ``here``, or None without the option. A dry
+    run connects to nothing."""
+    if word is None or dry:
+        return None
+    return at(word, lambda: find_backend(word.text, names)) or "here"
 
 
 def at(word: Token, call: Callable[[], T]) -> T:

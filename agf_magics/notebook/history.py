@@ -27,7 +27,7 @@ from ..text.diagnostics import DefinitionError
 from ..text.source import UNUSABLE
 from . import commands, view, watching
 from .base import NotebookMagics, takes
-from .given import at, days, inputs, new_name, unwritable, value, warn_about_names
+from .given import at, days, inputs, new_name, unwritable, value, warn_about_names, workers_of
 from .options import ParsedLine, Token, line_error
 from .rendering import format_findings
 
@@ -57,7 +57,7 @@ class HistoryMagics(NotebookMagics):
                 answered = value(answer, names) if answer is not None else None
                 options = RunOptions(
                     registry=notebook.registry, limits=limits, enter=enter, answer=answered, trust="--trust" in parsed,
-                    stream=display.shows_page,
+                    stream=display.shows_page, on=workers_of(parsed.word("--on"), names),
                 )  # fmt: skip
                 return resume_run(word.text if word is not None else None, inputs(parsed, names) or None, options)
 
@@ -82,7 +82,8 @@ class HistoryMagics(NotebookMagics):
         display = view.choose_view(notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=drawn)
 
         def start(enter: Callable[[], None]) -> launch.Run:
-            options = RunOptions(registry=notebook.registry, enter=enter)
+            on = workers_of(parsed.word("--on"), notebook.names)
+            options = RunOptions(registry=notebook.registry, enter=enter, on=on)
             wanted = step.text if step is not None else failed_step(past)
             run = at(step or word, lambda: rerun_from(past.run_id, wanted, given, options))
             notebook.adopt(run, display, name)

@@ -23,7 +23,7 @@ from ..text.diagnostics import Diagnostic, suggest
 from ..text.source import Source
 from . import commands, view, watching
 from .config import AgfMagics
-from .given import inputs, limits_of, new_name, reused, warn_about_names, write_file
+from .given import inputs, limits_of, new_name, reused, warn_about_names, workers_of, write_file
 from .options import ParsedLine, Token, line_error
 from .rendering import format_findings
 
@@ -41,6 +41,7 @@ class RunRequest(NamedTuple):
     draw: bool
     quiet: bool
     reuse: bool | str = False
+    on: Token | None = None
 
 
 class Notebook:
@@ -162,6 +163,7 @@ class Notebook:
             draw="--draw" in parsed,
             quiet="--quiet" in parsed,
             reuse=reused(parsed),
+            on=parsed.word("--on"),
         )
 
     def run(
@@ -180,7 +182,7 @@ class Notebook:
                 flow, request.given, RunOptions(
                     registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
                     background=background, inline=inline, reuse=request.reuse, shown=tuple(shown),
-                    stream=display.shows_page,
+                    stream=display.shows_page, on=workers_of(request.on, self.names, request.dry),
                 )
             )  # fmt: skip
             self.adopt(run, display, request.out, is_last=not background)

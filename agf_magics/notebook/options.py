@@ -18,7 +18,7 @@ from ..text.source import Source, Span
 Kind = Literal[
     "switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "dollars", "days", "value", "expression",
     "context", "reference", "count", "status", "tool", "tools", "model", "code", "step",
-    "time", "notebook",
+    "time", "notebook", "workers",
 ]  # fmt: skip
 """What a word is, for reading and completion. ``new``: a name that the magic will bind."""
 

@@ -24,7 +24,7 @@ from ..settings import current
 from ..text.diagnostics import Diagnostics, suggest
 from ..text.source import Source
 from . import view, watching
-from .given import at, count, value, write_file
+from .given import at, count, value, workers_of, write_file
 from .notebook import Notebook, RunRequest
 from .options import ParsedLine, Token, line_error
 from .output import Bundle
@@ -52,6 +52,7 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
         max_ticks=_ticks(parsed),
         registry=notebook.registry,
         limits=request.limits,
+        on=workers_of(request.on, notebook.names),
         resume_with="%%plan … --planner … --resume",
         execute=_Shown(notebook, request),
     )

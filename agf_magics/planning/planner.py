@@ -51,6 +51,7 @@ def run_planner(
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
     ask: Asker | None = None,
+    on: object = None,
     raises: bool = True,
 ) -> PlannerResult:
     """Ask a planner for a plan and run it, repeatedly and on one context, until a plan with an ``output`` has run.
@@ -88,6 +89,7 @@ def run_planner(
       again and the run continues with a warning. Default None.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``. Default None: the notebook or
       the terminal asks.
+    - ``on``: where concurrent calls of tools are made, as in `run`. Default None: as the settings say.
     - ``raises``: whether the error of the last run is raised; otherwise it is in ``error``. Default True.
 
     Returns a `PlannerResult`. Raises DefinitionError ``planner.no-tools`` if there is no tool to call, and StepError
@@ -101,6 +103,7 @@ def run_planner(
         limits=limits or current.settings.limits,
         on_event=on_event,
         ask=ask,
+        on=on,
     )
     own = {"task": task, "tools": tools, "latent": latent, "paths": paths, "gives": gives, "instructions": instructions}
     if _is_function(planner):

@@ -92,6 +92,8 @@ class TickOptions:
     """The secret fields of the input: each plan gets them as its input, and no message has them."""
     on_event: Callable[[Event], None] | None = None
     ask: Asker | None = None
+    on: object = None
+    """Where concurrent calls are made: see `workers.on`; None: as the settings say."""
     resume_with: str = "run_planner(…, resume=True)"
     """What a person writes to continue the planner."""
     execute: Callable[[Begin, RunOptions, Flow | None], Run] = drive_run
@@ -196,6 +198,7 @@ class Ticks:
             limits=limits,
             on_event=options.on_event,
             ask=options.ask,
+            on=options.on,
             budget=self._budget,
             secrets=tuple(options.secret.values()),
             continuing=lambda status: options.resume_with if status in unfinished else "",

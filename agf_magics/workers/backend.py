@@ -30,8 +30,10 @@ class WorkerBackend(Protocol):
     A backend may also have the attributes ``kills`` (bool: cancelling twice ends the worker), ``ahead`` (int: chunks in
     flight for each lane) and ``close`` (a function)."""
 
-    name: str
-    """For errors and the live row: ``2 processes``."""
+    @property
+    def name(self) -> str:
+        """For errors and the live row: ``2 processes``."""
+
     identifies_lost_chunk: bool
     """Whether a loss names the one chunk that was with the process that ended."""
 

@@ -28,8 +28,11 @@ def main() -> None:
     threading.Thread(target=_read_frames, args=(source, frames), daemon=True).start()
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     sys.path[:] = pickle.loads(frames.get())
-    while True:
-        write_frame(target, _outcome(frames.get()))
+    try:
+        while True:
+            write_frame(target, _outcome(frames.get()))
+    except OSError:  # the kernel is gone
+        os._exit(0)
 
 
 def _outcome(frame: bytes) -> bytes:

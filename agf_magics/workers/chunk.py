@@ -46,6 +46,7 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
     except BaseException as error:  # a module that the worker lacks
         return "x", [_described(error)], time.perf_counter() - began, [], _worker()
     capture = _Capture() if order.get("kernel") != getattr(held, "kernel", "") else None
+    getattr(held, "captures", {}).get(threading.get_ident(), []).append(capture)  # reported while the chunk runs
     spent: list[float] = []
     marks, values = _make_calls(held, function, arguments, order, capture, spent)
     marks, data = _packed(marks, values, order.get("most") or sys.maxsize)
@@ -154,6 +155,12 @@ class _Capture:
     def __init__(self) -> None:
         self.texts: list[tuple[int, str, str]] = []
         self.room = PRINTS
+
+    def take(self) -> list[tuple[int, str, str]]:
+        """The prints so far, which the chunk then does not return."""
+        taken = self.texts[:]
+        del self.texts[: len(taken)]
+        return taken
 
     def write(self, i: int, stream: str, text: str) -> None:
         if self.room > 0:

@@ -1,21 +1,186 @@
-"""What ``on=`` may be: any ``concurrent.futures.Executor``, or a `WorkerBackend`."""
+"""What ``on=`` and ``--on`` may be, and the worker backends that this process started.
+
+A word (``processes``, ``dask``), the address of a scheduler, a Dask client, or any ``concurrent.futures.Executor``
+becomes a `WorkerBackend`. An address comes only from the person: the settings of a project cannot name one, and Dask's
+own configuration is not read. A backend that was started here is reused by the next run, and is closed when the
+extension is unloaded and when the process exits.
+"""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, cast
 
-from ..text.diagnostics import DefinitionError, Diagnostic
+from ..host.worker_words import TAKES, WORDS, Word, read_word
+from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.nodes import shorten
 from .backend import WorkerBackend
-from .pool import Pool
+
+NEEDS = {"processes": ("cloudpickle",), "dask": ("distributed", "cloudpickle")}
+"""The packages that a word needs. The extra has the name of the word."""
 
 
-def find_backend(on: object) -> WorkerBackend | None:
-    """The backend that ``on`` means; None: this process. Raises DefinitionError."""
-    if on is None or isinstance(on, WorkerBackend):
-        return on
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Workers with options, for ``on=``.
+
+    - ``on``: a Dask client, any Executor, a word or an address, as in ``on=`` itself. Required.
+    - ``setup``: a function without parameters that each worker process calls once, before its first calls. It is sent
+      to the workers. Default None.
+    - ``resources``: what each call needs of its worker, such as ``{"gpu": 1}``, in Dask's units. Default: nothing.
+    - ``adaptive``: whether the cluster starts workers on demand: the run then sends ten seconds of work ahead, so that
+      the cluster sees it. Default False.
+    """
+
+    on: Any
+    setup: Callable[[], object] | None = None
+    resources: Mapping[str, float] = field(default_factory=dict)
+    adaptive: bool = False
+
+
+def find_backend(on: object, names: Mapping[str, object] | None = None) -> WorkerBackend | None:
+    """The worker backend that ``on`` means; None: this process.
+
+    ``names``: the variables that a text may name; None: a text names no variable. Raises DefinitionError. Connecting to
+    an address takes up to 5 seconds, so the caller must not be an event loop.
+    """
+    if on is None or _is_backend(on):
+        return cast("WorkerBackend | None", on)
+    found = _of_text(on, names) if isinstance(on, str) else _of_object(on, names)
+    look: Callable[[], None] | None = getattr(found, "look", None)
+    if look is not None:
+        with contextlib.suppress(OSError):  # the calls fail then
+            look()
+    return found
+
+
+def _of_object(on: object, names: Mapping[str, object] | None) -> WorkerBackend | None:
+    if isinstance(on, Workers):
+        return _with_options(on, names)
+    if _is_client(on):
+        from .dask.start import connect_client
+
+        return started.get(("client", id(on)), lambda: connect_client(on))
     if isinstance(on, Executor) or callable(getattr(on, "submit", None)):
-        return Pool(on)  # type: ignore[arg-type]
-    message = f"on must be an Executor or a WorkerBackend, got {type(on).__name__}"
-    raise DefinitionError(
-        Diagnostic("on.unknown", message, hint="for example concurrent.futures.ProcessPoolExecutor()")
+        from .pool import Pool
+
+        return Pool(cast(Executor, on))
+    hint = f"write {TAKES}, or give a Dask client or an Executor"
+    message = f"on must be a word, an address, a Dask client or an Executor, got {type(on).__name__}"
+    raise DefinitionError(Diagnostic("on.unknown", message, hint=hint))
+
+
+def _of_text(text: str, names: Mapping[str, object] | None) -> WorkerBackend | None:
+    word = read_word(text)
+    if word is not None:
+        return _of_word(word)
+    name = text.removeprefix("$")
+    if names is not None and name in names and name.isidentifier():
+        return find_backend(names[name])
+    raise _unknown(text, names)
+
+
+def _unknown(text: str, names: Mapping[str, object] | None) -> DefinitionError:
+    if not text:
+        message = "on is empty"
+    elif "://" in text:
+        message = f"the address of a scheduler must be tcp://HOST:PORT or tls://HOST:PORT, got {shorten(text)!r}"
+    elif text.partition(":")[0] in WORDS:
+        message = f"the number of processes must be 1 to 1024, got {shorten(text)!r}"
+    else:
+        what = "neither a word, an address nor a variable" if names is not None else "neither a word nor an address"
+        message = f"{shorten(text)!r} is {what}"
+    usable = [name for name, value in (names or {}).items() if not name.startswith("_") and can_run(value)]
+    hint = suggest(text, [*WORDS, *usable]) or f"write {TAKES}"
+    return DefinitionError(Diagnostic("on.unknown", message, hint=hint))
+
+
+def can_run(value: object) -> bool:
+    """Whether ``value`` may be what ``on`` is, other than a text."""
+    return not isinstance(value, type | str) and (
+        _is_backend(value) or isinstance(value, Workers | Executor) or _is_client(value)
     )
+
+
+def _of_word(word: Word) -> WorkerBackend | None:
+    if word.kind == "here":
+        return None
+    _require("processes" if word.kind == "processes" else "dask")
+    if word.kind == "processes":
+        from .processes import Processes
+
+        return started.get((word.kind, word.number), lambda: Processes(word.number))
+    from .dask.start import connect_address, start_cluster
+
+    if word.kind == "dask":
+        return started.get((word.kind, word.number), lambda: start_cluster(word.number))
+    return started.get((word.kind, word.address), lambda: connect_address(word.address))
+
+
+def _require(word: str) -> None:
+    missing = [name for name in NEEDS[word] if find_spec(name) is None]
+    if missing:
+        message = f"--on {word} needs {' and '.join(missing)}, which is not installed"
+        hint = f"pip install 'agf-magics[{word}]'"
+        raise DefinitionError(Diagnostic("on.not-installed", message, hint=hint))
+
+
+def _with_options(wanted: Workers, names: Mapping[str, object] | None) -> WorkerBackend | None:
+    from .options import with_options
+
+    backend = find_backend(wanted.on, names)
+    return with_options(backend, wanted.setup, wanted.resources, wanted.adaptive) if backend is not None else None
+
+
+def _is_backend(value: object) -> bool:
+    return all(hasattr(value, name) for name in ("submit", "lanes", "name", "identifies_lost_chunk"))
+
+
+def _is_client(value: object) -> bool:
+    """Whether ``value`` is a Dask client, without an import of distributed."""
+    return any(
+        kind.__name__ == "Client" and kind.__module__.partition(".")[0] == "distributed" for kind in type(value).__mro__
+    )
+
+
+class Started:
+    """The worker backends of this process, by what ``on`` was."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, object], WorkerBackend] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, object], make: Callable[[], WorkerBackend]) -> WorkerBackend:
+        """The backend of ``key``; it is made if there is none, or if the one there is was closed."""
+        with self._lock:
+            found = self._known.get(key)
+            if found is None or getattr(found, "closed", False):
+                if not self._known:
+                    atexit.register(self.close)
+                found = self._known[key] = make()
+            return found
+
+    def __iter__(self) -> Iterator[WorkerBackend]:
+        return iter([each for each in self._known.values() if not getattr(each, "closed", False)])
+
+    def close(self) -> None:
+        """End the processes that were started here, and the connections. A client or an Executor of the person stays
+        open."""
+        with self._lock:
+            known, self._known = list(self._known.values()), {}
+        atexit.unregister(self.close)
+        for backend in known:
+            with contextlib.suppress(Exception):
+                close: Callable[[], None] | None = getattr(backend, "close", None)
+                if close is not None:
+                    close()
+
+
+started = Started()
+"""The one of this process."""

@@ -136,8 +136,8 @@ class Flight:
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
         line = self.line
         if begun and not line.terms.has_effect:
+            line.size.weigh_returned((len(data) if type(data) is bytes else sum(map(len, data))) / len(begun))
             line.size.learn(seconds, len(begun), line.backend.lanes)
-            line.size.weigh((len(data) if type(data) is bytes else sum(map(len, data))) / len(begun))
         results, unread = self._results(marks, data, worker)
         for entry in unread:
             self._repeat(entry, StepError(Diagnostic("step.unsent-result", _UNREADABLE.format(self.name), hint=_FILE)))
@@ -264,6 +264,8 @@ def _unread(flight: Flight, error: BaseException) -> StepError:
 
 
 def _backend_failed(flight: Flight, error: BaseException) -> StepError:
+    if isinstance(error, StepError):
+        return error
     if isinstance(error, ImportError) and error.name:
         return _unread(flight, error)
     message = f"{flight.line.backend.name} could not run {flight.name!r}: {type(error).__name__}: {error}"

@@ -22,12 +22,11 @@ from typing import Any, BinaryIO, cast
 
 from . import child, chunk
 from .backend import Cancel, Lost
-from .sending import applied
+from .sending import HEAVY, applied
+from .status import BackendStatus, WorkerStatus, memory_of
 
 IDLE = 60.0
 """Seconds without work after which a process ends."""
-IN_FILE = 1_000_000
-"""Bytes of a function above which it is written to a file that the processes read."""
 
 
 class Processes:
@@ -63,7 +62,7 @@ class Processes:
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         if self._pid != os.getpid():  # a fork has none of the threads
             self._start()
-        if run is chunk.run and type(order[0]) is bytes and len(order[0]) > IN_FILE:
+        if run is chunk.run and type(order[0]) is bytes and len(order[0]) > HEAVY:
             order = (self._file(order[1], order[0]), *order[1:])
         job = _Job(applied(run, order), done)
         with self._lock:
@@ -78,6 +77,16 @@ class Processes:
         if starts:
             threading.Thread(target=self._serve, args=(self._jobs,), name="agf-processes", daemon=True).start()
         return job.cancel
+
+    def restart(self) -> None:
+        """End all processes; the next chunks start new ones. Chunks in flight are repeated."""
+        for one in list(self._children):
+            one.kill()
+
+    def describe(self) -> BackendStatus:
+        """What `%workers` shows."""
+        rows = [WorkerStatus(f"process {pid}", 1, memory=memory_of(pid)) for pid in sorted(self.pids)]
+        return BackendStatus(self.name, self.lanes, None, tuple(rows), restarts=True)
 
     def close(self) -> None:
         """End all processes. Chunks in flight are lost."""
@@ -138,6 +147,9 @@ class Processes:
         """Execute a chunk and report it. Returns the process for the next one, if it is running."""
         outcome: Any
         try:
+            if process is not None and process.process.poll() is not None:  # it was restarted while it had no work
+                self._end(process)
+                process = None
             if process is None:
                 process = _Child()
                 self._children.add(process)

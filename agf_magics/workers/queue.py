@@ -22,7 +22,7 @@ from . import chunk
 from .backend import WorkerBackend
 from .dispatch import Dispatcher
 from .outcomes import Entry, Flight, end_call
-from .sending import Program, unsendable_arguments, unsendable_function
+from .sending import HEAVY, Program, heavy_function, unsendable_arguments, unsendable_function
 from .sizes import WANTED, ChunkSize
 
 C = TypeVar("C", bound=Call)
@@ -98,6 +98,8 @@ class CallQueue:
         if found is None:
             try:
                 found = Program(function)
+                if self.warn is not None and len(found.pickled) > HEAVY:
+                    self.warn(heavy_function(found))
             except Exception as error:
                 found = unsendable_function(function, error)
             self._programs[id(function)] = found
@@ -120,7 +122,7 @@ class Line:
         tools = None if grant.tools is None else tuple(sorted(grant.tools))
         self.order = {
             "timeout": terms.timeout, "stops": stops, "grant": (grant.identity, tools), "most": RESULT,
-            "kernel": KERNEL,
+            "kernel": KERNEL, "effect": terms.has_effect, "resources": dict(terms.resources),
         }  # fmt: skip
 
     @property
@@ -182,7 +184,7 @@ class Line:
                 entry.call.give_back()
                 self.waiting.appendleft(entry)
             return self._packed(entries[:1])
-        self.size.weigh(len(given) / len(entries))
+        self.size.weigh_given(len(given) / len(entries))
         order = (program.pickled, program.digest, given, len(entries), self.order)
         return Flight(self, entries, chunk.run, order)
 

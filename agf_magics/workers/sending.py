@@ -22,6 +22,9 @@ _PACKAGE = __name__.partition(".")[0]
 _registry = threading.RLock()
 """Held while modules are registered: cloudpickle has one registry for the process."""
 
+HEAVY = 1_000_000
+"""Bytes from which on a function is heavy."""
+
 STAY = "@tool(where='thread') makes the calls of the tool in the kernel"
 
 
@@ -147,6 +150,29 @@ def unsendable_arguments(program: Program, given: Mapping[str, Any], error: Base
             return found
     message = f"the arguments of {function!r} cannot be sent to a worker: {_why(error)}"
     return StepError(Diagnostic("step.unsendable", message, hint=STAY))
+
+
+def heavy_function(program: Program) -> Diagnostic:
+    """The warning about a function that weighs much, and what makes it heavy."""
+    function = name_of(program.function)
+    sizes = {name: _size(value, program.modules) for name, value in _used(program.function)}
+    sizes = {name: size for name, size in sizes.items() if size > HEAVY / 2}
+    largest = max(sizes, key=lambda name: sizes[name], default="")
+    why = (
+        f", because it uses {largest!r} ({sizes[largest] / 1e6:.1f} MB)"
+        if largest and sizes[largest] > HEAVY / 2
+        else ""
+    )
+    message = f"the function {function!r} is sent to the workers with {len(program.pickled) / 1e6:.1f} MB{why}"
+    hint = "let the tool read the data itself, or pass the path of a file as an argument"
+    return Diagnostic("on.heavy", message, hint=hint, severity="warning")
+
+
+def _size(value: Any, modules: Sequence[str]) -> int:
+    try:
+        return len(dumped_by_value(value, modules))
+    except Exception:
+        return 0
 
 
 def _why(error: BaseException) -> str:

@@ -7,7 +7,7 @@ AIM = 0.5
 """Seconds of a chunk on its worker."""
 CHUNKS_A_SECOND = 400
 """At most, whatever the number of lanes: more would load the kernel and a scheduler."""
-HEAVY = 8_000_000
+CHUNK_BYTES = 8_000_000
 """Bytes of arguments or results in a chunk."""
 PAYLOAD = 256_000_000
 """Bytes of arguments in all chunks in flight."""
@@ -22,22 +22,26 @@ WANTED = 20_000
 class ChunkSize:
     """The number of calls in the next chunk: 1, 4, 16 … until a chunk takes `AIM` seconds."""
 
-    __slots__ = ("_bytes", "_mean", "size")
+    __slots__ = ("_given", "_mean", "_returned", "size")
 
     def __init__(self) -> None:
         self.size = 1
-        self._mean = self._bytes = 0.0
+        self._mean = self._given = self._returned = 0.0
 
-    def weigh(self, size: float) -> None:
-        """Learn the bytes of one call."""
-        self._bytes = max(self._bytes * 0.9, size)
+    def weigh_given(self, size: float) -> None:
+        """Learn the bytes of the arguments of one call."""
+        self._given = max(size, self._given + (size - self._given) / 10)
+
+    def weigh_returned(self, size: float) -> None:
+        """Learn the bytes of the result of one call."""
+        self._returned = max(size, self._returned + (size - self._returned) / 10)
 
     def learn(self, seconds: float, count: int, lanes: int) -> None:
         """Learn from a chunk of ``count`` calls that took ``seconds`` on its worker."""
         each = seconds / count
         self._mean = each if not self._mean else self._mean + (each - self._mean) / 4
         in_time = max(AIM, lanes / CHUNKS_A_SECOND) / max(self._mean, 1e-6)
-        in_bytes = min(HEAVY, PAYLOAD / (2 * max(lanes, 1))) / self._bytes if self._bytes else MOST
+        in_bytes = min(CHUNK_BYTES, PAYLOAD / (2 * max(lanes, 1))) / max(self._given, self._returned, 1)
         # The last chunks of a fan-out are small: they do not undo what was learned before.
         self.size = int(max(1, min(in_time, in_bytes, MOST, GROWTH * max(count, self.size / 2))))
 

@@ -35,6 +35,7 @@ from tests.bench import (
     reading,
     reuse,
     startup,
+    workers,
 )
 from tests.bench.plot import plot
 from tests.bench.rounds import Row
@@ -273,6 +274,28 @@ def _view(run: Run) -> Iterator[str]:
     yield from _table(found, "µs an element", 1, "× no view")
 
 
+def _workers(run: Run) -> Iterator[str]:
+    yield "## Workers\n"
+    yield "Fan-outs on two processes, by the wall clock. Goals, to a chunked `client.map` of Dask with the same seconds"
+    yield "in a chunk: 1.3 × for 1 ms and 10 ms, 3 × for 0 ms; for 100 kB in and out 1.3 ×, and 2 × with the journal."
+    yield "[Scale](scale.md) explains the second table.\n"
+    for name, wall, cpu in workers.rows():
+        yield f"| {name} | µs an element | × the first | µs of the kernel's CPU |\n|---|---|---|---|"
+        for row, used in zip(wall, cpu, strict=True):
+            yield _line([row.name, f"{row.micros:.1f}", _ratio(row.ratio), f"{used.micros:.1f}"])
+        yield ""
+        known = {row.name: row.ratio for row in wall}
+        for way, most in workers.GOALS[name].items():
+            run.goals.hold(f"{name} on processes, journal {way}", most, known[f"agf: processes, journal {way}"], "×")
+    yield "| lanes | call | journal | elements a second | lanes busy | µs of CPU an element | chunks a second |"
+    yield "|---|---|---|---|---|---|---|"
+    for load in workers.loads():
+        journal, busy = "on" if load.journal else "off", f"{100 * load.busy:.0f} %"
+        yield _line([f"{load.lanes:,}", f"{load.milliseconds:g} ms", journal, f"{load.rate:,.0f}", busy,
+                     f"{load.micros:.0f}", f"{load.chunks:.0f}"])  # fmt: skip
+    yield ""
+
+
 def _startup(run: Run) -> Iterator[str]:
     yield "## The first minute\n\nGoal: `%load_ext agf_magics` at most 150 ms in a fresh kernel.\n"
     found = startup.rows()
@@ -312,6 +335,7 @@ SECTIONS: dict[str, Section] = {
     "isolation": _isolation,
     "journal": _journal,
     "view": _view,
+    "workers": _workers,
     "startup": _startup,
     "memory": _memory,
 }

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 import agf_magics as agf
-from agf_magics.flow.steps import Branches, Choose, Each, Invoke, Sequence, Step, Walk
+from agf_magics.flow.steps import WIDTH, Branches, Choose, Each, Invoke, Sequence, Step, Walk
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.graph.state import Joining
 from agf_magics.languages.graph.tokens import Literal, format_literal
@@ -147,7 +147,7 @@ def step_of(step: Step) -> dict[str, Any]:
             asks = {name: value for name, value in step.asking._replace(span=None)._asdict().items() if value}
             found |= {"asks": asks or None, "shows_while_waiting": step.while_waiting is not None}
         case Each():
-            found |= {"node": step_of(step.body), "most": step.most, "limit": step.limit}
+            found |= {"node": step_of(step.body), "most": step.most, "limit": step.limit or WIDTH}
         case Branches():
             found |= {"call": step_of(step.branches["call"]), "retries": step.retries}
         case Sequence():

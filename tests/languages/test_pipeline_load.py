@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agf_magics.flow.frame import DROPPED, Expr, FanOutResult, FlowInput, Outcome
-from agf_magics.flow.steps import Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
+from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.documents import Takes
 from agf_magics.languages.pipeline import takes
@@ -116,7 +116,7 @@ def choose(step: Choose) -> dict[str, Any]:
 
 def each(step: Each) -> dict[str, Any]:
     steps = {"do": step_of(step.body), "collect": step_of(step.collect)}
-    return {"over": source_of(step.over), "max_parallel": step.limit, "on_error": policy_of(step), **steps}
+    return {"over": source_of(step.over), "max_parallel": step.limit or WIDTH, "on_error": policy_of(step), **steps}
 
 
 def fold(step: Fold) -> dict[str, Any]:

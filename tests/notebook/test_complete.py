@@ -102,7 +102,7 @@ def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Known) -> 
 
     try:
         assert offered("%%pipeline\nsteps:\n- to") == [("tool: ", "step", "to")]
-        assert offered("%run_pipeline --o") == [("--out", "option", "--o")]
+        assert offered("%run_pipeline --ou") == [("--out", "option", "--ou")]
         assert offered("%%pipeline\npipeline: pri") == []
         assert "print" in [text for text, _, _ in offered("pri")]
     finally:

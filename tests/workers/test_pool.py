@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -76,3 +78,27 @@ def test_where_decides_which_calls_leave_the_kernel(executor: Executor) -> None:
         agf.tool(process_of, name="work", registry=registry, where=where)
         assert (agf.run(one, registry=registry, on=executor).output[1] != os.getpid()) is leaves
         assert agf.run(one, registry=registry).output[1] == os.getpid()
+
+
+def test_a_function_that_is_heavy_is_named_with_what_it_uses(executor: Executor) -> None:
+    table = os.urandom(1_500_000)
+
+    def pick(x: int) -> int:
+        return table[x]
+
+    run = run_fan(pick, [0, 1, 2], executor)
+    assert run.output == list(table[:3])
+    (warning,) = run.warnings
+    message = "the function 'pick' is sent to the workers with 1.5 MB, because it uses 'table' (1.5 MB)"
+    assert (warning.code, warning.message) == ("on.heavy", message)
+
+
+def test_the_extension_imports_nothing_of_the_workers() -> None:
+    code = (
+        "import sys\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "InteractiveShell.instance().run_line_magic('load_ext', 'agf_magics')\n"
+        "print(sorted({'cloudpickle', 'distributed', 'loky', 'multiprocessing.pool'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -187,3 +188,58 @@ def test_a_process_that_a_call_forks_does_not_answer(processes: Processes, tmp_p
         return x + 1
 
     assert run_fan(forks, list(range(20)), processes).output == list(range(1, 21))
+
+
+def test_a_timeout_counts_from_the_start_of_the_call_on_its_worker(processes: Processes) -> None:
+    def slow(x: int) -> int:
+        import threading
+
+        if x == 3:
+            threading.Event().wait()
+        return x
+
+    run = run_fan(slow, list(range(30)), processes, "continue", timeout=0.3)
+    assert run.output == [x for x in range(30) if x != 3]
+    (failure,) = run.progress.failures
+    assert failure.error.diagnostic.code == "step.timeout"
+    assert "took longer than 0.3 s (left running: slow on process" in failure.error.diagnostic.message
+
+
+def test_what_calls_print_is_written_here_and_reported_for_each(
+    processes: Processes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def speak(x: int) -> int:
+        print("word", x)
+        return x
+
+    registry, events = agf.Registry(), list[Any]()
+    agf.tool(speak, name="work", registry=registry)
+    text = FAN.format(on_error="abort")
+    agf.run(text, {"xs": [1, 2, 3]}, registry=registry, on=processes, on_event=events.append, stream=True)
+    assert sorted(capsys.readouterr().out.splitlines()) == ["word 1", "word 2", "word 3"]
+    printed = {one.at: one.text for one in events if type(one).__name__ == "StepPrinted"}
+    assert printed == {("steps[0].do", i): f"word {i + 1}\n" for i in range(3)}
+
+
+def test_an_async_tool_with_where_worker_runs_there(processes: Processes) -> None:
+    async def remote(x: int) -> int:
+        import asyncio
+
+        await asyncio.sleep(0)
+        return os.getpid()
+
+    pids = run_fan(remote, [1, 2], processes, where="worker").output
+    assert os.getpid() not in pids
+    assert run_fan(remote, [1], processes).output == [os.getpid()]
+
+
+def test_the_live_row_says_how_many_elements_are_with_workers(processes: Processes) -> None:
+    registry, events = agf.Registry(), list[Any]()
+    agf.tool(double, name="work", registry=registry)
+    text = FAN.format(on_error="abort")
+    run = agf.run(text, {"xs": list(range(50))}, registry=registry, on=processes, on_event=events.append)
+    found = [one for one in events if type(one).__name__ == "Placed"]
+    assert {one.where for one in found} == {"2 processes"}
+    assert max(one.elements for one in found) > 1
+    assert found[-1].elements == 0
+    assert run.progress.rows["steps[0]",].placed is None

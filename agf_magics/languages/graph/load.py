@@ -69,7 +69,7 @@ class _Loader:
         self.limits: dict[str, tuple[Span | None, int]] = given.get("loop_limits") or {}
         self.exits: dict[str, Name] = given.get("loop_exits") or {}
         declared = self.declared(given.get("state"))
-        config = {"max_concurrency": CONCURRENT, "recursion_limit": ROUNDS, **self.section(CONFIG, given.get("config"))}
+        config = {"recursion_limit": ROUNDS, **self.section(CONFIG, given.get("config"))}
         tools = read_tools(self.reader, given.get("tools"))
         built = self.nodes(given, tools, config)
         read = Edges(self.reader, tuple(self.named), {name: each.answers for name, each in built.items()})
@@ -129,7 +129,7 @@ class _Loader:
             over=lambda node: _over_limit(node, *self.limits[node], node in exits),
             rounds=config["recursion_limit"],
             endless=lambda rounds: _endless(rounds, limit.span if limit is not None else span),
-            width=config["max_concurrency"],
+            width=config.get("max_concurrency", CONCURRENT),
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
             feeds=feeds(built, edges, exits, keys, {key.text for key, _ in given.get("variables") or ()}),
         )

@@ -128,7 +128,7 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
         element=Stored(_lay_over, (Ref((*ROOT, name.text)), Ref((*ROOT, "_map_index")))),
         body=_collected(inner, here.span),
         gather=gather,
-        limit=here.limits["max_concurrency"],
+        limit=here.limits.get("max_concurrency"),
         on_error="continue",
         most=most,
         cut=_cut(most, overflow == "truncate", over.span),

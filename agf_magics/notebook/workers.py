@@ -1,0 +1,89 @@
+"""``%workers``: the workers that runs of this process use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from IPython.core.magic import line_magic, magics_class
+
+from ..pictures.listing import list_rows
+from ..pictures.plain import counted, html, line
+from ..workers.on import started
+from ..workers.options import describe
+from ..workers.status import BackendStatus, WorkerStatus
+from . import commands
+from .base import NotebookMagics, takes
+from .options import ParsedLine
+from .output import Bundle, show
+
+COLUMNS = ("workers", "lanes", "working", "memory", "resources", "versions")
+NONE = "this process has used no workers: run a flow with --on processes"
+
+
+@magics_class
+class WorkerMagics(NotebookMagics):
+    """``%workers``."""
+
+    @line_magic
+    @takes(commands.WORKERS)
+    def workers(self, parsed: ParsedLine) -> Any:
+        known = list(started)
+        if "--close" in parsed:
+            started.close()
+            print(f"closed {counted(len(known), 'worker backend')}")
+            return
+        if "--restart" in parsed:
+            for backend in known:
+                restart = getattr(backend, "restart", None)
+                print(
+                    f"restarted {backend.name}" if restart is not None else f"{backend.name} cannot be restarted here"
+                )
+                if restart is not None:
+                    restart()
+            return
+        show(list_workers([describe(backend) for backend in known]))
+
+
+def list_workers(found: Iterable[BackendStatus]) -> Bundle:
+    """The table by MIME type."""
+    backends = list(found)
+    rows = [row for one in backends for row in _rows(one)]
+    bundle = dict(list_rows(COLUMNS, rows, "row", NONE))
+    for one in backends:
+        if one.dashboard.startswith(("http://", "https://")):
+            link = html(one.dashboard)
+            bundle["text/html"] += (
+                f'<p>{html(one.name)}: <a href="{link}" target="_blank" rel="noopener">dashboard</a></p>'
+            )
+            bundle["text/plain"] += f"\n{one.name}: {one.dashboard}"
+    return bundle
+
+
+def _rows(one: BackendStatus) -> Iterable[tuple[str, ...]]:
+    in_flight = "" if one.in_flight is None else f"{counted(one.in_flight, 'chunk')} in flight"
+    yield (line(one.name, 80), f"{one.lanes:,}", in_flight, "", "", "")
+    for worker in one.workers:
+        if worker.name != one.name:
+            yield _row(worker)
+
+
+def _row(worker: WorkerStatus) -> tuple[str, ...]:
+    working = "" if worker.working is None else f"{worker.working:,}"
+    memory = "" if worker.memory is None else _megabytes(worker.memory)
+    if memory and worker.memory_limit:
+        memory += f" of {_megabytes(worker.memory_limit)}"
+    resources = ", ".join(f"{name} {amount:g}" for name, amount in worker.resources.items())
+    versions = ", ".join(f"{name} {version}" for name, version in worker.versions.items() if version)
+    return (
+        f"  {line(worker.name, 80)}",
+        f"{worker.lanes:,}",
+        working,
+        memory,
+        line(resources, 60),
+        line(versions, 120),
+    )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

@@ -1,0 +1,325 @@
+"""A worker backend on a Dask client.
+
+Everything that asks the scheduler or changes the state of a `Dask` runs on the loop of its client, which is never the
+engine's: the engine only reads ``lanes`` and calls ``submit``, and neither waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import secrets
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from ...text.diagnostics import Diagnostic
+from ..backend import AHEAD, Cancel, Lost
+from ..needs import Need, lacking_resource
+from ..sending import loadable
+from ..status import BackendStatus, WorkerStatus
+from . import tasks
+from .checks import compare_versions, find_problems
+
+LOOK = 1.0
+"""Seconds between two looks at the workers while chunks are in flight."""
+HEAVY = 1_000_000
+"""Bytes of a function above which it is sent once to the cluster instead of with each chunk."""
+
+
+class Dask:
+    """A worker backend on a Dask client. Dask's scheduler places the chunks, and repeats those of lost workers."""
+
+    identifies_lost_chunk = True
+
+    def __init__(
+        self, name: str, lanes: int = 0, *, kills: bool = False, close: Callable[[], None] | None = None
+    ) -> None:
+        """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers are our own, so that
+        a call can be ended by ending its worker. ``close``: ends what was started for this backend."""
+        self._name, self._lanes, self.kills, self._close = name, lanes, kills, close
+        self.ahead = AHEAD
+        self.client: Any = None
+        self._closed = False
+        self.tokens: dict[str, str] = {}
+        """The process token of each worker, by its address."""
+        self._prefix = f"agf-{secrets.token_hex(4)}"
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._early: list[_Flight] | None = []
+        """The chunks of the time before there is a client; None: there is one, or there will be none."""
+        self._failure: Exception | None = None
+        self._flights: dict[str, _Flight] = {}
+        """The chunks in flight, by key. Only the client's loop uses it."""
+        self._arrived: list[_Flight] = []
+        self._cancelled: list[_Flight] = []
+        self._programs: dict[str, Any] = {}
+        self._looking = False
+        self.addresses: tuple[str, ...] = ()
+        """Of the scheduler, then of the workers, when they were last looked at."""
+        self.resources: Mapping[str, Mapping[str, float]] = {}
+        self.versions: Mapping[str, Mapping[str, str]] = {}
+        self._findings: list[Diagnostic] = []
+
+    @property
+    def name(self) -> str:
+        return self._name if self._early is None else f"{self._name} (starting)"
+
+    @property
+    def lanes(self) -> int:
+        return self._lanes
+
+    @property
+    def closed(self) -> bool:
+        """Whether it cannot be used again."""
+        return self._closed or (self.client is not None and self.client.status in ("closing", "closed"))
+
+    def open(self, client: Any) -> None:
+        """Use this client from now on."""
+        self.client, self._loop = client, client.loop
+        client.subscribe_topic(self._prefix, _print_texts)
+        self._start(lambda flight: self._loop.add_callback(self._send, flight))
+
+    def fail(self, error: Exception) -> None:
+        """There will be no client: each chunk has this error as its outcome."""
+        self._failure, self._closed = error, True
+        self._start(lambda flight: flight.end(error))
+
+    def _start(self, send: Callable[[_Flight], None]) -> None:
+        with self._lock:
+            early, self._early = self._early or [], None
+        for flight in early:
+            send(flight)
+
+    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+        flight = _Flight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
+        with self._lock:
+            waits = self._early is not None
+            if self._early is not None:
+                self._early.append(flight)
+        if self._failure is not None:
+            flight.end(self._failure)
+        elif not waits:
+            self._loop.add_callback(self._send, flight)
+        return lambda: self._cancel_soon(flight)
+
+    def _cancel_soon(self, flight: _Flight) -> None:
+        flight.cancels += 1
+        if self.client is not None:
+            self._cancelled.append(flight)
+            self._loop.add_callback(self._cancel)
+        else:
+            flight.end(Lost("cancelled", cancelled=True))
+
+    # --- on the client's loop ---
+
+    async def _send(self, flight: _Flight) -> None:
+        if flight.ended or flight.cancels:
+            flight.end(Lost("cancelled", cancelled=True))
+            return
+        self._flights[flight.key] = flight
+        try:
+            order, where = await self._prepared(flight)
+            flight.future = self.client.submit(loadable(tasks.run_task), *order, key=flight.key, pure=False, **where)
+            flight.future.add_done_callback(lambda _: self._loop.add_callback(self._arrive, flight))
+        except Exception as error:
+            self._finish(flight, error)
+            return
+        if not self._looking:
+            self._looking = True
+            self._loop.add_callback(self._look)
+
+    async def _prepared(self, flight: _Flight) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to submit for a chunk, and where it may run."""
+        program, digest, *rest = flight.order
+        options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
+        if isinstance(program, bytes) and len(program) > HEAVY:
+            if digest not in self._programs:
+                self._programs[digest] = await self.client.scatter(program, hash=False)
+            program = self._programs[digest]
+        where: dict[str, Any] = {}
+        if options.get("resources"):
+            where["resources"] = dict(options["resources"])
+        token = ""
+        if options.get("effect"):
+            flight.worker, token = await self._free_worker()
+            where |= {"workers": [flight.worker], "allow_other_workers": False}
+        return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
+
+    async def _free_worker(self) -> tuple[str, str]:
+        """The worker with the fewest chunks that are pinned to it, and its token."""
+        while not self.tokens:
+            await self._update()
+            if not self.tokens:
+                await asyncio.sleep(LOOK)
+        pinned = [flight.worker for flight in self._flights.values()]
+        return min(self.tokens.items(), key=lambda found: pinned.count(found[0]))
+
+    def _arrive(self, flight: _Flight) -> None:
+        """A chunk has ended. Those that end in one turn of the loop are fetched together."""
+        self._arrived.append(flight)
+        if len(self._arrived) == 1:
+            self._loop.add_callback(self._fetch)
+
+    async def _fetch(self) -> None:
+        arrived, self._arrived = [each for each in self._arrived if not each.ended], []
+        finished = [each for each in arrived if each.future.status == "finished"]
+        failed = [each for each in arrived if each.future.status != "finished"]
+        try:
+            outcomes = await self.client.gather([each.future for each in finished])
+        except Exception as error:
+            outcomes = [error] * len(finished)
+        for each, outcome in zip(finished, outcomes, strict=True):
+            self._finish(each, Lost(_gone(each.worker)) if outcome is None else outcome)
+        for each in failed:
+            self._finish(each, await _failure(each))
+
+    def _finish(self, flight: _Flight, outcome: Any) -> None:
+        self._flights.pop(flight.key, None)
+        flight.future = None
+        flight.end(outcome)
+
+    async def _cancel(self) -> None:
+        """Drop the chunks that no worker executes. One that is executed ends by itself; if it is cancelled again, after
+        the grace period, its worker ends, provided it is our own."""
+        wanted, self._cancelled = [each for each in self._cancelled if each.future and not each.ended], []
+        placed: Mapping[str, Sequence[str]] = await self.client.processing() if wanted else {}
+        named = {flight.key for flight in wanted}
+        asked = [worker for worker, known in placed.items() if not named.isdisjoint(known)]
+        running: dict[str, str] = {}
+        if asked:
+            found = await self.client.run(loadable(tasks.running_tasks), workers=asked, on_error="ignore")
+            running = {key: worker for worker, keys in found.items() for key in keys}
+        late = {running[each.key] for each in wanted if each.key in running and each.cancels > 1 and self.kills}
+        dropped = [each.future for each in wanted if each.key not in running or running[each.key] in late]
+        if dropped:
+            await self.client.cancel(dropped, force=True)
+        if late:
+            await self.client.run(loadable(tasks.end_process), workers=list(late), on_error="ignore")
+
+    async def _look(self) -> None:
+        """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned chunks that ended."""
+        while self._flights and not self.closed:
+            with contextlib.suppress(Exception):
+                await self._update()
+            for flight in list(self._flights.values()):
+                if flight.worker and flight.worker not in self.tokens and flight.future is not None:
+                    future = flight.future
+                    self._finish(flight, Lost(_gone(flight.worker)))
+                    await self.client.cancel([future], force=True)
+            await asyncio.sleep(LOOK)
+        self._looking = False
+
+    async def _update(self) -> None:
+        threads: Mapping[str, int] = await self.client.nthreads()
+        new = [address for address in threads if address not in self.tokens]
+        found = await self.client.run(loadable(tasks.process_token), workers=new, on_error="ignore") if new else {}
+        self.tokens = {address: token for address, token in {**self.tokens, **found}.items() if address in threads}
+        self._lanes = sum(threads.values())
+
+    # --- on any other thread: these wait, so they are not for an event loop ---
+
+    def look(self) -> None:
+        """Ask the scheduler for the workers, now."""
+        if self.client is None:
+            return
+        self.client.sync(self._update)
+        workers = self._workers()
+        self.addresses = (self.client.scheduler.address, *workers)
+        self.resources = {address: found.get("resources") or {} for address, found in workers.items()}
+
+    def check(self) -> None:
+        """Compare the versions of the workers with the kernel's. Raises DefinitionError ``on.versions``."""
+        self.versions, self._findings = compare_versions(self.client, self.name)
+
+    def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
+        """See `needs.find_problems`."""
+        if self.client is None or self.kills:
+            return [lacking_resource(need, self.name) for need in needs if need.resources]
+        return [*self._findings, *find_problems(needs, self.name, self.addresses, self.resources)]
+
+    def lanes_with(self, resources: Mapping[str, float]) -> int:
+        """The number of concurrent calls that each need these resources."""
+        if not self.resources:
+            return self._lanes
+        return sum(
+            min([int(have.get(name, 0) // amount) for name, amount in resources.items()])
+            for have in self.resources.values()
+        )
+
+    def describe(self) -> BackendStatus:
+        """What `%workers` shows."""
+        if self.client is None:
+            return BackendStatus(self.name, self._lanes, len(self._early or ()))
+        running = self.client.run(loadable(tasks.running_tasks), on_error="ignore")
+        rows = [
+            WorkerStatus(
+                address, int(found.get("nthreads", 0)), len(running.get(address, ())),
+                found.get("metrics", {}).get("memory"), found.get("memory_limit") or None,
+                self.versions.get(address, {}), found.get("resources") or {},
+            )
+            for address, found in self._workers().items()
+        ]  # fmt: skip
+        link = self.client.dashboard_link if find_spec("bokeh") is not None or not self.kills else ""
+        return BackendStatus(self.name, self._lanes, len(self._flights), tuple(rows), link or "", restarts=True)
+
+    def restart(self) -> None:
+        """End the processes of all workers and start new ones. Calls that they execute are repeated elsewhere."""
+        self.client.restart_workers(list(self._workers()), raise_for_error=False)
+
+    def _workers(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return found
+
+    def close(self) -> None:
+        self._closed = True
+        if self.client is not None and self.client.status == "running":
+            self.client.unsubscribe_topic(self._prefix)
+        if self._close is not None:
+            self._close()
+
+
+class _Flight:
+    """A chunk in flight."""
+
+    def __init__(self, key: str, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> None:
+        self.key, self.run, self.order, self.done = key, run, order, done
+        self.future: Any = None
+        self.worker = ""
+        """The only worker that may run it."""
+        self.cancels = 0
+        self.ended = False
+
+    def end(self, outcome: Any) -> None:
+        if not self.ended:
+            self.ended = True
+            self.order = ()
+            self.done(outcome)
+
+
+async def _failure(flight: _Flight) -> BaseException:
+    """The outcome of a chunk that Dask could not execute: chunks themselves never raise."""
+    from distributed import KilledWorker
+
+    if flight.future.status != "error":
+        if flight.cancels:
+            return Lost("cancelled", cancelled=True)
+        return Lost("the scheduler was lost", last=True)
+    error: BaseException = await flight.future.exception()
+    if isinstance(error, KilledWorker):
+        last = error.last_worker.address
+        return Lost(f"{error.allowed_failures + 1} workers ended during it, the last one was {last}", last=True)
+    return error
+
+
+def _print_texts(event: tuple[float, Any]) -> None:
+    """Write the prints of a chunk that still runs: ``(call, stream, text)`` each."""
+    for _, stream, text in event[1]:
+        getattr(sys, stream if stream == "stderr" else "stdout").write(text)
+
+
+def _gone(worker: str) -> str:
+    return f"worker {worker} ended during it"

@@ -1,0 +1,105 @@
+"""How a Dask backend starts: a LocalCluster of this process, an address, or a client of the person."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from ...text.diagnostics import DefinitionError, Diagnostic
+from .backend import Dask
+
+REACH = 5.0
+"""Seconds in which the scheduler of an address must answer."""
+
+
+def start_cluster(count: int | None = None) -> Dask:
+    """A LocalCluster of this process, with ``count`` workers of one thread; None: one per core.
+
+    It starts on a thread of its own, and is closed with the backend."""
+    count = count or os.cpu_count() or 1
+    ends = list[Callable[[], object]]()
+    backend = Dask(f"dask, {count} workers", count, kills=True, close=lambda: _close_all(ends))
+
+    def start() -> None:
+        try:
+            from distributed import Client, LocalCluster
+
+            cluster = LocalCluster(
+                n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+                security=find_spec("cryptography") is not None, silence_logs=logging.CRITICAL,
+            )  # fmt: skip
+            ends.append(cluster.close)
+            client = Client(cluster, set_as_default=False)
+            ends.insert(0, client.close)
+            backend.open(client)
+        except Exception as error:
+            _close_all(ends)
+            backend.fail(_not_started(error))
+
+    threading.Thread(target=start, name="agf-dask-start", daemon=True).start()
+    return backend
+
+
+def connect_address(address: str) -> Dask:
+    """The scheduler at an address. Raises DefinitionError if none answers within `REACH` seconds."""
+    from distributed import Client
+
+    host, _, port = address.partition("://")[2].rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH).close()
+        client = Client(address, timeout=REACH, set_as_default=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        why = (getattr(error, "strerror", None) or type(error).__name__).lower()
+        message = f"no Dask scheduler answers at {address!r}: {why}"
+        hint = "start one with `dask scheduler`, or check the address; for tls:// give a Client with its Security"
+        raise DefinitionError(Diagnostic("on.unreachable", message, hint=hint)) from None
+    return _opened(Dask(f"dask {address}", close=client.close), client)
+
+
+def connect_client(client: Any) -> Dask:
+    """The cluster of a client of the person. Raises DefinitionError if it is closed or asynchronous."""
+    address = client.scheduler.address if client.scheduler is not None else ""
+    if client.status != "running" or not address:
+        hint = "make a new one: Client(address)"
+        raise DefinitionError(Diagnostic("on.unreachable", f"the Dask client is {client.status}", hint=hint))
+    if client.asynchronous or client.loop.asyncio_loop is _running_loop():
+        message = "the Dask client is asynchronous: it shares the event loop of this thread"
+        raise DefinitionError(Diagnostic("on.unknown", message, hint="make one with Client(address)"))
+    return _opened(Dask(f"dask {address}"), client)
+
+
+def _opened(backend: Dask, client: Any) -> Dask:
+    backend.open(client)
+    try:
+        backend.look()
+        backend.check()
+    except DefinitionError:
+        backend.close()
+        raise
+    return backend
+
+
+def _running_loop() -> object:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _not_started(error: Exception) -> RuntimeError:
+    cause = error.__cause__ or error
+    guard = "a script needs `if __name__ == '__main__':` around agf.run(…, on='dask'), but not for on='processes'"
+    return RuntimeError(f"the workers did not start: {type(cause).__name__}: {cause} ({guard})")
+
+
+def _close_all(ends: list[Callable[[], object]]) -> None:
+    while ends:
+        with contextlib.suppress(Exception):
+            ends.pop(0)()

@@ -1,0 +1,256 @@
+"""Fan-outs on processes, against a chunked map of Dask and of a process pool; how many elements the kernel sustains.
+
+``python -m tests.bench.workers`` prints these tables alone, ``python -m tests.bench.workers lanes`` the second one. The
+page docs/scale.md explains it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import importlib.util
+import multiprocessing
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import agf_magics as agf
+from agf_magics.journal.store import Store
+from agf_magics.settings import current
+from agf_magics.workers.processes import Processes
+from tests.bench.rounds import Row, paired
+
+WORKERS = 2
+
+FAN = """
+pipeline: fan
+steps:
+  - for_each:
+      over: ctx.xs
+      on_error: abort
+      do: {tool: {name: work, args: {x: !expr item}}}
+      collect: {transform: {value: count(pipe)}}
+"""
+
+
+def spin(loops: int) -> int:
+    found = 0
+    for i in range(loops):
+        found += i * i % 7
+    return found
+
+
+def loops_of_a_millisecond() -> int:
+    start = time.process_time()
+    spin(200_000)
+    return int(200 / (time.process_time() - start))
+
+
+class Case(NamedTuple):
+    name: str
+    work: Callable[[Any], Any]
+    xs: list[Any]
+    chunk: int
+    """Elements in a chunk of the baselines."""
+
+
+def cases() -> Iterator[Case]:
+    loops = loops_of_a_millisecond()
+
+    def wait(milliseconds: int) -> Callable[[int], int]:
+        def work(x: int) -> int:
+            spin(loops * milliseconds)
+            return x
+
+        return work
+
+    yield Case("0 ms", wait(0), list(range(10_000)), 500)
+    yield Case("1 ms", wait(1), list(range(1_000)), 100)
+    yield Case("10 ms", wait(10), list(range(200)), 10)
+    yield Case("100 kB in and out", lambda x: x[::-1], [f"{i:06d}" + "x" * 100_000 for i in range(500)], 10)
+
+
+def call_chunk(pickled: bytes, xs: list[Any]) -> list[Any]:
+    work = pickle.loads(pickled)
+    return [work(x) for x in xs]
+
+
+class Ways:
+    """Everything that executes a fan-out, started once."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.processes = Processes(WORKERS)
+        stack.callback(self.processes.close)
+        context = multiprocessing.get_context("spawn")
+        self.pool = stack.enter_context(ProcessPoolExecutor(WORKERS, mp_context=context))
+        self.client: Any = None
+        if importlib.util.find_spec("distributed") is not None:
+            from distributed import Client, LocalCluster
+
+            cluster = LocalCluster(
+                n_workers=WORKERS, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+            )
+            stack.callback(cluster.close)
+            self.client = Client(cluster)
+            stack.callback(self.client.close)
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        self.journal = str(folder / "runs.sqlite")
+        stack.callback(Store.close_all)
+
+    def candidates(self, case: Case) -> dict[str, Callable[[], Any]]:
+        import cloudpickle
+
+        registry = agf.Registry()
+        agf.tool(case.work, name="work", registry=registry)
+        flow = agf.load(FAN, registry=registry)
+        pickled = cloudpickle.dumps(case.work)
+        chunks = [case.xs[i : i + case.chunk] for i in range(0, len(case.xs), case.chunk)]
+
+        def mapped() -> None:
+            client = self.client
+            found = client.gather(client.map(call_chunk, [pickled] * len(chunks), chunks, pure=False))
+            assert sum(map(len, found)) == len(case.xs)
+
+        def pooled() -> None:
+            assert sum(map(len, self.pool.map(call_chunk, [pickled] * len(chunks), chunks))) == len(case.xs)
+
+        def ours(journal: str | None) -> Callable[[], None]:
+            def run() -> None:
+                current.settings = replace(current.settings, journal=journal)
+                assert agf.run(flow, {"xs": case.xs}, registry=registry, on=self.processes).output == len(case.xs)
+
+            return run
+
+        found = {"dask: client.map, chunked": mapped} if self.client is not None else {}
+        found |= {"ProcessPoolExecutor.map, chunked": pooled}
+        return found | {"agf: processes, journal on": ours(self.journal), "agf: processes, journal off": ours(None)}
+
+
+def rows(rounds: int = 5) -> Iterator[tuple[str, list[Row], list[Row]]]:
+    """For each case: the wall time of an element, and the CPU time of an element in the kernel.
+
+    The scheduler of the LocalCluster is in this process, so the CPU time of Dask's row includes it."""
+    before = current.settings
+    try:
+        with ExitStack() as stack:
+            ways = Ways(stack)
+            for case in cases():
+                found, count = ways.candidates(case), len(case.xs)
+                wall = paired(found, per=count, rounds=rounds)
+                yield case.name, wall, paired(found, per=count, rounds=rounds, clock=time.process_time)
+    finally:
+        current.settings = before
+
+
+# --- how many elements the kernel sustains ---
+
+
+class Lanes:
+    """A backend of ``lanes`` lanes without workers: a chunk ends after the time that its calls and its trip take."""
+
+    name, identifies_lost_chunk = "lanes", True
+
+    def __init__(self, lanes: int, seconds: float, trip: float = 0.005) -> None:
+        self.lanes, self.seconds, self.trip = lanes, seconds, trip
+        self.chunks, self.busy = 0, 0.0
+        self._free = [0.0] * lanes
+
+    def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Callable[[], None]:
+        loop, count = asyncio.get_running_loop(), order[3]
+        given = pickle.loads(order[2])
+        begin = max(heapq.heappop(self._free), loop.time() + self.trip / 2)
+        end = begin + self.seconds * count
+        heapq.heappush(self._free, end)
+        self.chunks, self.busy = self.chunks + 1, self.busy + self.seconds * count
+        outcome = ("v" * count, pickle.dumps([one["x"] for one in given]), self.seconds * count, [], "lane")
+        loop.call_at(end + self.trip / 2, done, outcome)
+        return lambda: None
+
+
+class Load(NamedTuple):
+    lanes: int
+    milliseconds: float
+    """Of a call."""
+    journal: bool
+    rate: float
+    """Elements a second."""
+    ideal: float
+    """The elements a second of lanes that never wait."""
+    micros: float
+    """CPU time of the kernel for an element."""
+    busy: float
+    """The share of the time in which the lanes execute calls."""
+    chunks: float
+    """Chunks a second."""
+
+
+GOALS: dict[str, dict[str, float]] = {
+    "0 ms": {"on": 3},
+    "1 ms": {"on": 1.3},
+    "10 ms": {"on": 1.3},
+    "100 kB in and out": {"off": 1.3, "on": 2},
+}
+"""The ratio to the first row at most, with and without the journal."""
+
+LOADS = ((2, 0.2, 20_000), (16, 2.0, 20_000), (100, 20.0, 20_000), (1000, 10.0, 50_000), (1000, 200.0, 20_000),
+         (1000, 1000.0, 8_000))  # fmt: skip
+"""Lanes, milliseconds of a call, elements."""
+
+
+def loads() -> Iterator[Load]:
+    """The kernel's control loop with lanes that do nothing."""
+    before, registry = current.settings, agf.Registry()
+    agf.tool(lambda x: x, name="work", registry=registry)
+    flow = agf.load(FAN, registry=registry)
+    with _journal() as journal:
+        try:
+            for lanes, milliseconds, count in LOADS:
+                for where in (None, journal):
+                    current.settings = replace(before, journal=where)
+                    yield _load(flow, registry, lanes, milliseconds, count, where is not None)
+        finally:
+            current.settings = before
+
+
+def _load(flow: Any, registry: agf.Registry, lanes: int, milliseconds: float, count: int, journal: bool) -> Load:
+    backend, xs = Lanes(lanes, milliseconds / 1000), list(range(count))
+    wall, cpu = time.perf_counter(), time.process_time()
+    assert agf.run(flow, {"xs": xs}, registry=registry, on=backend).output == count
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    ideal = lanes / (milliseconds / 1000)
+    share = backend.busy / lanes / wall
+    return Load(lanes, milliseconds, journal, count / wall, ideal, cpu / count * 1e6, share, backend.chunks / wall)
+
+
+@contextmanager
+def _journal() -> Iterator[str]:
+    with TemporaryDirectory() as folder:
+        try:
+            yield str(Path(folder) / "runs.sqlite")
+        finally:
+            Store.close_all()
+
+
+def main(parts: list[str]) -> None:
+    if "lanes" not in parts:
+        for name, wall, cpu in rows(int(os.environ.get("ROUNDS", "5"))):
+            for one, other in zip(wall, cpu, strict=True):
+                print(f"{name:18} {one.name:34} {one.micros:9.1f} µs  x{one.ratio:5.2f}  kernel {other.micros:7.1f} µs",
+                      flush=True)  # fmt: skip
+    print("| lanes | call | journal | elements/s | of ideal | CPU of an element | lanes busy | chunks/s |")
+    for load in loads():
+        print(f"| {load.lanes:,} | {load.milliseconds:g} ms | {'on' if load.journal else 'off'} | {load.rate:,.0f} |"
+              f" {100 * load.rate / load.ideal:.0f} % | {load.micros:.0f} µs | {100 * load.busy:.0f} % |"
+              f" {load.chunks:.0f} |", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,135 @@
+"""What runs on a worker, in a bare interpreter with only cloudpickle and without this package."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from agf_magics.workers import chunk
+from agf_magics.workers.sending import Program, applied
+
+BARE = """
+import sys
+sys.path.append(sys.argv[1])
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "agf_magics":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Blocked())
+import pickle
+frame = sys.stdin.buffer.read()
+outcome = pickle.loads(frame)
+assert "agf_magics" not in sys.modules
+sys.__stdout__.buffer.write(pickle.dumps(outcome))
+"""
+
+
+def run_bare(function: Any, given: list[dict[str, Any]], **order: Any) -> tuple[str, list[Any], list[Any], str]:
+    """Marks, outcomes, prints and the name of the worker."""
+    program = Program(function)
+    frame = applied(chunk.run, (program.pickled, program.digest, program.pack(given), len(given), order))
+    packages = str(Path(cloudpickle.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-I", "-c", BARE, packages], input=frame, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    marks, data, seconds, prints, worker = pickle.loads(done.stdout)
+    assert seconds >= 0
+    if marks == "x":
+        return marks, [pickle.loads(data[0][0])], prints, worker
+    values = pickle.loads(data) if isinstance(data, bytes) else [pickle.loads(one) for one in data]
+    return marks, values, prints, worker
+
+
+class Odd(Exception):
+    """Of a module that the worker does not have."""
+
+
+class Point:
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+
+def work(x: Any) -> Any:
+    import asyncio
+    import sys
+    import time
+
+    if x == "odd":
+        raise Odd("seven")
+    if x == "exit":
+        sys.exit(3)
+    if x == "slow":
+        time.sleep(60)
+    if x == "open":
+        return open(__import__("os").devnull, "w")
+    if x == "point":
+        return Point(7)
+    if x == "async":
+        return asyncio.sleep(0, "awaited")
+    print("here is", x)
+    print("error", x, file=sys.stderr)
+    return x
+
+
+def test_a_chunk_needs_only_python_and_cloudpickle() -> None:
+    given = [{"x": x} for x in (1, "odd", "point", "async", "exit", 2)]
+    marks, values, prints, worker = run_bare(work, given)
+    assert marks == "vevvev"
+    assert (values[0], values[3], values[5]) == (1, "awaited", 2)
+    assert isinstance(values[2], Point), "the class of this process"
+    data, trace = values[1]
+    assert isinstance(pickle.loads(data), Odd)
+    assert trace.endswith("Odd: seven\n")
+    assert trace.count("File ") == 1, "the frame of the function alone"
+    assert isinstance(pickle.loads(values[4][0]), SystemExit)
+    texts = ["".join(text for i, stream, text in prints if stream == name) for name in ("stdout", "stderr")]
+    assert texts == ["here is 1\nhere is 2\n", "error 1\nerror 2\n"]
+    assert {i for i, _, _ in prints} == {0, 5}
+    assert worker.startswith("process ")
+
+
+def test_a_failure_ends_a_chunk_that_stops() -> None:
+    marks, values, *_ = run_bare(work, [{"x": 1}, {"x": "odd"}, {"x": 2}], stops=True)
+    assert (marks, len(values)) == ("ven", 2)
+
+
+def test_a_result_that_cannot_be_sent_is_marked_alone() -> None:
+    marks, values, *_ = run_bare(work, [{"x": 1}, {"x": "open"}, {"x": 2}])
+    assert marks == "vuv"
+    assert (values[0], values[2]) == (1, 2)
+    assert "pickle" in values[1]
+
+
+def test_a_result_that_is_too_large_is_marked_alone() -> None:
+    marks, values, *_ = run_bare(lambda x: "y" * x, [{"x": 10}, {"x": 2000}, {"x": 20}], most=1000)
+    assert marks == "vuv"
+    assert values[1].endswith("bytes, and at most 1,000 are sent")
+
+
+def test_a_call_that_takes_too_long_is_left_and_the_chunk_goes_on() -> None:
+    marks, values, *_ = run_bare(work, [{"x": "slow"}, {"x": 2}], timeout=0.2)
+    assert (marks, values) == ("tv", [0.2, 2])
+
+
+def test_prints_are_limited() -> None:
+    def loud(x: int) -> None:
+        print("z" * 100_000)
+
+    _, _, prints, _ = run_bare(loud, [{"x": 1}, {"x": 2}])
+    text = "".join(text for _, _, text in prints)
+    assert text.count("z") == chunk.PRINTS
+    assert text.endswith("… (a chunk returns 65,536 characters of prints)\n")
+
+
+def test_a_chunk_that_cannot_be_read_says_why() -> None:
+    class Scales:
+        def __reduce__(self) -> Any:
+            return __import__, ("scales",)
+
+    marks, values, *_ = run_bare(lambda x: x, [{"x": Scales()}])
+    assert marks == "x"
+    assert isinstance(values[0], ModuleNotFoundError)
