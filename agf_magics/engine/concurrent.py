@@ -20,7 +20,7 @@ from .linked import Linked, schema_of
 from .pool import Plan, Pool, retry_scope
 from .replayed import replay_recorded
 from .runner import CallSite, Scope, ShapeResult, StepResult, clock
-from .sequences import SequenceElements, first_of, read_elements
+from .sequences import Elements, first_of, read_elements
 from .sequential import report
 from .threaded import ThreadedPool
 
@@ -63,7 +63,7 @@ async def each(site: CallSite[Each]) -> Value:
     if whole is None:
         replay_recorded(site, inside, plan, pool)
     failures = await (whole or pool).run(plan)
-    if type(items) is SequenceElements:
+    if type(items) is Elements:
         await items.check_length()
     if step.on_error == "finish":
         numbered = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
@@ -121,14 +121,14 @@ async def _collect(site: CallSite[Each] | CallSite[Branches], found: FanOutResul
     return {name: value for name, value in named if value is not DROPPED}, frame
 
 
-async def _build_ahead(site: CallSite[Each], items: list[Value] | SequenceElements) -> None:
+async def _build_ahead(site: CallSite[Each], items: list[Value] | Elements) -> None:
     """Build the arguments of every call, so that none is made if one of them cannot be built."""
     step, body = site.step, site.step.body
     assert isinstance(body, Invoke), "only a call has arguments"
     wanted = schema_of(body, site.scope.linked)
     for i in range(len(items)):
         try:
-            item = await items.take(i) if isinstance(items, SequenceElements) else items[i]
+            item = await items.take(i) if isinstance(items, Elements) else items[i]
             body.args.build(step.element.store(site.frame, Outcome(item)), wanted)
         except StepError as error:
             error.path = site.path_of(body, i)

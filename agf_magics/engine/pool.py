@@ -20,7 +20,7 @@ from ..progress import events as ev
 from ..serialization.codec import preview
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite, Scope, StepResult, clock, is_rescuable
-from .sequences import SequenceElements
+from .sequences import Elements
 
 
 class Plan:
@@ -51,11 +51,11 @@ class Parts(ABC):
         site: CallSite[Each] | CallSite[Branches],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
-        items: list[Value] | SequenceElements | None = None,
+        items: list[Value] | Elements | None = None,
     ) -> None:
         """``keep(i, value)`` receives the value of part ``i``; ``at(i)`` is its path."""
         self.site, self.keep, self.at, self.items = site, keep, at, items
-        self.read = items if type(items) is SequenceElements and not items.is_quick else None
+        self.read = items if type(items) is Elements and not items.is_quick else None
         """The elements that are read before they start."""
         self.failures: dict[int, StepError] = {}
         """Failures that do not end the fan-out, if the step needs them."""
@@ -91,7 +91,7 @@ class Parts(ABC):
         """Element ``i`` for a message; None if it cannot be read, or if the parts are branches."""
         if self.items is None:
             return None
-        return self.items.shown(i) if isinstance(self.items, SequenceElements) else self.items[i]
+        return self.items.shown(i) if isinstance(self.items, Elements) else self.items[i]
 
     def _mark(self, what: str, i: int, tries: str) -> None:
         if self.site.run.journal is not None:
@@ -116,7 +116,7 @@ class Pool(Parts):
         start: Callable[[int, int], StepResult | Pending[StepResult]],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
-        items: list[Value] | SequenceElements | None = None,
+        items: list[Value] | Elements | None = None,
         queue: RemoteCalls | None = None,
     ) -> None:
         """``start(i, attempt)`` runs part ``i``. ``queue``: the workers, if they make all calls of the parts: then
@@ -204,13 +204,9 @@ class WholeElements(Protocol):
     """Sends whole elements to workers."""
 
     def pool(
-        self,
-        site: CallSite[Each],
-        inside: Scope,
-        keep: Callable[[int, Value], None],
-        items: list[Value] | SequenceElements,
+        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value] | Elements,
         rest: Parts,
-    ) -> Parts | None:
+    ) -> Parts | None:  # fmt: skip
         """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that stay after all."""
         ...
 

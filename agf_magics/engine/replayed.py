@@ -22,7 +22,7 @@ from ..journal.records import CallKey, value_of
 from ..journal.replay import ReplayLog
 from .pool import Parts, Plan
 from .runner import CallSite, Scope, clock
-from .sequences import SequenceElements
+from .sequences import Elements
 
 MISSES = 50
 """Elements without a result to reuse, more than those with one, after which no more are looked up here: building their
@@ -60,7 +60,7 @@ class Replay:
         site: CallSite[Each],
         inside: Scope,
         tool: Tool,
-        items: list[Value] | SequenceElements,
+        items: list[Value] | Elements,
         keep: Callable[[int, Value], None],
     ) -> None:
         """``inside``: the scope of the elements. ``keep(i, value)`` receives the value of element ``i``."""
@@ -72,7 +72,7 @@ class Replay:
         self.path, self.tries = site.path_of(body), inside.tries
         self.left = MISSES
         self.copies: Copies | None = None
-        is_quick = not isinstance(items, SequenceElements) or items.is_quick  # the pool reads the others
+        is_quick = not isinstance(items, Elements) or items.is_quick  # the pool reads the others
         if self.journal.reuse is not None and is_quick and not (body.offers or body.wants):
             self.copies = Copies(self.journal, self.journal.reuse, body, tool, self.path, self.tries)
 

@@ -52,7 +52,7 @@ STATE = "an element must be the same each time it is read, because a resumed run
 
 
 @final
-class SequenceElements:
+class Elements:
     """The elements of one sequence, for one fan-out."""
 
     def __init__(self, site: CallSite[Any], source: Value, length: int, most: int | None = None) -> None:
@@ -136,7 +136,7 @@ class SequenceElements:
         return _failure(self.site, "step.unread-element", what, error, hint)
 
 
-async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | SequenceElements:
+async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | Elements:
     """The elements that ``over`` gives. Raises StepError for a value that has none."""
     source = site.step.over.evaluate(site.frame)
     if type(source) is list:
@@ -155,21 +155,17 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | 
         message = f"{sequence_name(source)} has {count:,} elements; a step can have at most {MOST:,}"
         hint = "let each element be a part: range(0, n, 10_000), and a tool that works on 10,000 of them"
         raise StepError(Diagnostic("step.sequence-length", message, span, hint))
-    found = SequenceElements(site, source, count)
+    found = Elements(site, source, count)
     _compare(found)
     return found
 
 
-def first_of(items: list[Value] | SequenceElements, most: int) -> list[Value] | SequenceElements:
+def first_of(items: list[Value] | Elements, most: int) -> list[Value] | Elements:
     """At most ``most`` of the elements, from the first one."""
-    return (
-        SequenceElements(items.site, items.source, items.length, most)
-        if isinstance(items, SequenceElements)
-        else items[:most]
-    )
+    return Elements(items.site, items.source, items.length, most) if isinstance(items, Elements) else items[:most]
 
 
-def _compare(found: SequenceElements) -> None:
+def _compare(found: Elements) -> None:
     """Journal what identifies the sequence. A resumed run compares it: its recorded elements are those of a sequence
     that was equal."""
     site, source = found.site, found.source

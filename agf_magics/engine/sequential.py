@@ -9,7 +9,7 @@ from ..host.calls import Pending, then
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite, Runner, ShapeResult, StepResult, clock
-from .sequences import SequenceElements, first_of, read_elements
+from .sequences import Elements, first_of, read_elements
 
 
 def choose(site: CallSite[Choose]) -> Value | Pending[Value]:
@@ -38,11 +38,11 @@ async def fold(site: CallSite[Fold]) -> Value:
     site.run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     value = step.init.evaluate(frame)
     for i in range(len(items)):
-        item = await items.take(i) if isinstance(items, SequenceElements) else items[i]
+        item = await items.take(i) if isinstance(items, Elements) else items[i]
         frame = step.acc.store(step.element.store(frame, Outcome(item)), Outcome(value))
         result = site.run.start_step(step.body, frame, site.scope, (*site.index, i))
         value, frame = await result.awaitable if type(result) is Pending else result
-    if isinstance(items, SequenceElements):
+    if isinstance(items, Elements):
         await items.check_length()
     return value
 

@@ -33,7 +33,7 @@ from .external import start_record, value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
-from .sequences import SequenceElements
+from .sequences import Elements
 from .thread_records import written_by_threads
 
 AHEAD = 128
@@ -53,7 +53,7 @@ class ThreadedPool(Parts):
         inside: Scope,
         tool: Tool,
         keep: Callable[[int, Value], None],
-        items: list[Value] | SequenceElements,
+        items: list[Value] | Elements,
     ) -> None:
         """``inside``: the scope of the elements."""
         body = site.step.body

@@ -153,19 +153,18 @@ class CollectedRecords:
         journal.warn_broken()
 
     def _row(self, record: Collected) -> Insert:
-        rows = self._journal.rows
         what, at, tries = record[:3]
         key = CallKey(at, tries)
         if len(record) == 3:
-            return rows.mark(what, key)
+            return self._journal.rows.mark(what, key)
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
         known = self._calls[_ids(at)]
         digest = self._digest(known, given if whole else None, arguments)
         call = StartedCall(key, known.step.kind, known.name, started, given, whole, digest)
         packed = EncodedValue(form, value, shown, why)
         if form == "again":
-            self._journal._warn_not_stored(call, packed.why)
-        return rows.outcome(what, call, packed, error, ended)
+            self._journal._warn_not_stored(call, why)
+        return self._journal.rows.outcome(what, call, packed, error, ended)
 
     def _digest(self, known: KnownCall, text: str | None, arguments: bytes | None) -> bytes | None:
         if known.digest is None:

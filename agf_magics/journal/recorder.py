@@ -134,9 +134,14 @@ class Journal:
         return self.earlier.outcomes.pop(key, None) if self.earlier is not None else None
 
     def start_call(
-        self, step: Invoke, callee: object, key: CallKey, given: Any, tools: Mapping[str, Tool] | None = None,
+        self,
+        step: Invoke,
+        callee: object,
+        key: CallKey,
+        given: Any,
+        tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
-    ) -> StartedCall:  # fmt: skip
+    ) -> StartedCall:
         """A call that is about to be made. ``given`` is encoded now, because user code may change it. ``tools`` and
         ``grant``: what the callee may use, if a later run may reuse the outcome."""
         return self.rows.start(step, callee, key, given, tools, grant)

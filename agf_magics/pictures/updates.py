@@ -11,7 +11,7 @@ from typing import Any
 from ..progress.events import Question
 from ..progress.progress import Progress, Row
 from . import theme as look
-from .counters import Tally, corner, on_workers, paths, spent, tails, taken, tallies, times, words
+from .counters import Tally, corner, paths, spent, tails, taken, tallies, times, with_workers, words
 from .page import counts, status
 from .plain import line
 
@@ -111,8 +111,9 @@ class Updates:
         over = row.ended is not None and begun is not None and not row.running
         end = round(row.ended - begun, 3) if over else None  # type: ignore[operator]
         shares = [round(share, 3) for share in shown.shares] if shown.shares else []
-        numbers = str(tally) if tally is not None else times(row)
-        counted = " · ".join(filter(None, (numbers, on_workers(row), *spent(row))))
+        counted = " · ".join(
+            filter(None, (str(tally) if tally is not None else times(row), with_workers(row), *spent(row)))
+        )
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
         return [STATE_NAMES.index(row.state), shown.words, words(row), counted, start, end, tail, *shares]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, get_args
 
@@ -28,9 +29,6 @@ class Reader(Protocol):
     inside: Scope
     records: CollectedRecords | None
     path: ev.StepPath
-
-    @property
-    def sources(self) -> Sequence[Source]: ...
 
 
 class ElementAnswer(NamedTuple):
@@ -77,7 +75,7 @@ class Shift(NamedTuple):
         return event._replace(when=when + self.by) if self.by else event
 
 
-def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader) -> Answered:
+def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader, sources: Sequence[Source]) -> Answered:
     """An answer, checked. Raises Unread for bytes that cannot be read here, else whatever a wrong form raises."""
     if type(outcome) is not tuple or len(outcome) != 5:
         raise ValueError("it has another form")
@@ -85,7 +83,7 @@ def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader) -> Answere
     if kind != "ok" or type(data) is not bytes or not _is_time(seconds):
         raise ValueError("it has another form")
     try:
-        answer = load_plain(data, reader.sources)
+        answer = load_plain(data, sources)
     except Exception as error:
         raise Unread from error
     elements, counts, calls, began, ended = answer
@@ -144,3 +142,11 @@ def _prints(prints: Any) -> list[tuple[str, str]]:
 
 def _is_time(value: Any) -> bool:
     return type(value) is float and -1e15 < value < 1e15
+
+
+def write_prints(prints: Sequence[tuple[str, str]]) -> None:
+    """Print what a worker has printed."""
+    for name, text in prints:
+        stream = sys.stderr if name == "stderr" else sys.stdout
+        if stream is not None:
+            stream.write(text)

@@ -11,9 +11,10 @@ import contextlib
 import contextvars
 import functools
 import pickle
+import threading
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -83,8 +84,11 @@ def run_elements(program: Any, digest: str, given: bytes, version: Any, kernel: 
             raise Unreadable(f"this worker has version {version_of_workers()}")
         found = _program(program, digest)
         numbers, items = pickle.loads(given)
-        with _captured(kernel) as prints:
-            answer = contextvars.Context().run(_run, found, numbers, items)
+        capture = _capture_of(kernel)
+        prints = capture.texts if capture is not None else prints
+        context = contextvars.Context()
+        context.run(_capturing.set, capture)
+        answer = context.run(_run, found, numbers, items)
         data = _pack(found, numbers, answer)
     except BaseException as error:
         text = "".join(traceback.format_exception(error))[-chunk.TRACE :]
@@ -109,21 +113,19 @@ def _program(program: Any, digest: str) -> ElementProgram:
 _kept: dict[str, Any] = {}
 
 
-@contextlib.contextmanager
-def _captured(kernel: str) -> Iterator[list[tuple[int, str, str]]]:
-    """What this thread prints: ``(0, stream, text)``. In the kernel's own process prints go where they go."""
+_capturing: contextvars.ContextVar[Any] = contextvars.ContextVar("capturing", default=None)
+"""Gets what the calls of a chunk print; None: that stays where it is."""
+
+
+def _capture_of(kernel: str) -> Any:
+    """What collects the prints of a chunk; None in the kernel's own process."""
     held = chunk._held()
-    capture = chunk._Capture()
     if kernel == getattr(held, "kernel", ""):
-        yield capture.texts
-        return
-    before = getattr(held.local, "capture", None)
+        return None
     chunk._route(held)
-    held.local.capture = (capture, 0)
-    try:
-        yield capture.texts
-    finally:
-        held.local.capture = before
+    capture = chunk._Capture()
+    getattr(held, "captures", {}).get(threading.get_ident(), []).append(capture)  # reported while the chunk runs
+    return capture
 
 
 # --- calls ---
@@ -135,11 +137,15 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function, updated=())
     def call(**given: Any) -> Any:
-        loop = asyncio._get_running_loop()
+        loop, local = asyncio._get_running_loop(), chunk._held().local
+        before, capture = getattr(local, "capture", None), _capturing.get()
         asyncio._set_running_loop(None)
+        if capture is not None:  # of this thread: a call with a time limit has one of its own
+            local.capture = (capture, 0)
         try:
             return contextvars.copy_context().run(function, **given)
         finally:
+            local.capture = before
             asyncio._set_running_loop(loop)
 
     return call

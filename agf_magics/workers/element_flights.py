@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from ..engine.runner import clock
@@ -14,10 +14,13 @@ from ..journal.replay import ReplayLog
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic
 from ..text.source import Source
-from .backend import Cancel
+from .backend import Cancel, WorkerBackend
 from .element_chunk import body_name, run_elements
 from .program import version_of_workers
 from .queue import KERNEL
+
+FORCE = 1.0
+"""Seconds in which the worker of a chunk that did not end in time is ended."""
 
 Landed = asyncio.Queue[tuple["ElementFlight", Any]]
 """The chunks that are back, with their outcomes."""
@@ -46,6 +49,36 @@ class ElementFlight:
 
     def land(self, outcome: Any) -> None:
         self.landed.put_nowait((self, outcome))
+
+
+async def stopped(
+    flights: Iterable[ElementFlight], landed: Landed, backend: WorkerBackend, grace: float
+) -> dict[ElementFlight, None]:
+    """Cancel chunks, and wait until they have landed, at most ``grace`` seconds; then end their workers, if the backend
+    may. Returns those that are left running. A second cancellation of this task ends the waiting."""
+    running = dict.fromkeys(flights)
+    for flight in running:
+        flight.cancel()
+    waited = await _wait(running, landed, grace)
+    if running and waited and getattr(backend, "kills", False):
+        for flight in running:
+            flight.cancel()
+        await _wait(running, landed, FORCE)
+    return running
+
+
+async def _wait(flights: dict[ElementFlight, None], landed: Landed, seconds: float) -> bool:
+    """Wait until chunks have landed, and remove these. Returns False if this task was cancelled meanwhile."""
+    try:
+        async with asyncio.timeout(seconds):
+            while flights:
+                flight, _ = await landed.get()
+                flights.pop(flight, None)
+    except TimeoutError:
+        return True
+    except asyncio.CancelledError:
+        return False
+    return True
 
 
 def recorded_places(earlier: ReplayLog) -> frozenset[ev.StepPath]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import Any, cast
 
 from ..catalog import Transform
@@ -20,7 +20,7 @@ from ..engine.linked import Linked
 from ..engine.pool import Parts, Plan
 from ..engine.replayed import replay_recorded
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
-from ..engine.sequences import SequenceElements
+from ..engine.sequences import Elements as Sequenced
 from ..flow.steps import Each
 from ..flow.values import Value
 from ..host.calls import StillRunning
@@ -28,11 +28,19 @@ from ..journal.collected import CollectedRecords, known_call
 from ..progress import events as ev
 from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic, StepError
-from ..text.source import Source
-from .answers import Answered, Shift, Unread, read_answer
+from .answers import Answered, Shift, Unread, read_answer, write_prints
 from .backend import Lost
 from .dispatch import Dispatcher
-from .element_flights import ElementFlight, Landed, Sent, damaged_answer, is_refused, lost_worker, recorded_places
+from .element_flights import (
+    ElementFlight,
+    Landed,
+    Sent,
+    damaged_answer,
+    is_refused,
+    lost_worker,
+    recorded_places,
+    stopped,
+)
 from .eligible import calls_of, reason_to_stay, steps_of
 from .outcomes import LOSSES
 from .pickles import dump_plain, load_plain
@@ -40,11 +48,10 @@ from .program import make_program, sources_of
 from .sending import own_modules
 from .sizes import ChunkSize
 
+Items = list[Value] | Sequenced
+
 HEAVY_ELEMENT = 10_000
 """Bytes of an element and its answer, above which calls are sent instead."""
-
-FORCE = 1.0
-"""Seconds in which the worker of a chunk that did not end in time is ended."""
 
 
 class Elements:
@@ -54,16 +61,11 @@ class Elements:
         self.dispatcher = dispatcher
 
     def pool(
-        self,
-        site: CallSite[Each],
-        inside: Scope,
-        keep: Callable[[int, Value], None],
-        items: list[Value] | SequenceElements,
-        rest: Parts,
+        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: Items, rest: Parts
     ) -> ElementPool | None:
         """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs those that stay."""
-        if isinstance(items, SequenceElements) and not items.is_quick:
-            return None  # a chunk is made at once, and to read its elements takes time: `rest` waits for each of them
+        if isinstance(items, Sequenced) and not items.is_quick:  # code of a user reads them, a few ahead
+            return None
         if reason_to_stay(site, inside, len(items), self.dispatcher.backend.lanes) is not None:
             return None
         sources, modules = sources_of(site.step, inside.linked), own_modules()
@@ -79,7 +81,7 @@ class ElementPool(Parts):
 
     def __init__(
         self, dispatcher: Dispatcher, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None],
-        items: list[Value] | SequenceElements, rest: Parts, sent: Sent,
+        items: Items, rest: Parts, sent: Sent,
     ) -> None:  # fmt: skip
         path = self.path = site.path_of(site.step.body)
         self.each = site
@@ -87,8 +89,12 @@ class ElementPool(Parts):
         self.dispatcher, self.backend, self.limit = dispatcher, dispatcher.backend, site.step.limit
         self.inside, self.rest, self.sent, self.values = inside, rest, sent, items
         self.sizes = ChunkSize()
-        self.waiting: deque[int] = deque()
-        """Elements that were not sent yet."""
+        self.numbers: Iterator[int] = iter(())
+        """Elements that were not sent yet; there may be millions."""
+        self.left = 0
+        """How many of them there are."""
+        self.early: deque[int] = deque()
+        """Those of them that come first: they were in a chunk that could not be made."""
         self.again: deque[int] = deque()
         """Elements whose worker was lost: they travel alone."""
         self.losses: dict[int, int] = {}
@@ -103,10 +109,6 @@ class ElementPool(Parts):
         """Whether more elements are sent."""
         self.records = self._records()
 
-    @property
-    def sources(self) -> Sequence[Source]:
-        return self.sent.sources
-
     def _records(self) -> CollectedRecords | None:
         journal = self.site.run.journal
         if journal is None:
@@ -120,14 +122,18 @@ class ElementPool(Parts):
         return CollectedRecords(journal, calls, self.inside.grant, load_plain)
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        known = self._recorded()
-        numbers = list(plan.rest)
-        await self._run_here([i for i in numbers if i in known], plan)
-        self.waiting.extend(i for i in numbers if i not in known)
+        known, numbers = self._recorded(), plan.rest
+        self.left = plan.count - len(known)
+        if known:
+            every = list(numbers)
+            await self._run_here(iter([i for i in every if i in known]), plan)
+            numbers = iter([i for i in every if i not in known])
+        self.numbers = numbers
         await self._run_there()
         if self.failure is not None:
             raise self.failure
-        await self._run_here(sorted([*self.stays, *self.waiting, *self.again]), plan)
+        if self.stays or self.again or self.left:
+            await self._run_here(chain(sorted([*self.stays, *self.again, *self.early]), self.numbers), plan)
         self.warn_if_all_dropped(plan.count)
         return self.failures
 
@@ -139,13 +145,11 @@ class ElementPool(Parts):
         places, path = recorded_places(journal.earlier), self.path
         return frozenset(i for i in range(len(self.values)) if (*path, i) in places)
 
-    async def _run_here(self, numbers: list[int], plan: Plan) -> None:
+    async def _run_here(self, numbers: Iterator[int], plan: Plan) -> None:
         """Run elements in the kernel, which sends their calls."""
-        if not numbers:
-            return
         pool = self.rest
         pool.failures, pool.dropped = self.failures, self.dropped
-        plan.rest = iter(numbers)
+        plan.rest = numbers
         replay_recorded(self.each, self.inside, plan, pool)
         await pool.run(plan)
         self.dropped = pool.dropped
@@ -158,16 +162,23 @@ class ElementPool(Parts):
 
     def next(self, lanes: int) -> ElementFlight | None:
         """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not caught up."""
-        while self.leaves and self.failure is None and (self.again or self.waiting):
+        while self.failure is None and self._has_more:
             most = self.limit or lanes * self.dispatcher.ahead
             if len(self.flights) >= most or self.landed.qsize() >= lanes * self.dispatcher.ahead:
                 return None
-            source, count = (self.again, 1) if self.again else (self.waiting, self.sizes.next(len(self.waiting), lanes))
-            flight = self._packed([source.popleft() for _ in range(min(count, len(source)))])
+            flight = self._packed([self.again.popleft()] if self.again else self._take(lanes))
             if flight is not None:
                 self.flights[flight] = None
                 return flight
         return None
+
+    def _take(self, lanes: int) -> list[int]:
+        """The numbers of the next chunk."""
+        count = min(self.sizes.next(self.left, lanes), self.left)
+        found = [self.early.popleft() for _ in range(min(count, len(self.early)))]
+        found += islice(self.numbers, count - len(found))
+        self.left -= len(found)
+        return found
 
     def _packed(self, numbers: list[int]) -> ElementFlight | None:
         """A chunk; None: none of its elements can be sent. Then its call in the kernel has the error."""
@@ -177,9 +188,10 @@ class ElementPool(Parts):
             if len(numbers) == 1:
                 self.stays += numbers
                 return None
-            self.waiting.extendleft(reversed(numbers[1:]))
+            self.early.extendleft(reversed(numbers[1:]))
+            self.left += len(numbers) - 1
             return self._packed(numbers[:1])
-        self.sizes.weigh(len(given) / len(numbers))
+        self.sizes.weigh_given(len(given) / len(numbers))
         return ElementFlight(self.landed, self.sent, numbers, given, bool(self.losses.get(numbers[0])))
 
     async def _run_there(self) -> None:
@@ -209,7 +221,7 @@ class ElementPool(Parts):
     @property
     def _has_more(self) -> bool:
         """Whether more elements can be sent."""
-        return self.leaves and bool(self.again or self.waiting)
+        return self.leaves and bool(self.again or self.left)
 
     async def _land(self, flight: ElementFlight, outcome: Any) -> None:
         if isinstance(outcome, Lost):
@@ -224,7 +236,7 @@ class ElementPool(Parts):
             self._forget(i)
         now = clock()
         try:
-            answer = read_answer(outcome, flight.numbers, self)
+            answer = read_answer(outcome, flight.numbers, self, self.sent.sources)
         except Unread:  # the calls say which of the results cannot be read
             self.leaves = False
             self.stays += flight.numbers
@@ -235,6 +247,7 @@ class ElementPool(Parts):
             await self.site.run.host.turn()
             return
         count = len(answer.elements)
+        self.sizes.weigh_returned(answer.weight / count)
         self.sizes.learn(max(answer.seconds, 1e-6), count, self.backend.lanes)
         self.leaves = self.leaves and (flight.weight + answer.weight) / count <= HEAVY_ELEMENT
         await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
@@ -243,10 +256,7 @@ class ElementPool(Parts):
     async def _apply(self, answer: Answered, shift: Shift) -> None:
         """Write the records of a chunk, then count it and apply the outcomes of its elements in their order."""
         run = self.site.run
-        for name, text in answer.prints:
-            stream = sys.stderr if name == "stderr" else sys.stdout
-            if stream is not None:
-                stream.write(text)
+        write_prints(answer.prints)
         if self.records is not None:
             await self.records.write([record for element in answer.elements for record in element.records])
         run.calls += answer.calls
@@ -321,40 +331,16 @@ class ElementPool(Parts):
     async def _stop_flights(self) -> str | None:
         """Cancel the chunks in flight; their elements count as cancelled, whatever their workers did. Returns a text if
         workers are left running."""
-        waits = dict.fromkeys(self.flights)
-        grace = self.site.run.host.grace
-        for flight in waits:
-            flight.cancel()
-        cancelled = await self._wait_for(waits, grace)
-        if waits and getattr(self.backend, "kills", False) and not cancelled:
-            for flight in waits:
-                flight.cancel()
-            await self._wait_for(waits, FORCE)
-        left = f"left running: {len(waits)} chunks of elements on {self.backend.name}" if waits else None
+        run, running = self.site.run, await stopped(self.flights, self.landed, self.backend, self.site.run.host.grace)
+        left = f"left running: {len(running)} chunks of elements on {self.backend.name}" if running else None
         for flight in self.flights:
             for i in flight.numbers:
-                self._stop(i, flight.when, left if flight in waits and i == flight.numbers[0] else None)
+                at, is_left = self.at(i), flight in running and i == flight.numbers[0]
+                run.steps.start(at, flight.when, 1)
+                run.emit(ev.StepAbandoned(at, clock(), left or "") if is_left else ev.StepCancelled(at, clock()))
         self.flights = {}
         self._show_placed()
         return left
-
-    def _stop(self, i: int, when: float, left: str | None) -> None:
-        run, at = self.site.run, self.at(i)
-        run.steps.start(at, when, 1)
-        run.emit(ev.StepCancelled(at, clock()) if left is None else ev.StepAbandoned(at, clock(), left))
-
-    async def _wait_for(self, waits: dict[ElementFlight, None], seconds: float) -> bool:
-        """Wait until chunks have landed, and remove them from ``waits``. Returns whether this task was cancelled."""
-        try:
-            async with asyncio.timeout(seconds):
-                while waits:
-                    flight, _ = await self.landed.get()
-                    waits.pop(flight, None)
-        except TimeoutError:
-            return False
-        except asyncio.CancelledError:
-            return True
-        return False
 
     def _show_placed(self) -> None:
         """Say how many elements are with workers."""

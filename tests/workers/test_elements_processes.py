@@ -118,6 +118,28 @@ def test_the_law_on_processes(processes: Processes, tmp_path: Path, capsys: pyte
     assert "in first" in str(trace)
 
 
+def prints_late(x: int, folder: str) -> int:
+    print("begins", x)
+    if x == 3:
+        time.sleep(30)
+    return x
+
+
+def test_calls_with_a_time_limit_print_and_are_left_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workers, registry, heard = Processes(2), agf.Registry(), list[Any]()
+    agf.tool(prints_late, name="work", registry=registry, timeout=0.2)
+    try:
+        ended = agf.run(ONE_STEP, {"xs": list(range(6)), "folder": ""}, registry=registry, on=workers, stream=True,
+                        on_event=heard.append)  # fmt: skip
+    finally:
+        workers.close()
+    assert ended.output == [0, 1, 2, 4, 5]
+    assert "took longer than 0.2 s" in str(ended.progress.failures[0].error)
+    lines = sorted(f"begins {x}" for x in range(6))
+    assert sorted(capsys.readouterr().out.split("\n"))[1:] == lines
+    assert sorted(event.text.strip() for event in heard if isinstance(event, ev.StepPrinted)) == lines
+
+
 def test_elements_of_workers_that_end_are_repeated_and_journaled_once(processes: Processes, tmp_path: Path) -> None:
     given = {"xs": list(range(40)), "folder": str(tmp_path)}
     ended, _, calls, _ = run(ONE_STEP, {"work": ends_once}, given, processes, tmp_path / "journal")
