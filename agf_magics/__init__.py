@@ -23,6 +23,7 @@ from .lifecycle.past_runs import runs
 from .lifecycle.persistence import own_files
 from .lifecycle.rerun import rerun
 from .lifecycle.resume import resume
+from .lifecycle.stale import stale
 from .progress.events import Event, Question
 from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
@@ -140,6 +141,7 @@ __all__ = [
     "resume",
     "run",
     "runs",
+    "stale",
     "start",
     "tool",
     "transform",

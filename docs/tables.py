@@ -189,7 +189,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "agent_tools.run_pipeline_inline_async",
         "agent_tools.run_result",
     ),
-    "history": ("resume", "rerun", "runs", "PastRun"),
+    "history": ("resume", "rerun", "stale", "runs", "PastRun"),
     "plans": (
         "context",
         "NamedContext",

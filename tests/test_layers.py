@@ -62,7 +62,8 @@ WHERE = {
     "wasmtime": ("pictures.graphviz_module",),
     "pandas": ("lifecycle.trace",),
     "cloudpickle": ("workers",), "distributed": ("workers.dask",),
-    "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "traitlets": ("notebook",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "comm": ("notebook",),
+    "traitlets": ("notebook",),
 }  # fmt: skip
 ONLY_WHERE_USED = {
     "jsonschema",

@@ -28,9 +28,9 @@ class Agents(Shelf[Agent | ModelAgent]):
         self._chosen: str | None = None
 
     def add(self, thing: Agent | ModelAgent) -> None:
-        super().add(thing)
         if thing.default:
             self._chosen = thing.name
+        super().add(thing)
 
     @property
     def default(self) -> Agent | ModelAgent | None:
@@ -107,6 +107,14 @@ class Registry:
         """The model that is used wherever a definition names one; None: the named model is used."""
         model, base_url = self._chosen or self.configured()
         return model_of(model, base_url or "") if model else None
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """Another value after each change of what a flow can name, but not of the chosen model."""
+        return (
+            self.tools.version, self.agents.version, self.flows.version, self.schemas.version,
+            self.transforms.version, self.policies.version,
+        )  # fmt: skip
 
     def with_tools(self, tools: Iterable[Tool]) -> Registry:
         """Return a copy with more tools; everything else is shared.

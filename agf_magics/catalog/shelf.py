@@ -29,14 +29,18 @@ class Shelf(Mapping[str, T]):
         self._word = word
         self._how = how
         self._held: dict[str, T] = {}
+        self.version = object()
+        """Another object after each change."""
 
     def add(self, thing: T) -> None:
         """Register a thing, in place of the one that has its name."""
         self._held[thing.name] = thing
+        self.version = object()
 
     def remove(self, name: str) -> None:
         """Remove a thing, if it is here."""
         self._held.pop(name, None)
+        self.version = object()
 
     def __getitem__(self, name: str) -> T:
         return self._held[name]

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ..catalog import Registry, default
+from ..catalog import Registry, Tool, default
 from ..engine.link import link
-from ..engine.linked import Linked
+from ..engine.linked import Linked, depends_on_names
 from ..flow.rules import check
 from ..flow.schemas import Schema, check_schemas, resolve
-from ..flow.steps import Definition, Flow
+from ..flow.steps import Definition, Flow, Name
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..languages import LANGUAGES, Language, detect_language
 from ..settings import current
@@ -108,8 +108,7 @@ def register(
     flow = found.flow
     name = _checked_name(name) if name is not None else file if flow is not None and not flow.name else None
     if flow is not None and not (name or flow.name):
-        hint = f"write %%{flow.language} NAME; in Python: define(…, name='NAME')"
-        raise DefinitionError(Diagnostic("define.no-name", f"this {flow.language} has no name", flow.span, hint))
+        raise DefinitionError(_nameless(flow))
     for schema in found.schemas.values():
         if replaced := registry.schemas.define(schema, origin):
             notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))
@@ -118,6 +117,30 @@ def register(
         if replaced := registry.flows.define(flow, origin):
             notes.append(Diagnostic("flow.replaced", replaced, flow.span, severity="note"))
     return Defined(flow, found.schemas, (*found.findings, *notes))
+
+
+def _nameless(flow: Flow) -> Diagnostic:
+    hint = f"write %%{flow.language} NAME; in Python: define(…, name='NAME')"
+    return Diagnostic("define.no-name", f"this {flow.language} has no name", flow.span, hint)
+
+
+def find_problems(
+    source: Source, language: str, *, name: str | None, registry: Registry, latent: Collection[str] = (),
+    given: Collection[str] | None = (),
+) -> list[Diagnostic]:  # fmt: skip
+    """The findings of `register` for a text that is still written. Nothing is registered, no file is read and no code
+    of a user is called. ``given``: as in `check_definition`; None if it is not known."""
+    try:
+        flow, schemas, problems = _checked(source, language, latent)
+    except DefinitionError as error:
+        return list(error.diagnostics)
+    _check_refs(schemas, registry, problems)
+    if flow is not None:
+        with share_suggestion_budget():
+            problems.extend(link(flow, registry, passive=True)[1])
+        if not (name or flow.name):
+            problems.add(_nameless(flow))
+    return list(problems.without(UNLESS_GIVEN) if given is None else for_input(problems, given))
 
 
 def _checked_name(name: object) -> str:
@@ -138,9 +161,7 @@ def check_definition(
     """Load, check and link a definition, registering nothing. ``given``: the names of the input of a run that follows.
     Raises DefinitionError with everything that is wrong."""
     flow, schemas, problems = _checked(source_of(text), language, latent)
-    known = {**registry.schemas, **schemas}
-    used = {name: one for schema in schemas for name, one in resolve(schema, known)[0].items()}
-    check_schemas(used, problems)  # a ref to the schema of another cell may close a circle
+    _check_refs(schemas, registry, problems)
     if flow is not None:
         for found in link_flow(flow, registry)[1]:
             problems.add(replace(found, severity="warning") if found.severity == "error" else found)
@@ -148,6 +169,13 @@ def check_definition(
     findings.extend(for_input(problems, given))
     findings.refuse(strict)
     return Defined(flow, schemas, tuple(findings))
+
+
+def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
+    """Check the schemas of a text with those to which they refer: a schema of another cell may close a circle."""
+    known = {**registry.schemas, **schemas}
+    used = {name: one for schema in schemas for name, one in resolve(schema, known)[0].items()}
+    check_schemas(used, problems)
 
 
 UNLESS_GIVEN = "pipeline.template-name"
@@ -203,9 +231,26 @@ def findings_before_run(defined: Defined, registry: Registry) -> tuple[Diagnosti
 
 
 def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
-    """Link ``flow`` with the registry and with the files that it names."""
+    """Link ``flow`` with the registry and with the files that it names.
+
+    A flow that is run again is linked again only if the registry has changed: linking takes a third of a short run.
+    """
+    version = registry.version  # before: another thread may register now
+    known: Linked | None = flow.linked.get(version)
+    if known is not None:
+        return known, Diagnostics()
+    files, opened = file_opener(_of_file), list[Name]()
+
+    def open_file(name: Name, around: Flow) -> Flow | Tool:
+        opened.append(name)
+        return files(name, around)
+
     with share_suggestion_budget():
-        return link(flow, registry, file_opener(_of_file))
+        linked, found = link(flow, registry, open_file)
+    if not opened and not any(found) and depends_on_names(linked):
+        flow.linked.clear()
+        flow.linked[version] = linked
+    return linked, found
 
 
 def _of_file(path: Path) -> Flow:

@@ -40,16 +40,18 @@ async def each(site: CallSite[Each]) -> Value:
     run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
     values: list[Value] = [DROPPED] * len(items)
-    store, body = step.element.store, step.body
-    path = site.path_of(body)
+    store, body, start_body = step.element.store, step.body, run.prepare_step(step.body, inside)
+    path, frame, index = site.path_of(body), site.frame, site.index
 
     def start(i: int, attempt: int) -> StepResult | Pending[StepResult]:
         where = inside if attempt == 1 else retry_scope(inside, (*path, i), attempt)
         try:
-            inner = store(site.frame, finished((items[i], None, None, "finished")))
+            inner = store(frame, finished((items[i], None, None, "finished")))
         except StepError as error:
-            return run.fail_unstarted(error, body, site.frame, where, (*site.index, i), attempt)
-        return run.start_step(body, inner, where, (*site.index, i), attempt)
+            return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
+        if attempt == 1:
+            return start_body(inner, index + (i,))  # noqa: RUF005  # faster: `index` is mostly empty
+        return run.start_step(body, inner, where, (*index, i), attempt)
 
     earlier = run.journal.earlier if run.journal is not None else None
     first = earlier.failed_elements(path) if earlier is not None else []

@@ -18,6 +18,7 @@ from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .runner import CallSite, ShapeResult, StepResult, clock, is_rescuable
+from .streaming import separate_prints
 
 
 async def run_dag(site: CallSite[Dag]) -> ShapeResult:
@@ -83,6 +84,7 @@ class _Run:
     async def work(self, group: asyncio.TaskGroup) -> None:
         """Run ready nodes. Before it waits, it adds another worker if nodes are left: so all ready nodes run at the
         same time, and calls that do not wait need no tasks."""
+        separate_prints(self.runner)
         self.has_idle_worker = False
         while self.ready:
             node, frame = self.ready.popitem(last=False)

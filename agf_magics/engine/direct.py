@@ -13,7 +13,7 @@ from typing import Any
 from ..catalog import Tool
 from ..flow.frame import Frame, finished
 from ..flow.steps import Invoke
-from ..flow.values import ATOMS, Value, isolate
+from ..flow.values import ATOMS, Value, isolate_parts
 from ..host.calls import Pending, call_on_loop, then
 from ..journal.errors import JournalError
 from ..journal.recorder import Journal
@@ -23,6 +23,7 @@ from ..text.diagnostics import StepError
 from .boundary import checked_arguments
 from .external import await_call, call_external, raise_durable, value_of_call, write_later
 from .runner import CallSite, Index, Runner, Scope, ShapeResult, StepResult, clock, store_value
+from .streaming import open_prints
 
 
 def call_directly(
@@ -32,16 +33,19 @@ def call_directly(
     try:
         wanted = tool.accepts if step.offers or step.wants else None
         try:
-            given = tool.arguments.validate(isolate(step.args.build(frame, wanted)))
+            given = tool.arguments.validate(isolate_parts(step.args.build(frame, wanted)))
         except Exception:  # again, for an error that is readable and has a place
             given = checked_arguments(CallSite(run, step, frame, scope, index, at, row), tool, wanted)
         run.calls += 1
         if run.journal is not None:
             return _call_journaled(CallSite(run, step, frame, scope, index, at, row), tool, given, run.journal)
+        prints = open_prints(run, at) if run.stream else None
         result = call_on_loop(tool.function, given, run.host.grace)
         if type(result) is Pending:
             site = CallSite(run, step, frame, scope, index, at, row)
-            return _stored(site, Pending(await_call(site, result.awaitable, scope.grant, tool, "tool")), given)
+            return _stored(site, Pending(await_call(site, result.awaitable, scope.grant, tool, "tool", prints)), given)
+        if prints is not None:
+            prints.end_now()
         value = result[1]
         if not result[0] or type(value) not in ATOMS:
             value = value_of_call(CallSite(run, step, frame, scope, index, at, row), result, tool, "tool")
@@ -60,10 +64,13 @@ def _call_journaled(
         return _stored(site, call_external(site, tool, "tool", given), given)
     run, step, scope = site.run, site.step, site.scope
     call = journal.start_call(step, tool, site.key, given, scope.linked.tools_of(step), scope.grant)
+    prints = open_prints(run, site.at) if run.stream else None
     result = call_on_loop(tool.function, given, run.host.grace)
     if type(result) is Pending:
-        rest = await_call(site, result.awaitable, scope.grant, tool, "tool")
+        rest = await_call(site, result.awaitable, scope.grant, tool, "tool", prints)
         return _stored(site, Pending(write_later(site, journal, call, rest)), given)
+    if prints is not None:
+        prints.end_now()
     value = result[1]
     if not result[0] or type(value) not in ATOMS:
         try:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from collections.abc import Callable
 from typing import Any
 
 from ..catalog import Tool
 from ..flow.steps import Each, Invoke
 from ..flow.values import Value
-from ..host.prints import with_prints
+from ..host.prints import printing
 from ..host.remote import Terms
 from ..host.threads import Call
 from ..journal.call_rows import StartedCall
 from .callee import place_of
 from .effects import has_effect
 from .runner import CallSite, Scope
-from .streaming import StepPrints
+from .streaming import NEVER, StepPrints
 
 
 def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
@@ -42,7 +43,8 @@ def remote_terms(site: CallSite[Each], inside: Scope, tool: Tool, timeout: float
 class Element(Call):
     """One attempt of an element: its call and where it belongs."""
 
-    __slots__ = ("announced", "attempt", "deadline", "i", "prints", "record", "saved", "site", "stopped_by", "task")
+    __slots__ = ("announce", "announced", "attempt", "closed", "deadline", "i", "prints", "record", "saved", "site",
+                 "stopped_by", "task")  # fmt: skip
 
     i: int
     attempt: int
@@ -56,6 +58,8 @@ class Element(Call):
     """Awaits what the function returned, or stops it."""
     stopped_by: asyncio.CancelledError | None
     """How `task` was cancelled."""
+    prints: StepPrints | None
+    """None: it has printed nothing yet."""
     deadline: float
     """The loop's time at which its time is over."""
 
@@ -66,21 +70,33 @@ class Element(Call):
         given: dict[str, Value],
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
-        remote: bool = False,
+        announce: Callable[[Element], None],
     ) -> None:
-        """``remote``: a worker makes the call."""
-        run, function = site.run, tool.function
-        self.prints = StepPrints(run, site.at) if run.stream else None
-        if self.prints is not None and not remote:
-            function = with_prints(self.prints.write, function)
-        super().__init__(function, given, loop, run.host.enter, context)
-        if self.prints is not None and remote:
-            self.write = self.prints.write
-        self.site = site
-        self.task = self.stopped_by = self.saved = None
-        self.deadline = 0.0
+        """``announce`` emits its StepStarted, if that has not been done."""
+        super().__init__(tool.function, given, loop, site.run.host.enter, context)
+        self.site, self.announce = site, announce
+        self.prints = self.task = self.stopped_by = self.saved = None
+        self.closed, self.deadline = False, 0.0
+        if site.run.stream:
+            context.run(printing.set, self)
+
+    def print_here(self) -> None:
+        """Let the present task print for it."""
+        if self.site.run.stream:
+            printing.set(self)
+
+    def add(self, text: str) -> None:
+        """Emit what it prints, on any thread."""
+        if self.prints is None:
+            prints = StepPrints(self.site.run, self.loop, lambda: self.announce(self))
+            prints.at = self.site.at
+            self.prints = prints
+            if self.closed:
+                prints.at = NEVER
+        self.prints.add(text)
 
     def close(self) -> None:
-        """Emit the rest of what it printed, before its end."""
+        """Emit the rest of what it printed, before its end. A call that is left running emits nothing more."""
+        self.closed = True  # first: its thread may print at this moment
         if self.prints is not None:
             self.prints.close()

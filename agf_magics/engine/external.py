@@ -16,14 +16,14 @@ from ..host.limits import Grant, granted
 from ..host.remote import Terms
 from ..journal.call_rows import StartedCall
 from ..journal.recorder import Journal
-from ..journal.records import error_from, value_of
+from ..journal.records import error_from
 from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .callee import UserCallable, place_of
 from .effects import has_effect, result_given
 from .failures import failure, unusable
 from .runner import CallSite, clock
-from .streaming import StepPrints, Watched
+from .streaming import StepPrints, open_prints
 
 
 def call_external(
@@ -57,7 +57,7 @@ def start_record(
         run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
         if record.error is not None:
             raise error_from(record.error, (site.scope.linked.flow.source,))
-        return (value_of(record),)
+        return (record.value,)
     call = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
     reused = journal.reuse.take(call.digest) if journal.reuse is not None else None
     if journal.reuse is None or reused is None:
@@ -110,48 +110,26 @@ def _call(
     site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant
 ) -> Value | Pending[Value]:
     run, step = site.run, site.step
-    if run.stream and what != "model" and type(callee) is not Watched:
-        return _call_watched(site, Watched(callee, StepPrints(run, site.at)), what, given, grant)
-    source = callee.callee if type(callee) is Watched else callee
-    place = place_of(source, site.scope.concurrent, run.host.waited, run.host.queue is not None)
+    place = place_of(callee, site.scope.concurrent, run.host.waited, run.host.queue is not None)
     seconds = run.budget.limits.step_timeout
     if callee.timeout is not None or step.timeout is not None:
         seconds = min(limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None)
     outer = granted.set(grant) if grant is not granted.get() else None
+    prints = open_prints(run, site.at) if run.stream and what != "model" else None
     try:
         if place == "worker":
-            write = callee.prints.write if type(callee) is Watched else None
-            result: Result | Pending[Result] = run.host.start_on_worker(
-                source.function, given, Terms(seconds, has_effect(source), None, _resources(source)), write
-            )
+            terms = Terms(seconds, has_effect(callee), None, _resources(callee))
+            result: Result | Pending[Result] = run.host.start_on_worker(callee.function, given, terms)
         else:
             result = run.host.start_call(place, callee.function, given, seconds)
     finally:
         if outer is not None:  # other calls may start before this one is awaited
             granted.reset(outer)
     if type(result) is Pending:
-        return Pending(await_call(site, result.awaitable, grant, callee, what))
+        return Pending(await_call(site, result.awaitable, grant, callee, what, prints))
+    if prints is not None:
+        prints.end_now()
     return value_of_call(site, result, callee, what)
-
-
-def _call_watched(
-    site: CallSite[Invoke], watched: Watched, what: str, given: dict[str, Value], grant: Grant
-) -> Value | Pending[Value]:
-    """The same, with its prints as events."""
-    value: Value | Pending[Value] = None
-    try:
-        value = _call(site, watched, what, given, grant)
-    finally:
-        if type(value) is not Pending:
-            watched.prints.close()
-    return Pending(_await_watched(value.awaitable, watched)) if type(value) is Pending else value
-
-
-async def _await_watched(rest: Awaitable[Value], watched: Watched) -> Value:
-    try:
-        return await rest
-    finally:
-        watched.prints.close()
 
 
 def _resources(callee: UserCallable) -> tuple[tuple[str, float], ...]:
@@ -159,7 +137,12 @@ def _resources(callee: UserCallable) -> tuple[tuple[str, float], ...]:
 
 
 async def await_call(
-    site: CallSite[Invoke], rest: Awaitable[Result], grant: Grant, callee: UserCallable, what: str
+    site: CallSite[Invoke],
+    rest: Awaitable[Result],
+    grant: Grant,
+    callee: UserCallable,
+    what: str,
+    prints: StepPrints | None = None,
 ) -> Value:
     outer = granted.set(grant) if grant is not granted.get() else None
     try:
@@ -167,6 +150,8 @@ async def await_call(
     finally:
         if outer is not None:
             granted.reset(outer)
+        if prints is not None:
+            prints.close()
     return value_of_call(site, result, callee, what)
 
 

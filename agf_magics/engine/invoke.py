@@ -27,6 +27,7 @@ from .questions import answer, permitted
 from .requests import request
 from .runner import CallSite, ShapeResult, clock
 from .sessions import ModelBinding
+from .streaming import separate_prints
 from .subflows import call_flow, stopped
 
 
@@ -118,6 +119,7 @@ async def _fire(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> 
 async def _run_fired(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
     """A fire-and-forget call. It emits its end, perhaps after the end of the run (decision C4)."""
     error: StepError | None = None
+    separate_prints(site.run)
     try:
         # The thread that waits for the run may be gone by then, so the call never runs there.
         await resolve(call_external(site.with_scope(site.scope._replace(concurrent=True)), tool, "tool", given))

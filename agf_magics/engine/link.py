@@ -31,17 +31,19 @@ Files = Callable[[Name, Flow], "Flow | Tool"]
 """Reads a file that a flow names, relative to the file of the flow. Raises DefinitionError."""
 
 
-def link(flow: Flow, registry: Registry, files: Files | None = None) -> tuple[Linked, Diagnostics]:
-    """``flow`` with everything that it calls, and all errors and warnings about its names."""
+def link(
+    flow: Flow, registry: Registry, files: Files | None = None, passive: bool = False
+) -> tuple[Linked, Diagnostics]:
+    """``flow`` with everything that it calls, and all errors and warnings about its names. ``passive``: no file is read
+    and no builder of a policy is called, so that what they bring is not checked."""
     found = Diagnostics()
-    return _Linker(registry, found, files).flow(flow, ()), found
+    return _Linker(registry, found, files, passive).flow(flow, ()), found
 
 
 class _Linker:
-    def __init__(self, registry: Registry, found: Diagnostics, files: Files | None) -> None:
+    def __init__(self, registry: Registry, found: Diagnostics, files: Files | None, passive: bool) -> None:
         self.registry = self.base = registry
-        self.found = found
-        self.files = files
+        self.found, self.files, self.passive = found, files, passive
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
         self.done: dict[str, Linked] = {}
@@ -141,7 +143,7 @@ class _Linker:
             self.found.add(self.registry.policies.missing(step.name.text, step.name.span, "flow.unknown-policy"))
             return None
         if policy.builder:
-            return self.built(policy, step, around)
+            return None if self.passive else self.built(policy, step, around)
         # A definition without a list of agents may call the registered ones (decision B1).
         named = step.tools if step.tools is not None else tuple(map(Name, self.registry.agents))
         agents = {name.text: self.agent(replace(step, kind="agent", name=name, tools=None), around) for name in named}
@@ -167,6 +169,8 @@ class _Linker:
     def file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         """The tool or flow in the file of the step; None, and an error, if it cannot be read."""
         assert step.file is not None
+        if self.passive:
+            return None
         assert self.files is not None, "a flow that names files is linked with a reader of files"
         try:
             found = self.files(step.file, self.linking[-1])

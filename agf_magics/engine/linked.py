@@ -69,6 +69,15 @@ class Linked:
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
 
 
+def depends_on_names(linked: Linked) -> bool:
+    """Whether linking it again gives the same if all names mean the same: it has no model, whose settings may change,
+    and no policy, whose function may return something else."""
+    return linked.agent is None and all(
+        depends_on_names(callee) if isinstance(callee, Linked) else isinstance(callee, (Tool, Agent, Transform, Person))
+        for callee in linked.callees.values()
+    )
+
+
 def is_direct(step: Invoke, tool: Tool) -> bool:
     """Whether a call needs nothing but its arguments and the engine's loop."""
     if step.permit is not None or step.gives is not None or not step.awaited or step.timeout is not None:

@@ -21,6 +21,7 @@ from ..serialization.codec import preview
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite, Scope, StepResult, clock, is_rescuable
 from .sequences import Elements
+from .streaming import separate_prints
 
 
 class Plan:
@@ -172,6 +173,7 @@ class Pool(Parts):
 
     async def _work(self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None) -> bool:
         """Run parts until there are no more, or ``is_too_many()``; whether there are no more."""
+        separate_prints(self.site.run)
         for i in numbers:
             if self.failure is not None:  # P15: after a failure no further element starts
                 return True

@@ -9,7 +9,6 @@ secret, a limit of calls, an error in the arguments. `tests/engine/test_replayed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import cast
 
 from ..catalog import Tool
 from ..flow.frame import finished
@@ -18,11 +17,12 @@ from ..flow.values import Value, isolate
 from ..host.host import TURN
 from ..journal.copies import Copies
 from ..journal.recorder import Journal
-from ..journal.records import CallKey, value_of
 from ..journal.replay import ReplayLog
 from .pool import Parts, Plan
 from .runner import CallSite, Scope, clock
 from .sequences import Elements
+
+NONE = object()
 
 MISSES = 50
 """Elements without a result to reuse, more than those with one, after which no more are looked up here: building their
@@ -110,12 +110,8 @@ class Replay:
         return True
 
     def _recorded(self, earlier: ReplayLog, i: int) -> tuple[Value, str] | None:
-        key = cast("CallKey", ((*self.path, i), self.tries))  # equal to it, and made in a third of the time
-        record = earlier.outcomes.get(key)
-        if record is None or record.error is not None:
-            return None
-        del earlier.outcomes[key]
-        return value_of(record), self.journal.run_id
+        value = earlier.values.pop(((*self.path, i), self.tries), NONE)
+        return (value, self.journal.run_id) if value is not NONE else None
 
     def _reused(self, copies: Copies, i: int) -> tuple[Value, str] | None:
         try:

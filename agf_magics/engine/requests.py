@@ -39,7 +39,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     config = step.config or {}
     given = step.args.build(site.frame)
     if run.dry:
-        return _dry_reply(config, binding.name)
+        return dry_reply(config, binding.name)
     message = Request(
         messages=given["messages"],
         instructions=config.get("instructions", ""),
@@ -198,7 +198,8 @@ def _warn(run: Runner, found: Diagnostic) -> None:
         run.emit(ev.Warned(clock(), found))
 
 
-def _dry_reply(config: Mapping[str, Value], name: str) -> Value:
+def dry_reply(config: Mapping[str, Value], name: str) -> Value:
+    """A reply that ends the session."""
     usage = {"input": 0, "output": 0}
     if config.get("schema"):
         call = {"id": "", "tool": "", "arguments": {}}

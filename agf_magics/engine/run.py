@@ -13,6 +13,7 @@ from ..host.calls import as_pending
 from ..host.deadline import Deadline, OutOfTime
 from ..host.host import Host
 from ..host.limits import Budget, LimitReached, Limits, granted, inside
+from ..host.prints import printing
 from ..host.rights import rights, watch_threads
 from ..journal.recorder import Journal
 from ..progress import events as ev
@@ -65,6 +66,7 @@ async def run(
     stream: bool = False,
     budget: Budget | None = None,
     progress: Progress | None = None,
+    make: type[Runner] = Runner,
     whole: WholeElements | None = None,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last event.
@@ -73,18 +75,20 @@ async def run(
     under its manifest ``work``, and calls that earlier sessions made are not repeated. ``secrets`` collects the values
     of secret arguments. ``stream``: whether the text of models is emitted while it arrives. A ``budget`` has what
     earlier runs have used of the limits. ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it
-    folds the starts and ends of steps without their events. ``whole``: sends whole elements of fan-outs to workers.
+    folds the starts and ends of steps without their events. ``make``: the class of the runner. ``whole``: sends whole
+    elements of fan-outs to workers.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     budget = Budget(limits) if budget is None else budget
-    runner = Runner(SHAPES, call_directly, host, emit, budget, dry, journal, secrets, stream, progress)
+    runner = make(SHAPES, call_directly, host, emit, budget, dry, journal, secrets, stream, progress)
     runner.whole = whole
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     watch_threads()
     grant = rights().grant
     outer_grant, outer_inside = granted.set(grant), inside.set(True)
+    outer_prints = printing.set(None) if stream else None
     try:
         async with Deadline(limits.timeout, host):
             if journal is not None:
@@ -103,6 +107,8 @@ async def run(
     finally:
         granted.reset(outer_grant)
         inside.reset(outer_inside)
+        if outer_prints is not None:
+            printing.reset(outer_prints)
     if failure is not None:
         stores = _stores(runner, linked)
         if isinstance(failure, StepError) and failure.partial is None:

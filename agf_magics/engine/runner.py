@@ -115,7 +115,7 @@ class StepEvents:
     def __init__(self, emit: Callable[[ev.Event], None]) -> None:
         self.emit = emit
 
-    def start(self, at: ev.StepPath, when: float, attempt: int) -> None:
+    def start(self, at: ev.StepPath, when: float, attempt: int, row: Row | None = None) -> None:
         self.emit(ev.StepStarted(at, when, attempt))
 
     def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
@@ -166,7 +166,7 @@ class Runner:
         self.secrets = secrets if secrets is not None else Secrets()
         self.steps = progress if progress is not None else StepEvents(emit)
         """Gets the start and the end of each step. A progress folds them without making their events."""
-        self.direct = direct if not (dry or stream) and budget.limits.step_timeout is None else None
+        self.direct = direct if not dry and budget.limits.step_timeout is None else None
         """Calls a tool that needs nothing special: `direct.call_directly`."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
@@ -223,6 +223,26 @@ class Runner:
             return self.rescue(error, site)
         self.steps.finish(row, at, clock(), result[0])
         return result
+
+    def prepare_step(self, step: Step, scope: Scope) -> Callable[[Frame, Index], StepResult | Pending[StepResult]]:
+        """`start_step` for a step that starts many times. All that is the same each time is looked up once."""
+        direct, grant = self.direct, scope.grant
+        tool = scope.linked.direct.get(step.id) if direct is not None and not scope.meters else None
+        if direct is None or tool is None or (grant.tools is not None and tool.name not in grant.tools):
+            return lambda frame, index: self.start_step(step, frame, scope, index)
+        host, begin, path = self.host, self.steps.start, (*scope.before, step.id)
+        row: Row | None = None
+
+        def start(frame: Frame, index: Index) -> StepResult | Pending[StepResult]:
+            nonlocal row
+            now = clock()
+            if now - host.turned > TURN or grant is not granted.get():
+                return self.start_step(step, frame, scope, index)
+            at = path + index
+            row = begin(at, now, 1, row)
+            return direct(self, step, tool, frame, scope, index, at, row)
+
+        return start
 
     def _compute(
         self, step: Compute, frame: Frame, scope: Scope, index: Index, at: ev.StepPath, row: Row | None

@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from ..catalog import MASK, Delta, Part, Tool, Where
-from ..host.prints import with_prints
+from ..catalog import MASK, Delta, Part, Tool
+from ..host.prints import printing
 from ..progress import events as ev
-from .callee import UserCallable
 from .runner import Runner, clock
 
 EVERY = 0.1
@@ -71,74 +69,88 @@ class ReplyStream:
                 self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))
 
 
+NEVER: ev.StepPath = ()
+
+
 class StepPrints:
-    """Emits what the user code of one call prints, on any thread."""
+    """Emits what the user code of a call prints, on any thread.
 
-    __slots__ = ("_at", "_is_closed", "_is_waiting", "_loop", "_pending", "_pieces", "_run")
+    A task of the engine uses one again for its next call, because to make one for each call would cost 5 % of an
+    element. After a call that waited it takes a new one: tasks that the call has started keep the old one, which then
+    emits nothing. If a call ends without a wait, tasks that it leaves behind print for the call that follows.
+    """
 
-    def __init__(self, run: Runner, at: ev.StepPath) -> None:
-        self._run, self._at = run, at
-        self._loop = asyncio.get_running_loop()
-        self._pieces: list[str] = []
+    __slots__ = ("_before", "_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
+
+    def __init__(
+        self, run: Runner, loop: asyncio.AbstractEventLoop, before: Callable[[], object] | None = None
+    ) -> None:
+        """``before`` is called before each event."""
+        self._run, self._loop, self._before = run, loop, before
+        self.at: ev.StepPath | None = None
+        """The path of the call; None: there is none, and the next one may use this; `NEVER`: none may."""
+        self.pieces: list[str] = []
+        """The texts since the last event."""
         self._pending = ""
-        self._is_waiting = self._is_closed = False
+        self._is_waiting = False
 
-    def write(self, text: str) -> None:
-        if self._is_closed:  # the call was left running
+    def add(self, text: str) -> None:
+        if not self.at:  # the call has ended
             return
-        self._pieces.append(text)
+        self.pieces.append(text)
         if not self._is_waiting:
             self._is_waiting = True
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._loop.call_later, EVERY, self._flush)
 
-    def close(self) -> None:
-        if self._pieces or self._pending:
+    def end_now(self) -> None:
+        """The call ended without a wait: the next one may use this."""
+        if self.pieces:
             self._emit(is_end=True)
-        self._is_closed = True
+        self.at = None
+
+    def close(self) -> None:
+        """Emit the rest. No other call uses this."""
+        if self.pieces or self._pending:
+            self._emit(is_end=True)
+        self.at = NEVER
 
     def _flush(self) -> None:
         self._is_waiting = False  # first: a print from now on needs a turn of its own
         self._emit()
 
     def _emit(self, is_end: bool = False) -> None:
-        if self._is_closed:
+        if not self.at:
             return
-        pieces = self._pieces
+        if self._before is not None:
+            self._before()
+        pieces = self.pieces
         count = len(pieces)  # another thread may append meanwhile
         text = "".join(pieces[:count])
         del pieces[:count]
         shown, self._pending = _split(self._run, self._pending + text, is_end)
         if shown:
-            self._run.emit(ev.StepPrinted(self._at, clock(), shown))
+            outer = printing.set(None)  # a listener that prints does not do it for the call
+            try:
+                self._run.emit(ev.StepPrinted(self.at, clock(), shown))
+            finally:
+                printing.reset(outer)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Watched:
-    """A callee whose prints are emitted."""
+def open_prints(run: Runner, at: ev.StepPath) -> StepPrints:
+    """Let the code that this task calls from now on print for the step ``at``, until `StepPrints.close`."""
+    prints = printing.get()
+    if type(prints) is not StepPrints or prints.at is not None:
+        prints = StepPrints(run, asyncio.get_running_loop())
+        printing.set(prints)
+    prints.at = at
+    return prints
 
-    callee: UserCallable
-    prints: StepPrints
 
-    @property
-    def name(self) -> str:
-        return self.callee.name
-
-    @property
-    def function(self) -> Callable[..., Any]:
-        return with_prints(self.prints.write, self.callee.function)
-
-    @property
-    def where(self) -> Where | None:
-        return self.callee.where
-
-    @property
-    def timeout(self) -> float | None:
-        return self.callee.timeout
-
-    @property
-    def is_async(self) -> bool:
-        return self.callee.is_async
+def separate_prints(run: Runner) -> None:
+    """Let this task share no `StepPrints` with the task that started it."""
+    if run.stream:
+        printing.set(None)
 
 
 def _split(run: Runner, text: str, is_end: bool) -> tuple[str, str]:

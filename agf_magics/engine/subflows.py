@@ -20,6 +20,7 @@ from .boundary import check_result
 from .linked import Linked, named_tools
 from .questions import permitted
 from .runner import CallSite, Scope, ShapeResult, clock
+from .streaming import separate_prints
 
 
 async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
@@ -132,6 +133,7 @@ def _is_session(flow: Flow) -> bool:
 async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> None:
     """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may end before them."""
     error: StepError | None = None
+    separate_prints(site.run)
     silent = copy.copy(site.run)
     silent.emit, silent.journal, silent.stream = lambda event: None, None, False
     try:

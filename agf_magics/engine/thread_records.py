@@ -49,6 +49,6 @@ class ThreadRecords:
 def written_by_threads(journal: Journal | None, tool: Tool, is_secret: bool) -> ThreadRecords | None:
     """Who writes the records of a fan-out on its threads; None: the loop writes them, because a call may have been made
     before, or has a secret."""
-    if journal is None or journal.earlier is not None or journal.reuse is not None or tool.secret or is_secret:
+    if journal is None or not journal.writes_on_threads or journal.earlier is not None or journal.reuse is not None:
         return None
-    return ThreadRecords(journal)
+    return ThreadRecords(journal) if not (tool.secret or is_secret) else None

@@ -75,8 +75,8 @@ class ThreadedPool(Parts):
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
         self.records = written_by_threads(self.journal, tool, self.is_secret) if self.remote is None else None
-        # A call whose record the loop writes needs a free slot; one with a limit or a listener starts in its turn.
-        in_turn = self.timeout is not None or inside.meters or site.run.stream or self.remote is not None
+        # A call whose record the loop writes needs a free slot; one with a limit starts in its turn.
+        in_turn = self.timeout is not None or inside.meters or self.remote is not None
         self.ahead = 0 if in_turn or (self.journal is not None and self.records is None) else AHEAD
         """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
         but time: arguments have no side effects, and frames do not change. The threads wait for the slots."""
@@ -185,7 +185,7 @@ class ThreadedPool(Parts):
         if call is not None and not isinstance(call, StartedCall):
             self._finish(i, attempt, one, given, call[0])
             return None
-        element = Element(one, self.tool, given, self.loop, self.context.copy(), self.remote is not None)
+        element = Element(one, self.tool, given, self.loop, self.context.copy(), self._announce)
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
 
@@ -244,6 +244,7 @@ class ThreadedPool(Parts):
 
         async def ended() -> None:
             try:
+                element.print_here()
                 result: Result = await end(element)
             except asyncio.CancelledError as stop:
                 element.stopped_by, result = stop, (False, stop)
@@ -275,7 +276,8 @@ class ThreadedPool(Parts):
             if rows:
                 await self.journal.ended(rows)
             self.journal.warn_broken()
-            self.threads.free(sum(element.began is not None and not element.saved for element in batch))
+            if isinstance(self.threads, ThreadPool):
+                self.threads.free(sum(element.began is not None and not element.saved for element in batch))
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             if not element.announced:
                 self._announce(element)

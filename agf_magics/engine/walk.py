@@ -17,6 +17,7 @@ from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .runner import CallSite, Runner, Scope, ShapeResult, clock
 from .sequential import report
+from .streaming import separate_prints
 
 Visits = dict[str, int]
 """How often each node ran."""
@@ -70,6 +71,7 @@ async def _round(
 
     async def work() -> None:
         nonlocal failure
+        separate_prints(run)
         for name in names:
             if failure is not None:  # no further node of the round starts
                 return

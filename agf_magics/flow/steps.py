@@ -335,6 +335,8 @@ class Flow:
     reads_are_complete: bool = False
     """Whether ``reads()`` of its expressions and arguments names everything that they read, so that a frame without the
     rest means the same to them."""
+    linked: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+    """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last one."""
 
 
 class Definition(NamedTuple):

@@ -41,6 +41,15 @@ def isolate(value: Value) -> Value:
     return value.copy()  # most arguments are flat
 
 
+def isolate_parts(value: Value) -> Value:
+    """The same for a mapping that is only read: itself, if it has no containers."""
+    if type(value) is dict:
+        for part in value.values():
+            if type(part) not in ATOMS:
+                return _copied(value, DEEPEST, [LARGEST])
+    return value
+
+
 def _copied(value: Value, room: int, left: list[int]) -> Value:
     kind = type(value)
     if kind is not dict and kind is not list:

@@ -113,7 +113,7 @@ class Host:
                 return call_on_loop(function, given, self.grace)
             return Pending(self._inline_in_time(function, given, timeout))
         if place == "worker":
-            return Pending(self._on_worker(function, given, Terms(timeout)))
+            return self.start_on_worker(function, given, Terms(timeout))
         if place == "thread" or self._calls is not None:
             return Pending(self._elsewhere(place, function, given, timeout))
         return Pending(self._between_turns(function, given, timeout))
@@ -229,14 +229,9 @@ class Host:
             return await self.end_late_call(call, timeout)
         return await self._result_of(call.result, timeout, deadline)
 
-    async def _on_worker(
-        self, function: Callable[..., Any], given: Mapping[str, Any], terms: Terms,
-        write: Callable[[str], None] | None = None,
-    ) -> Result:  # fmt: skip
+    async def _on_worker(self, call: Call, terms: Terms) -> Result:
         assert self.queue is not None, "only a run with workers has this place"
-        loop = asyncio.get_running_loop()
-        call, cancelled = Call(function, given, loop), False
-        call.ended, call.write = loop.create_future(), write
+        call.ended, cancelled = call.loop.create_future(), False
         self.queue.hand(call, terms)
         try:
             await call.ended
@@ -247,12 +242,9 @@ class Host:
         assert call.result is not None
         return call.result
 
-    def start_on_worker(
-        self, function: Callable[..., Any], given: Mapping[str, Any], terms: Terms,
-        write: Callable[[str], None] | None = None,
-    ) -> Pending[Result]:  # fmt: skip
-        """`start_call` on a worker. ``write`` receives a copy of what the call prints."""
-        return Pending(self._on_worker(function, given, terms, write))
+    def start_on_worker(self, function: Callable[..., Any], given: Mapping[str, Any], terms: Terms) -> Pending[Result]:
+        """`start_call` on a worker."""
+        return Pending(self._on_worker(Call(function, given, asyncio.get_running_loop()), terms))
 
     @property
     def enter(self) -> Callable[[], None] | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import os
 import sys
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import FrameType
 from typing import Any, ClassVar
 
@@ -104,6 +105,23 @@ class EngineLoop:
             self.loop.stop()
         else:
             self.loop.call_later(BEAT, self._beat)
+
+
+def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException | None:
+    """Run ``main()`` to its end on a thread and a loop of its own, outside of the caller's context, and return what it
+    raised. It must not call user code: nothing interrupts it."""
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=contextvars.Context().run, args=(work,), name="agf-apart", daemon=True)
+    thread.start()
+    thread.join()
+    return raised[0] if raised else None
 
 
 def start_background(work: Coroutine[Any, Any, None], run: object) -> None:

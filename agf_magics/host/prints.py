@@ -1,22 +1,26 @@
 """What user code prints, given to the call that prints it.
 
-`sys.stdout` is wrapped while a run is watched. Everything is still printed where it was; the call gets a copy. A thread
-that a tool starts prints for itself.
+`sys.stdout` is wrapped while a run is watched. Everything is still printed where it was; the call gets a copy. A
+context variable has the call, so that a call pays for its copy only if it prints. A thread that a tool starts prints
+for itself.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
-from .calls import is_awaitable
 
-Write = Callable[[str], None]
+class Prints(Protocol):
+    """Gets what a call prints, on any thread."""
 
-printing: ContextVar[Write | None] = ContextVar("printing", default=None)
+    def add(self, text: str) -> None: ...
+
+
+printing: ContextVar[Prints | None] = ContextVar("printing", default=None)
 """Gets what the running user code prints."""
 
 
@@ -28,8 +32,8 @@ class _Copied:
 
     def write(self, text: str) -> Any:
         written = self._stream.write(text)
-        if (write := printing.get()) is not None and isinstance(text, str):
-            write(text)
+        if (prints := printing.get()) is not None and isinstance(text, str):
+            prints.add(text)
         return written
 
     def writelines(self, lines: Any) -> None:
@@ -64,26 +68,3 @@ class _Watched:
 
 watched_stdout = _Watched()
 """The context of a watched run."""
-
-
-def with_prints(write: Write, function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, and ``write`` gets what it prints, also while its result is awaited."""
-
-    def call(**given: Any) -> Any:
-        before = printing.set(write)
-        try:
-            value = function(**given)
-        finally:
-            printing.reset(before)
-        return _awaiting(write, value) if is_awaitable(value) else value
-
-    call.__name__ = getattr(function, "__name__", None) or type(function).__name__  # for messages
-    return call
-
-
-async def _awaiting(write: Write, value: Awaitable[Any]) -> Any:
-    before = printing.set(write)
-    try:
-        return await value
-    finally:
-        printing.reset(before)

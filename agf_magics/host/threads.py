@@ -25,7 +25,7 @@ class Call:
     """A call of user code on another thread, for which a loop waits."""
 
     __slots__ = ("_context", "_enter", "_taken", "began", "ended", "function", "given", "inner", "interrupted", "loop",
-                 "result", "stopped", "struck", "waiter", "write")  # fmt: skip
+                 "result", "stopped", "struck", "waiter")  # fmt: skip
 
     def __init__(
         self,
@@ -53,8 +53,6 @@ class Call:
         self.interrupted = False
         """Whether that was the interrupt of the person, which also cancels the run."""
         self.waiter: Any = None
-        self.write: Callable[[str], None] | None = None
-        """Receives a copy of what it prints on a worker."""
         self._context = contextvars.copy_context() if context is None else context
         self._enter = enter
         self._taken = [None]

@@ -119,11 +119,33 @@ class CallRows:
         text = json_text(value, self.most) if not self.secret.active else None
         if text is None:
             return None
+        return self._json(call, text)
+
+    def _json(self, call: StartedCall, text: str) -> Insert:
         (at, tries), kind, name, started, given, whole, digest, _ = call
-        line, place, ended, full = self._next_line(), encode(at), time.time(), 1 if whole else 0
+        return self.copied(encode(at), tries, kind, name, started, given, whole, text, digest)
+
+    def copied(
+        self, place: str, tries: str, kind: str, name: str, started: float, given: str | None, whole: bool, text: str,
+        digest: bytes | None,
+    ) -> Insert:  # fmt: skip
+        """The row of a call that returned JSON, from its cells. ``place``: its path as JSON."""
+        line, ended, full = self._next_line(), time.time(), 1 if whole else 0
         cells = (line, "finished", place, tries, kind, name, started, ended, given, full, "json", text)
         crc = row_crc((*cells, None, None, None, digest))
         return ADD_JSON, (line, place, tries, kind, name, started, ended, given, full, text, digest, crc)
+
+    def reused(self, call: StartedCall, value: Value, text: str | None) -> Insert:
+        """The row of a call whose result in another run is reused. ``text``: that result as JSON, if it is JSON."""
+        if text is None or len(text) > self.most:
+            packed = self.secret.pack(value, self.most, call.received)
+        elif self.secret.active:
+            packed = self.secret.packed(EncodedValue("json", text), value, call.received)
+        else:
+            return self._json(call, text)
+        if packed.form == "again":
+            self._not_stored(call, packed.why)
+        return self.outcome("finished", call, packed)
 
     def finished(self, call: StartedCall, value: Value, secret: bool = False) -> Insert:
         """The row of a call that has returned. ``secret``: the value is one."""

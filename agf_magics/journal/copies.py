@@ -16,9 +16,11 @@ from ..flow.values import Value
 from ..progress.events import StepPath
 from ..serialization.codec import encode, to_show
 from .recorder import Journal
-from .records import row_crc
 from .reuse import Reuse
-from .store import ADD
+from .store import ADD_JSON
+
+MOST = 1_000
+"""The number of rows that wait."""
 
 
 class Copies:
@@ -29,7 +31,7 @@ class Copies:
         self.journal, self.reuse, self.tries = journal, reuse, tries
         self._before = f"{encode(path)[:-1]},"
         self._kind, self._name = step.kind, tool.name
-        self._digest = journal.rows.digests.of_json(step, tool)
+        self._digest = journal.digests.of_json(step, tool)
         self._rows: list[tuple[Any, ...]] = []
 
     def take(self, i: int, given: Mapping[str, Value]) -> tuple[Value] | None:
@@ -45,13 +47,16 @@ class Copies:
         if found is None:
             return None
         value, stored = found
-        parts = (journal.next_line(), "finished", f"{self._before}{i}]", self.tries, self._kind, self._name, started,
-                 time.time(), text, 1, "json", stored, None, None, None, digest)  # fmt: skip
-        self._rows.append((*parts, row_crc(parts)))
+        _, row = journal.rows.copied(
+            f"{self._before}{i}]", self.tries, self._kind, self._name, started, text, True, stored, digest
+        )
+        self._rows.append(row)
+        if len(self._rows) >= MOST:
+            self.write()
         return (value,)
 
     def write(self) -> None:
         """Hand over the rows without waiting."""
         if self._rows:
-            self.journal.store.writer.later_all(ADD, self._rows, self.journal.lose)
+            self.journal.store.writer.later_all(ADD_JSON, self._rows, self.journal.lose)
             self._rows = []

@@ -148,13 +148,13 @@ def _is_raw(value: object) -> bool:
     return value is None or isinstance(value, bytes)
 
 
-def records(store: Store, num: int) -> Iterator[Record]:
-    """The records of a run, in order. Raises JournalError."""
+def records(store: Store, num: int, decodes: bool = False) -> Iterator[Record]:
+    """The records of a run, in order. ``decodes``: with the values that are JSON. Raises JournalError."""
     store.flush()
     with store.reading() as connection, closing(connection.cursor()) as cursor:
         connection.text_factory = str  # a third of the time of `_text`, for a file whose texts are texts
         cursor.execute(f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
-        yield from read_records(cursor)
+        yield from read_records(cursor, decodes)
 
 
 def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterator[Record]:

@@ -20,14 +20,14 @@ from ..flow.values import Value
 from ..host.limits import ANYTHING, Grant
 from ..progress import events as ev
 from ..secrets.masking import Received, Secrets
-from ..serialization.codec import EncodedValue, encode, sign
+from ..serialization.codec import encode, sign
 from ..text.diagnostics import Diagnostic, StepError
 from .call_rows import CallRows, Insert, StartedCall
 from .errors import JournalError, not_journaled
 from .file import checksum
-from .records import CallKey, Record, SequenceRow, error_json, value_of
-from .replay import ReplayLog
-from .reuse import Reuse
+from .records import CallKey, Record, SequenceRow, error_json
+from .replay import Outcome, ReplayLog
+from .reuse import CallDigest, Reuse, ReusedResult
 from .store import ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
@@ -47,8 +47,11 @@ class Journal:
     """The journal of one run. Rows are written in the order of the calls to it, so a mark is durable before anything
     that comes after it."""
 
+    writes_on_threads = True
+    """Whether `write_here` may be called: False if the rows go elsewhere than into a file of this process."""
+
     def __init__(self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None) -> None:
-        self.store = store
+        self.store = store.used_by(self) if store else store  # a journal that goes elsewhere has none
         self.num = num
         self.run_id = run_id
         self.most = most
@@ -68,7 +71,7 @@ class Journal:
         self._lost = 0
         self._lines = itertools.count(max(num, earlier.line if earlier is not None else 0) + 1)
         self._warned: set[str] = set()
-        self._ended = self._closed = self._open = False
+        self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
 
     async def start(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
@@ -124,14 +127,24 @@ class Journal:
         self.rows.secret = secrets
 
     @property
+    def digests(self) -> CallDigest:
+        """Computes the digests of its calls."""
+        return self.rows.digests
+
+    @property
+    def may_write(self) -> bool:
+        """Whether rows may come: the run has not ended, or has calls that it does not wait for."""
+        return not self._ended or self._fired
+
+    @property
     def is_open(self) -> bool:
         return self.broken is None and not self._closed
 
     # --- calls ---
 
-    def recorded(self, key: CallKey) -> Record | None:
+    def recorded(self, key: CallKey) -> Outcome | None:
         """The outcome of this call in an earlier session."""
-        return self.earlier.outcomes.pop(key, None) if self.earlier is not None else None
+        return self.earlier.take(key) if self.earlier is not None else None
 
     def start_call(
         self,
@@ -150,19 +163,13 @@ class Journal:
         """Write the value of a call: see `durable`."""
         return self._write(*self.rows.finished(call, value, secret))
 
-    def reused(self, call: StartedCall, record: Record) -> Value:
-        """The value of a record of another run, written for this run without waiting: the call is not made, so
-        nothing happened that a crash could forget, and the row is durable before all rows that follow."""
-        value, most = value_of(record), self.most
-        if record.form == "json" and isinstance(record.value, str) and len(record.value) <= most:
-            packed = EncodedValue("json", record.value)
-            packed = self.secret.packed(packed, value, call.received) if self.secret.active else packed
-        else:
-            packed = self.secret.pack(value, most, call.received)
-        if packed.form == "again":
-            self._warn_not_stored(call, packed.why)
+    def reused(self, call: StartedCall, result: ReusedResult) -> Value:
+        """The value of a call in another run, written for this run without waiting: the call is not made, so nothing
+        happened that a crash could forget, and the row is durable before all rows that follow."""
+        value, text = result
+        insert = self.rows.reused(call, value, text)
         if self.is_open:
-            self.store.writer.later(*self.rows.outcome("finished", call, packed), self.lose)
+            self.store.writer.later(*insert, self.lose)
         else:
             self._lost += 1
             self.warn_broken()
@@ -206,6 +213,7 @@ class Journal:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
         if self.earlier is not None and ("fired", key) in self.earlier.marks:
             return False
+        self._fired = True
         await self.durable(self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given))))
         return True
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..flow.values import Value
 from ..progress import events as ev
 from ..secrets.masking import Secrets
-from ..serialization.codec import SignatureError, decode_value, encode, is_signed, user_key, weigh
+from ..serialization.codec import DecodeError, SignatureError, decode_value, encode, is_signed, user_key, weigh
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
 from .errors import JournalError
@@ -179,9 +179,10 @@ def is_within(inner: ev.StepPath, outer: ev.StepPath) -> bool:
     return inner[place + 1 : place + 1 + len(index)] == index
 
 
-def read_records(rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
-    """The records of rows ``<COLUMNS>, crc``. Raises JournalError for a damaged one."""
-    read, row = _Reader().read, None
+def read_records(rows: Iterable[tuple[Any, ...]], decodes: bool = False) -> Iterator[Record]:
+    """The records of rows ``<COLUMNS>, crc``. ``decodes``: with the values that are JSON. Raises JournalError for a
+    damaged row."""
+    read, row = _Reader(decodes).read, None
     try:
         for row in rows:
             yield read(row)
@@ -197,9 +198,12 @@ def read_records(rows: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
 class _Reader:
     """Reads the records of one run. Reading is most of the work of a resumed run: see docs/benchmarks.md."""
 
-    def __init__(self) -> None:
+    def __init__(self, decodes: bool) -> None:
+        self.decodes = decodes
         self.places: dict[str, ev.StepPath] = {}
         """The paths of elements that were read, by their text without the last number."""
+        self.words = set[str]()
+        """The values of ``what`` that were read."""
 
     def read(self, row: tuple[Any, ...]) -> Record:
         """One record. Raises ValueError or another of `UNREADABLE`."""
@@ -207,9 +211,15 @@ class _Reader:
         if row_crc(parts) != row[-1]:
             raise ValueError
         line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign, digest = parts
-        if not (type(what) is type(tries) is type(kind) is type(name) is str and what.isidentifier()):
+        if not (type(what) is type(tries) is type(kind) is type(name) is str):
             raise ValueError
-        if not (started is None or is_moment(started)) or not (ended is None or is_moment(ended)):
+        if what not in self.words:
+            if not what.isidentifier():
+                raise ValueError
+            self.words.add(what)
+        if not (started is None or (type(started) is float and 0 < started < LATEST)):  # is_moment, without a call
+            raise ValueError
+        if not (ended is None or (type(ended) is float and 0 < ended < LATEST)):
             raise ValueError
         if not (type(given) in TEXT_OR_NONE and type(shown) in TEXT_OR_NONE and type(error) in TEXT_OR_NONE):
             raise ValueError
@@ -221,8 +231,12 @@ class _Reader:
             check_tries(tries)
         if error is not None:
             error_from(error, ())
+        decoded = None
+        if self.decodes and form == "json" and value is not None:
+            with contextlib.suppress(DecodeError):  # its user raises it again, with the name of the call
+                decoded = (decode_value("json", value),)
         cells = (line, what, self.place(at), tries, kind, name, started, ended, given, whole == 1, form, value, shown,
-                 error, sign, digest, None)  # fmt: skip
+                 error, sign, digest, decoded)  # fmt: skip
         return tuple.__new__(Record, cells)  # half of the time of Record(…)
 
     def place(self, at: str) -> ev.StepPath:

@@ -4,50 +4,98 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple
 
+from ..flow.values import Value
 from ..progress import events as ev
-from .records import SPLIT, CallKey, Record, SequenceRow, around, is_within, sequence_row
+from .records import SPLIT, CallKey, Record, SequenceRow, around, is_within, sequence_row, value_of
+
+
+class Outcome(NamedTuple):
+    """The outcome of a call in an earlier session."""
+
+    value: Value
+    error: str | None
+    """Its failure as JSON."""
 
 
 class ReplayLog:
-    """The records of earlier sessions: read once, taken out call by call."""
+    """The records of earlier sessions: read once, taken out call by call.
+
+    A run may have 100,000 of them, so a value is stored without its record: that is less to create, and nothing that
+    Python's garbage collector visits again.
+    """
 
     def __init__(self, records: Iterable[Record], ended: bool) -> None:
-        """``ended``: the run ended, and the call that made it fail is made again."""
+        """``records``: with their values, in order. ``ended``: the run ended, and the call that made it fail is made
+        again."""
         self.line = 0
-        self.outcomes: dict[CallKey, Record] = {}
+        self.values: dict[tuple[ev.StepPath, str], Value] = {}
+        """The values of the calls that returned, by their `CallKey`."""
+        self.failed: dict[CallKey, Record] = {}
         self.answers: dict[CallKey, Record] = {}
         self.marks: dict[tuple[str, CallKey], int] = {}
         """The row of each mark."""
         self.sequences: dict[CallKey, SequenceRow] = {}
         """The sequences of fan-outs."""
-        for record in records:
-            self.line = max(self.line, record.line)
-            if record.what in ("finished", "failed"):
-                self.outcomes[record.key] = record
-            elif record.what == "answered":
-                if record.form != "again":
-                    self.answers[record.key] = record
-            elif record.what == "sequence":
-                self.sequences[record.key] = sequence_row(record)
-            else:
-                self.marks[record.what, record.key] = record.line
-        self.outcomes = {key: one for key, one in self.outcomes.items() if not _is_repeated(one)}
-        self.unknown = {
-            key
-            for (what, key), line in self.marks.items()
-            if what == "begun" and (key not in self.outcomes or self.outcomes[key].line < line)
-        }
+        self.unknown: set[CallKey] = set()
         """Calls with an effect that were started and have no outcome."""
-        for key in self.unknown & self.outcomes.keys():  # the outcome of an attempt before
-            del self.outcomes[key]
+        for record in records:
+            if record.what == "finished":
+                self.line = max(self.line, record.line)
+                self._add_finished(record)
+            else:
+                self._add(record)
         if ended:
             handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
             retried = {key for what, key in self.marks if what == "retried"}
-            for key, record in list(self.outcomes.items()):
-                if record.what == "failed" and not _is_handled(record, handled, retried):
-                    del self.outcomes[key]
-        self.failures = [key.at for key, record in self.outcomes.items() if record.what == "failed"]
+            self.failed = {key: one for key, one in self.failed.items() if _is_handled(one, handled, retried)}
+        self.failures = [key.at for key in self.failed]
+
+    def _add_finished(self, record: Record) -> None:
+        key = (record.at, record.tries)  # equal to the CallKey
+        if self.failed:
+            self.failed.pop(CallKey(*key), None)
+        if record.form != "again":
+            self.values[key] = value_of(record)
+            if self.unknown:
+                self.unknown.discard(CallKey(*key))
+            return
+        self.values.pop(key, None)
+        if ("begun", key) in self.marks:
+            self.unknown.add(CallKey(*key))
+
+    def _add(self, record: Record) -> None:
+        self.line, key = max(self.line, record.line), record.key
+        if record.what == "failed":
+            self.failed[key] = record
+            self.values.pop(key, None)
+            self.unknown.discard(key)
+        elif record.what == "answered":
+            if record.form != "again":
+                self.answers[key] = record
+        elif record.what == "sequence":
+            self.sequences[key] = sequence_row(record)
+        else:
+            self.marks[record.what, key] = record.line
+            if record.what == "begun":  # an outcome before it is that of an earlier attempt
+                self.unknown.add(key)
+                self.values.pop(key, None)
+                self.failed.pop(key, None)
+
+    def take(self, key: CallKey) -> Outcome | None:
+        """The outcome of a call, once."""
+        if key in self.values:
+            return Outcome(self.values.pop(key), None)
+        failed = self.failed.pop(key, None)
+        return Outcome(None, failed.error) if failed is not None else None
+
+    @cached_property
+    def places(self) -> frozenset[ev.StepPath]:
+        """The paths of the calls that have a record, and of all that they are within, when they are first needed."""
+        keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {key.at for _, key in self.marks}
+        return frozenset(place for at in keys for place in around(at))
 
     def failed_elements(self, at: ev.StepPath) -> list[int]:
         """The elements of ``at`` (the path of a body, without the number) in which a call failed.
@@ -68,10 +116,6 @@ class ReplayLog:
         """The positions of the keys that have this mark, in the order of their marks."""
         found = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
         return [i for line, i in sorted((line, i) for line, i in found if line is not None)]
-
-
-def _is_repeated(record: Record) -> bool:
-    return record.what == "finished" and record.form == "again"
 
 
 def _is_handled(record: Record, handled: set[ev.StepPath], retried: set[CallKey]) -> bool:

@@ -18,7 +18,7 @@ from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import Grant
 from ..serialization.codec import DecodeError, decode_value, sign, user_key
-from .records import Record
+from .records import Record, value_of
 
 ReadValue = Callable[[Record, str], Record]
 
@@ -105,6 +105,13 @@ def _called(callee: object, most: int | None) -> str | None:
     return found if isinstance(found, str) else None
 
 
+ReusedResult = tuple[Value, str | None]
+"""A result, and its text if it is stored as JSON."""
+
+_Stored = str | tuple[Record, str]
+"""A JSON text; or any other result with the id of its run."""
+
+
 class Reuse:
     """The results of earlier runs, to be taken call by call."""
 
@@ -114,38 +121,55 @@ class Reuse:
         id, the record with its value; raises DecodeError if that cannot be used."""
         self.run_id = source
         self._read = read
-        found: dict[bytes, list[tuple[Record, str]]] = {}
+        self._left: dict[bytes, _Stored | list[_Stored]] = {}
+        """A list only for a digest with several results: most have one, and a text is less than its record."""
         for run_id, records in runs:
-            count = dict[bytes, int]()
-            for record in records:
-                if record.what == "finished" and record.digest and record.form != "again":
-                    count[record.digest] = number = count.get(record.digest, 0) + 1
-                    results = found.setdefault(record.digest, [])
-                    if number > len(results):
-                        results.append((record, run_id))
-        for results in found.values():
-            if len(results) > 1:
+            self._add(run_id, records)
+        for results in self._left.values():
+            if type(results) is list:
                 results.reverse()
-        self._left = found
 
-    def take(self, digest: bytes | None) -> Record | None:
+    def _add(self, run_id: str, records: Iterable[Record]) -> None:
+        found, count = self._left, dict[bytes, int]()
+        for record in records:
+            digest, value = record.digest, record.value
+            if record.what != "finished" or not digest or record.form == "again":
+                continue
+            count[digest] = number = count.get(digest, 0) + 1
+            stored: _Stored = value if record.form == "json" and type(value) is str else (record, run_id)
+            known = found.setdefault(digest, stored)
+            if known is stored:
+                continue
+            if type(known) is not list:
+                known = found[digest] = [known]  # type: ignore[list-item]
+            if number > len(known):
+                known.append(stored)
+
+    def take(self, digest: bytes | None) -> ReusedResult | None:
         """The next result of an identical call."""
-        left = self._left.get(digest or b"")
-        while left:
+        while (stored := self._next(digest or b"")) is not None:
             with suppress(DecodeError):
-                return self._read(*left.pop())
+                if isinstance(stored, str):
+                    return decode_value("json", stored), stored
+                return value_of(self._read(*stored)), None
         return None
 
     def take_json(self, digest: bytes, most: int) -> tuple[Value, str] | None:
         """The next result of an identical call and its JSON text, of at most ``most`` characters. None: there is none,
         or it is stored otherwise and is left to `take`."""
-        left = self._left.get(digest)
-        while left:
-            record = left[-1][0]
-            text = record.value
-            if record.form != "json" or not isinstance(text, str) or len(text) > most:
+        while True:
+            left = self._left.get(digest)
+            text = left[-1] if type(left) is list and left else left
+            if type(text) is not str or len(text) > most:
                 return None
-            left.pop()
+            self._next(digest)
             with suppress(DecodeError):
                 return decode_value("json", text), text
-        return None
+
+    def _next(self, digest: bytes) -> _Stored | None:
+        """Take the next result out."""
+        left = self._left.get(digest)
+        if type(left) is list:
+            return left.pop() if left else None
+        self._left.pop(digest, None)
+        return left  # type: ignore[return-value]

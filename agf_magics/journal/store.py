@@ -12,9 +12,10 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from . import file as journal_file
 from .errors import JournalError, journal_errors
@@ -46,10 +47,24 @@ ADD_JSON = """INSERT INTO records VALUES (?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?,
 """Adds the record of a call that returned JSON: with cells in the statement, a row takes 3.1 µs instead of 4.2."""
 
 
+class StoreUser(Protocol):
+    """The journal of a run."""
+
+    @property
+    def may_write(self) -> bool: ...
+
+
+MOST_OPEN = 16
+"""The number of stores that stay open although no run uses them: each has a thread and four file descriptors."""
+
+
 class Store:
-    """One file. Use `Store.at`, which has one store for each file."""
+    """One file. Use `Store.at`, which has one open store for each file."""
 
     _open: ClassVar[dict[Path, Store]] = {}
+    """The least recently used one first."""
+    _unused: ClassVar[weakref.WeakSet[Store]] = weakref.WeakSet()
+    """Closed stores. Past runs may still read through them, on connections of their own."""
     _retired: ClassVar[list[Store]] = []
     """Stores whose file was removed or replaced; earlier runs may still use them."""
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -58,6 +73,7 @@ class Store:
         """Create or open it. Raises JournalError."""
         self.path = path
         self.pid = os.getpid()
+        self.journals: weakref.WeakSet[StoreUser] = weakref.WeakSet()
         self.unended: dict[int, int] = {}
         """Runs of this process whose end could not be written, with the number of their unwritten calls."""
         with journal_errors(path):
@@ -66,16 +82,16 @@ class Store:
             create_file(path)
             self.file = identity(path)
             """Device and inode: another file at this path gets no rows of this store."""
-            if self.file not in {store.file for store in (*self._open.values(), *self._retired)}:
-                check_header(path)
+            if self.file not in {store.file for store in (*self._open.values(), *self._retired, *self._unused)}:
+                check_header(path)  # closing a file would end the locks that SQLite has on it
             connection = open_journal(path)
-            try:
+            with contextlib.ExitStack() as undo:
+                undo.callback(connection.close)
                 self.owner = ProcessLock(self.owners)
-            except BaseException:
-                connection.close()
-                raise
-        create_reserve(path)
-        self.writer = Writer(path, connection)
+                undo.callback(self.owner.leave)
+                create_reserve(path)
+                self.writer = Writer(path, connection)
+                undo.pop_all()
 
     @classmethod
     def at(cls, path: Path) -> Store:
@@ -89,11 +105,37 @@ class Store:
                     "journal.unwritable", f"{path}: a forked process cannot use what its parent has open"
                 )
             if found is not None and found.is_there:
+                cls._open[path] = cls._open.pop(path)
                 return found
             if found is not None:
                 cls._retired.append(cls._open.pop(path))
+            cls._close_unused()
             found = cls._open[path] = cls(path)
             return found
+
+    @classmethod
+    def _close_unused(cls) -> None:
+        """Close the least recently used stores that no run uses, so that one more can be opened."""
+        for path, store in list(cls._open.items()):
+            if len(cls._open) < MOST_OPEN:
+                return
+            if not store.is_used and store.pid == os.getpid() and store.is_there:
+                cls._unused.add(cls._open.pop(path))
+                store.close()
+
+    def used_by(self, journal: StoreUser) -> Store:
+        """This store, which stays open while the run of ``journal`` may write; a new one if this was closed. Raises
+        JournalError."""
+        with self._lock:
+            if self not in self._unused:
+                self.journals.add(journal)
+                return self
+        return Store.at(self.path).used_by(journal)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a run of this process may still write."""
+        return bool(self.unended) or any(journal.may_write for journal in self.journals)
 
     @classmethod
     def close_all(cls) -> None:

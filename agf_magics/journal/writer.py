@@ -16,6 +16,7 @@ import operator
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,13 +39,13 @@ STATEMENT = operator.itemgetter(0)
 
 class PendingWrite(NamedTuple):
     statement: str
-    row: Sequence[Any]
+    rows: Sequence[Sequence[Any]]
     done: asyncio.Future[None] | None
     """For the task that waits."""
     loop: asyncio.AbstractEventLoop | None
     """That of ``done``."""
     failed: Callable[[JournalError], None] | None
-    """Called on any thread, if no task waits."""
+    """Called on any thread for each row, if no task waits."""
 
 
 class Writer:
@@ -86,7 +87,7 @@ class Writer:
         """A future whose result comes when the row is durable, or a JournalError."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._queue.append(tuple.__new__(PendingWrite, (statement, row, done, loop, None)))  # half of the time
+        self._queue.append(tuple.__new__(PendingWrite, (statement, (row,), done, loop, None)))  # half of the time
         if loop not in self._due:
             self._schedule(loop)
         return done
@@ -99,8 +100,9 @@ class Writer:
         written, on any thread."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._queue.extend([PendingWrite(*row, None, None, failed) for row in rows[:-1]])
-        self._queue.append(PendingWrite(*rows[-1], done, loop, None))
+        self._queue.extend([PendingWrite(statement, (row,), None, None, failed) for statement, row in rows[:-1]])
+        statement, row = rows[-1]
+        self._queue.append(PendingWrite(statement, (row,), done, loop, None))
         if self._is_for_thread:
             self._wake_thread()
         else:
@@ -110,10 +112,11 @@ class Writer:
     def write_here(self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]) -> None:
         """Commit many statements with a row each on this thread, which does not belong to a loop. ``failed`` is called
         for each that cannot be written."""
-        self._queue.extend([PendingWrite(*row, None, None, failed) for row in rows])
+        self._queue.extend([PendingWrite(statement, (row,), None, None, failed) for statement, row in rows])
         with self._committing:
-            self._commit()
-        if self._sleeps:
+            if not self._closed:
+                self._commit()
+        if self._sleeps or self._closed:
             self._wake_thread()
 
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
@@ -121,8 +124,8 @@ class Writer:
         self.later_all(statement, (row,), failed)
 
     def later_all(self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]) -> None:
-        """`later` for many rows."""
-        self._queue.extend([PendingWrite(statement, row, None, None, failed) for row in rows])
+        """`later` for many rows, which do not change."""
+        self._queue.append(PendingWrite(statement, rows, None, None, failed))
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no loop runs on this thread
@@ -131,10 +134,13 @@ class Writer:
             self._schedule(loop)
 
     def flush(self) -> None:
-        if threading.current_thread() is not self._thread and os.getpid() == self._pid:  # a fork has no such thread
+        own = threading.current_thread() is self._thread or os.getpid() != self._pid  # a fork has no such thread
+        if not own and not self._closed:
             written = threading.Event()
             self._requests.put(written.set)
-            written.wait(BUSY)
+            until = time.monotonic() + BUSY
+            while not written.wait(BEAT) and self._thread.is_alive() and time.monotonic() < until:
+                pass
 
     def close(self) -> None:
         self._requests.put(None)
@@ -174,7 +180,7 @@ class Writer:
         self._due.discard(loop)
         if os.getpid() == self._pid and self._committing.acquire(blocking=False):
             try:
-                if self._closed or self._commit(loop):
+                if not self._closed and self._commit(loop):
                     return
             finally:
                 self._committing.release()
@@ -183,6 +189,9 @@ class Writer:
     def _wake_thread(self) -> None:
         self._sleeps = False
         self._requests.put(_nothing)
+        if self._closed:  # there is no thread
+            with self._committing:
+                self._refuse()
 
     # --- on the thread ---
 
@@ -210,8 +219,14 @@ class Writer:
     def _end(self) -> None:
         with self._committing:
             self._commit()
-            self._closed = True
+            self._closed = True  # from now on, who adds a row also refuses it
             self._connection.close()
+            self._refuse()
+
+    def _refuse(self) -> None:
+        """Fail the rows that came after the end."""
+        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+        _notify(batch, JournalError("journal.unwritable", f"{self._path} is closed"), None)
 
     def _move_log(self) -> None:
         """Move a long log into the file: most of it while the loops continue, and the rest while they wait, so that the
@@ -248,11 +263,13 @@ class Writer:
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
         is_open = error is None
         error = error or self._write_batch(batch)
-        if error is None or len(batch) == 1 or not is_open:
+        if error is None or not is_open or (len(batch) == 1 and len(batch[0].rows) == 1):
             _notify(batch, error, loop)
         else:  # a single row may be the cause, for example a value of more than a gigabyte
             for one in batch:
-                _notify([one], self._write_alone(one), loop)
+                for row in one.rows:
+                    alone = one._replace(rows=(row,))
+                    _notify([alone], self._write_alone(alone), loop)
         self._commits += 1
         return True
 
@@ -277,8 +294,8 @@ class Writer:
     def _write_batch(self, batch: list[PendingWrite]) -> JournalError | None:
         connection = self._connection
         try:
-            for statement, rows in itertools.groupby(batch, STATEMENT):
-                connection.executemany(statement, [one.row for one in rows])
+            for statement, writes in itertools.groupby(batch, STATEMENT):
+                connection.executemany(statement, [row for one in writes for row in one.rows])
             connection.execute("COMMIT")
         except Exception as error:  # of any class: the tasks must be woken, and the next rows written
             with contextlib.suppress(sqlite3.Error):
@@ -311,7 +328,8 @@ def _notify(batch: list[PendingWrite], error: JournalError | None, here: asyncio
         if one.done is not None and one.loop is not None:
             by_loop.setdefault(one.loop, []).append(one.done)
         elif error is not None and one.failed is not None:
-            one.failed(error)
+            for _ in one.rows:
+                one.failed(error)
     for loop, waiting in by_loop.items():
         if loop is here:
             _wake(waiting, error)

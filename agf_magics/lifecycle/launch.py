@@ -209,6 +209,15 @@ def start_run(flow: Flow | str | Path, input: Value, options: RunOptions) -> Run
 
 def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOptions = DEFAULTS) -> Run:
     """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with all problems."""
+    made = link_run(flow, input, options, copies=options.dry)
+    start_journal(made)
+    if options.reuse:
+        reuse_results(made, options.reuse)
+    return made
+
+
+def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies: bool) -> Run:
+    """`prepare_run` without a journal. ``copies``: whether a plan gets a copy of its named context."""
     registry = options.registry or default()
     found_flow = find_flow(flow, registry)
     linked, problems = link_with_files(found_flow, registry)
@@ -216,7 +225,7 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
         problems = gate(found_flow, problems, rights().grant.identity)
     if options.background:
         problems.extend(kernel_bound(linked))
-    given = FlowInput(settled(input, found_flow), context=_context(found_flow, registry, options.dry))
+    given = FlowInput(settled(input, found_flow), context=_context(found_flow, registry, copies))
     for missing in _missing(found_flow, given.input if isinstance(given.input, dict) else {}):
         problems.add(missing)
     for code in WHO_ANSWERS if options.dry else ():
@@ -235,9 +244,6 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
     made._continuing, made._queue = options.continuing, EventQueue() if options.queue else None
     for value in options.secrets:
         made.secrets.learn(value)
-    start_journal(made)
-    if options.reuse:
-        reuse_results(made, options.reuse)
     return made
 
 
@@ -255,13 +261,13 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
     return load(flow, registry=registry)
 
 
-def _context(flow: Flow, registry: Registry, dry: bool) -> Context | None:
-    """The named context of a plan; for a dry run, a copy."""
+def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
+    """The named context of a plan, or a copy of it."""
     name = flow.extension.context if flow.extension is not None else None
     if name is None or not (name or flow.name):
         return None
     context = registry.contexts.named(name or flow.name)
-    return Context(context.name, context.log) if dry else context
+    return Context(context.name, context.log) if copies else context
 
 
 def settled(input: Value, flow: Flow) -> Value:

@@ -27,15 +27,15 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         return
     store = journal()
     with as_definition_errors():
-        found = _latest(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
+        found = latest_runs(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
         if run.journal is not None:
             source = found[0].run_id if len(found) == 1 else f"the last {len(found)} runs"
             runs = ((head.run_id, records(store, head.num)) for head in found)
             run.journal.reuse = Reuse(source, runs, partial(unpickled, trust=False))
 
 
-def _latest(store: Store, run: Run) -> list[RunHead]:
-    """The last runs of this name, the newest first."""
+def latest_runs(store: Store, run: Run) -> list[RunHead]:
+    """The last runs of this name, the newest first. Raises DefinitionError if there is none."""
     heads = (head for head in list_runs(store) if head.name == run.name and head.status != "damaged")
     found = [head for head in heads if head.run_id != run.run_id][:MAX_RUNS]
     if not found:

@@ -7,7 +7,6 @@ from math import isfinite
 from typing import Any
 
 from ..journal.records import Record, error_from, is_within
-from ..journal.replay import ReplayLog
 from ..progress.events import TokensUsed
 from ..progress.progress import FAILURES_KEPT, Failure, Progress, Row
 from ..progress.rows import cost_of
@@ -119,9 +118,9 @@ def drop_elements(progress: Progress, records: list[Record]) -> None:
     """Add the dropped elements, with their errors."""
     dropped = [record.at for record in records if record.what == "dropped"]
     progress.failures.total = len(dropped)
-    failed = ReplayLog(records, False).outcomes
+    failed = [record for record in records if record.error is not None]
     for at in dropped[:FAILURES_KEPT]:
-        why = next((one.error for (inner, _), one in failed.items() if one.error and is_within(inner, at)), None)
+        why = next((one.error for one in failed if is_within(one.at, at)), None)
         unknown = StepError(Diagnostic("step.tool-failed", "it failed"))
         progress.failures.append(Failure(at, error_from(why, ()) if why is not None else unknown))
 

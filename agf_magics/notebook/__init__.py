@@ -1,9 +1,11 @@
 """The notebook: magics, the live view, completion, settings. Only this room imports IPython and ipywidgets.
 
     cursor -> schema_walk, names -> body -> complete -> tab, shift_tab   Tab and Shift-Tab
+    problems -> shift_tab                                          underlined problems while a cell is written
     options -> given -> commands -> notebook -> base -> magics            lines and what they do
     config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
     explorer_session, _calls, _requests -> explorer -> view        a run in the page: its steps, values, timeline
+    ask, view -> background_questions                              the questions of a background run
     timeline -> slider                                             the context of a plan after each message
 
 `unload` removes everything that `load` put into a shell, in the opposite order.
@@ -28,7 +30,7 @@ def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then loads nothing."""
     from ..catalog import default
     from ..workers.on import started
-    from . import rendering, shift_tab
+    from . import problems, rendering, shift_tab
     from .background import BackgroundMagics
     from .config import AgfMagics
     from .explain import ExplainMagics
@@ -57,8 +59,10 @@ def load(shell: Any) -> None:
             _register(undo, shell, each)
         _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
-        _install_askers(undo, shell)
-        shift_tab.install_inspector(undo, shell)
+        _watch_edits(undo, shell, Explorer)
+        _install_askers(undo, shell, config)
+        shift_tab.install_inspector(undo, shell, notebook.registry)
+        problems.install_problems(undo, shell, notebook.registry)
         rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
         rendering.formats(undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run))
         notebook.undo = undo.pop_all()
@@ -78,16 +82,19 @@ def unload(shell: Any) -> None:
         EngineLoop.current().abandon()
 
 
-def _install_askers(undo: ExitStack, shell: Any) -> None:
+def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     """Let runs ask their questions in the notebook while the extension is loaded."""
     from ..settings import current
     from . import ask
-    from .view import is_watched
+    from .background_questions import asker
+    from .view import is_watched, view_mode
 
     undo.callback(setattr, current, "ask", current.ask)
     undo.callback(setattr, current, "ask_in_background", current.ask_in_background)
     current.ask = ask.ask_in_cell
-    current.ask_in_background = ask.ask_with_widgets if is_watched(shell) else None
+    current.ask_in_background = (
+        asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
+    )
 
 
 def _forget(shell: Any, config: Any, before: Any) -> None:
@@ -114,6 +121,16 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
     if shell.has_trait("exit_now"):
         shell.observe(ending, "exit_now")
         undo.callback(shell.unobserve, ending, "exit_now")
+
+
+def _watch_edits(undo: ExitStack, shell: Any, explorers: Any) -> None:
+    """Tell the open explorers when a cell ran: it may have edited what their runs used."""
+
+    def ran(result: Any) -> None:
+        explorers.edited()
+
+    shell.events.register("post_run_cell", ran)
+    undo.callback(shell.events.unregister, "post_run_cell", ran)
 
 
 def _cancel_background_runs() -> None:

@@ -23,6 +23,8 @@ class Choice(NamedTuple):
     text: str
     type: str
     """Its kind in the popup: ``step``, ``key``, ``tool``, ``store`` ..."""
+    doc: str = ""
+    """What it is for, if its table says so."""
 
 
 class Offer(NamedTuple):
@@ -111,7 +113,7 @@ def complete_by_schema(
     if spot.part == "value":
         return _matching(spot.text, [*(Choice(value, "value") for value in values_at(schema, spot)), *named])
     near = spot.around[0] if spot.around else {}
-    keys = {name: Choice(text, "key") for name, text in keys_at(schema, spot).items()}
+    keys = {name: Choice(f"{name}: ", "key", doc) for name, doc in keys_at(schema, spot).items()}
     keys = {**{choice.text: choice._replace(text=f"{choice.text}: ") for choice in named}, **keys}
     return _matching(spot.text, [choice for name, choice in keys.items() if name not in near])
 
@@ -224,24 +226,25 @@ def _keys(place: Place, spot: Cursor, words: Words, registry: Registry) -> list[
     near = spot.around[0] if spot.around else {}
     match place.takes:
         case "document":
-            names: Iterable[str] = _document(spot, words)
+            names: Mapping[str, str] = {name: key.doc for name, key in _document(spot, words).items()}
         case "steps":
-            return [Choice(f"- {kind}: ", "step") for kind in words.steps]
+            return [Choice(f"- {kind.name}: ", "step", kind.doc) for kind in words.steps.values()]
         case "step":
-            return [Choice(f"{kind}: ", "step") for kind in words.steps] if not near else []
+            return [Choice(f"{kind.name}: ", "step", kind.doc) for kind in words.steps.values()] if not near else []
         case "keys":
-            names = place.kind.keys if place.kind else ()
+            names = {name: key.doc for name, key in place.kind.keys.items()} if place.kind else {}
         case "arguments":
             # The name of the tool is in the mapping around the arguments.
             tool = registry.tools.get(next((outer["name"] for outer in spot.around if "name" in outer), ""))
-            names = tool.accepts.get("properties", {}) if tool else ()
+            taken = tool.accepts.get("properties", {}) if tool else {}
+            names = {name: str(schema.get("description", "")) for name, schema in taken.items()}
         case "tools":
-            names = ("tools",)
+            names = {"tools": ""}
         case "type":
-            names = ("type", "required", *TYPE_KEYS.get(near.get("type", ""), ()))
+            names = dict.fromkeys(("type", "required", *TYPE_KEYS.get(near.get("type", ""), ())), "")
         case _:
-            names = ()
-    return [Choice(f"{name}: ", "key") for name in names if name not in near]
+            names = {}
+    return [Choice(f"{name}: ", "key", doc) for name, doc in names.items() if name not in near]
 
 
 def _document(spot: Cursor, words: Words) -> dict[str, Key]:
@@ -253,6 +256,17 @@ def _document(spot: Cursor, words: Words) -> dict[str, Key]:
 
 def _owner(key: str, words: Words) -> Kind:
     return next(kind for kind in words.documents.values() if key in kind.keys)
+
+
+def complete_blank_line(above: str, inner: Callable[[str], Offer]) -> Offer:
+    """The completions on a blank line: also elements of a list, which begin with a dash. ``inner``: the completions
+    after a text that replaces ``above``."""
+    keys, spot = inner(above), Reading(f"{above}- ").spot
+    if keys.fragment or spot.part != "key" or spot.path[-1:] != (ELEMENT,):
+        return keys
+    elements = [choice._replace(text=f"- {choice.text}") for choice in inner(f"{above}- ").choices]
+    both = [*elements, *keys.choices] if above.strip() else [*keys.choices, *elements]
+    return Offer("", tuple({choice.text: choice for choice in both}.values()))
 
 
 def _matching(fragment: str, choices: Iterable[Choice]) -> Offer:

@@ -23,8 +23,9 @@ from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from ..lifecycle.persistence import this_notebook
+from ..pictures.plain import line as one_line
 from ..workers.on import can_run
-from .body import Choice, Offer, complete_by_schema, complete_document, expression
+from .body import Choice, Offer, complete_blank_line, complete_by_schema, complete_document, expression
 from .commands import COMMANDS
 from .explain import entries
 from .names import NAMES
@@ -37,6 +38,8 @@ _MOST_FILES = 200
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
 """A field of the input that a text of any language reads."""
 SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
+MOST_DOC = 64
+"""Characters of the text about a choice."""
 MOST_RUNS = 20
 """Runs that are offered, the latest first."""
 RESUMABLE = ("interrupted", "waiting", "error", "cancelled")
@@ -79,8 +82,11 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     language = LANGUAGES.get(found[2]) or LANGUAGES["pipeline"]  # %%run_pipeline_inline
     below = body[len(above) :]
     is_planner = command.name == "%%plan" and "--planner" in found[3].split()
-    body_offer = _in_header if is_planner else _in_body
-    offer = body_offer(language, above, below, inputs, known)
+
+    def offered(above: str) -> Offer:
+        return (_in_header if is_planner else _in_body)(language, above, below, inputs, known)
+
+    offer = offered(above) if before.strip() else complete_blank_line(above, offered)
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
 
 
@@ -104,8 +110,16 @@ def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
     found = complete(context.full_text, context.cursor_line, len(context.text_until_cursor), known)
     if found is None:
         return SimpleMatcherResult(completions=[], suppress=False)
-    choices = Silence(SimpleCompletion(text=choice.text, type=choice.type) for choice in found.choices)
+    is_blank = not context.line_with_cursor.strip()
+    choices = Silence(SimpleCompletion(text=one.text, type=_kind(one, is_blank)) for one in found.choices)
     return SimpleMatcherResult(completions=choices, suppress=True, matched_fragment=found.fragment, ordered=True)
+
+
+def _kind(choice: Choice, is_blank: bool) -> str:
+    """The kind of a choice, as the popup shows it; on a blank line, where a person looks around, with the first
+    sentence about it."""
+    first = one_line(re.split(r"[.:;](?:\s|$)", choice.doc, maxsplit=1)[0], MOST_DOC) if is_blank else ""
+    return f"{choice.type} · {first}" if first else choice.type
 
 
 def _in_line(command: Command, rest: str, body: str, known: Known) -> Offer:

@@ -61,6 +61,9 @@ class AgfMagics(Configurable):
     ).tag(config=True)
     progress_after = Float(0.3, min=0.0, help="Seconds after which a live view of a run is shown.").tag(config=True)
     refresh_hz = Float(10.0, min=0.1, max=10.0, help="The most updates of a live view per second.").tag(config=True)
+    notices = Bool(True, help="Whether a notice says that a background run ended, failed or asks a question.").tag(
+        config=True
+    )
     traceback = Enum(
         ("short", "full"), "short", help="How errors are shown: in a few lines, or as Python tracebacks."
     ).tag(config=True)
@@ -157,6 +160,11 @@ class AgfMagics(Configurable):
 
     def _apply(self, _: object = None) -> None:
         settings.current.settings = settings.Settings(**{name: getattr(self, name) for name in SHARED})
+
+
+def has_notices(shell: Any) -> bool:
+    """Whether a person wants notices about background runs."""
+    return next((one.notices for one in getattr(shell, "configurables", ()) if isinstance(one, AgfMagics)), True)
 
 
 def _takes(trait: Any) -> str:

@@ -8,7 +8,9 @@ element, the static page shows. The kernel sends a message only if something has
 from __future__ import annotations
 
 import contextvars
+import hashlib
 import json
+import re
 import secrets
 import threading
 import time
@@ -20,7 +22,9 @@ from typing import Any, ClassVar
 import anywidget
 import ipywidgets  # type: ignore[import-untyped]
 import traitlets
+from IPython import get_ipython
 
+from ..catalog import default
 from ..engine.runner import clock
 from ..lifecycle.options import RunOptions
 from ..lifecycle.past_run import PastRun
@@ -30,13 +34,18 @@ from ..lifecycle.run import Run
 from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
 from ..text.diagnostics import AgfError
-from .ask import Form
+from .ask import PendingQuestion
+from .config import has_notices
 from .explorer_calls import AnyRun, Refused
 from .explorer_requests import REQUESTS, answer_request
-from .output import Bundle, receive_while_busy
+from .opening import open_call
+from .output import Bundle, in_frames, receive_while_busy
 
-COMPLETE = 1.0
+COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: a page that missed a message is then right again."""
+
+COUNTERS = 0.25
+"""Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is in it."""
 
 MOST_WHY = 600
 """Characters of the reason why a request is refused."""
@@ -45,7 +54,7 @@ MOST_ANSWER = 100_000
 """Characters of an answer."""
 
 FOLDER = Path(__file__).parent / "browser"
-SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "explorer", "mount")
+SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "notices", "extras", "explorer", "mount")
 """The parts of the script, in the order in which they need each other."""
 
 
@@ -57,23 +66,55 @@ def script() -> str:
     return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
 
 
+def offered_script() -> str:
+    """The module of an explorer: the script with its name in the page, under which later explorers find it."""
+    return f"{script()}\nglobalThis[{json.dumps(_name_of_script())}] = ours;\nexport default ours;"
+
+
+@cache
+def loader() -> str:
+    """A small module that takes the script from another explorer of the page, and else asks the kernel for it."""
+    text = _shortened((FOLDER / "loader.js").read_text(encoding="utf-8"))
+    return text.replace("$NAME", _name_of_script())
+
+
+@cache
+def _name_of_script() -> str:
+    return f"agf-{hashlib.sha256(script().encode()).hexdigest()[:16]}"
+
+
 def _shortened(text: str) -> str:
-    """``text`` without indents, blank lines and lines that are comments; no text of ours goes over several lines."""
-    lines = map(str.strip, text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+    """``text`` without comments, indents and blank lines; no text of ours goes over several lines."""
+    lines = (_COMMENT.sub("", line.strip()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+_COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
 
 
 class Model(anywidget.AnyWidget):
     """What the page shares with the kernel. Both values are computed when the page asks for them, so that they are
     current in a page that is loaded again."""
 
+    _has_script: ClassVar[bool] = False
+    """Whether an explorer was opened with the script: later ones find it in the page."""
     mark = traitlets.Unicode().tag(sync=True)
     """The class of the element over which the page draws."""
     start = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.channel.start())
+    _esm = traitlets.Unicode().tag(sync=True)
+    _anywidget_id = traitlets.Unicode(f"{__module__}.Model").tag(sync=True)
 
     def __init__(self, channel: Channel, **more: Any) -> None:
         self.channel = channel
-        super().__init__(_esm=script(), mark=f"agf-{secrets.token_hex(8)}", **more)
+        # Front ends with frames have no page that explorers share.
+        module = loader() if Model._has_script and not in_frames() else offered_script()
+        Model._has_script = True
+        super().__init__(_esm=module, mark=f"agf-{secrets.token_hex(8)}", **more)
+
+    def add_traits(self, **traits: traitlets.TraitType[Any, Any]) -> None:
+        """anywidget adds the traits of each widget to a class of its own, which costs 0.4 ms: the class has them."""
+        if missing := {name: one for name, one in traits.items() if not self.has_trait(name)}:
+            super().add_traits(**missing)
 
 
 class Channel:
@@ -91,7 +132,10 @@ class Channel:
         self._seen = -1
         self._sent = 0
         """The number of the last update: a page that misses one asks for everything."""
-        self._completed = 0.0
+        self._completed = time.monotonic()
+        self._counted = 0.0
+        self._head: Update = {}
+        """What the pages know of the run itself: an update has only what changed."""
         self._context = contextvars.copy_context()
         Channel._layout = Channel._layout or ipywidgets.Layout()
         self.model = Model(self, layout=Channel._layout)
@@ -109,6 +153,7 @@ class Channel:
                 "hears": self.hears,
                 "draw": self._draw,
                 "id": line(self.run.run_id, 90),
+                "notices": getattr(self.run, "background", False) and has_notices(get_ipython()),
             }
 
     def tick(self) -> None:
@@ -117,20 +162,32 @@ class Channel:
             changes = self.run.progress.changes
             if changes == self._seen:
                 return
-            self._seen, now = changes, time.monotonic()
+            now = time.monotonic()
+            counters = now - self._counted >= COUNTERS
+            if counters:
+                self._seen, self._counted = changes, now
             if now - self._completed >= COMPLETE:
-                self._completed = now
+                self._completed, self._head = now, {}
                 update: Update | None = self._updates.complete(clock())
             else:
-                update = self._updates.changes(clock())
+                update = self._updates.changes(clock(), counters)
             if update is not None:
                 self._send_update(update)
 
     def finish(self) -> None:
         """Send the end: after it every kernel receives requests."""
         with self._lock:
-            self.hears = True
+            self.hears, self._head = True, {}
             self._send_update(self._updates.complete(clock()))
+
+    def edited(self) -> None:
+        """A cell ran: the page may compare the run with the definitions and functions of now."""
+        if self.run.progress.ended is not None:
+            self._send({"type": "edited"})
+
+    @property
+    def has_ended(self) -> bool:
+        return not isinstance(self.run, Run) or self.run.done
 
     def close(self) -> None:
         self.model.close()
@@ -143,27 +200,33 @@ class Channel:
 
     def _send_update(self, update: Update) -> None:
         self._sent += 1
-        self._send({"type": "update", "n": self._sent, **self._described(update)})
+        described = self._described(update)
+        changed = {name: value for name, value in described.items() if self._head.get(name, ...) != value}
+        self._head = {**described, "rows": ..., "edges": ...}
+        self._send({"type": "update", "n": self._sent, **changed})
 
     def _described(self, update: Update) -> Update:
         return {**update, "can": self._actions(), "hears": self.hears}
 
-    def _answer_question(self, where: object, text: object) -> None:
-        """Answer a question that waits for a click. Raises Refused."""
+    def _answer_question(self, given: dict[str, Any]) -> None:
+        """Answer an open question by a ``text`` or by the number of a ``choice``. Raises Refused."""
+        where, text, choice = given.get("where"), given.get("text"), given.get("choice")
         asked = [one for one in list(self.run.progress.asked.values()) if line(one.where, 100) == where]
-        form = Form.of(asked[0]) if asked else None
-        if form is None:
+        pending = PendingQuestion.of(asked[0]) if asked else None
+        if pending is None:
             raise Refused("this question is not open here: answer it in the cell that asks")
-        if not isinstance(text, str) or not form.answer(text[:MOST_ANSWER]):
+        is_text = isinstance(text, str) and pending.answer(text[:MOST_ANSWER])
+        if not is_text and not (type(choice) is int and pending.choose(choice)):
             raise Refused(f"this is not an answer to the question: {line(asked[0].text, 200)}")
 
     def _actions(self) -> list[str]:
         """The buttons that do something now."""
         run = self.run
-        if isinstance(run, Run) and not run.done:
-            return ["cancel", "answer"] if self.hears and run.background else ["cancel"] if self.hears else []
+        if isinstance(run, Run) and not self.has_ended:
+            answers = ["answer"] if run.background else []
+            return ["cancel", *answers, *(["moments"] if run.journal is not None else [])] if self.hears else []
         is_journaled = isinstance(run, PastRun) or run.journal is not None
-        return [*(["resume"] if run.how_to_continue else []), *(["rerun"] if is_journaled else [])]
+        return [*(["resume"] if run.how_to_continue else []), *(["rerun", "moments"] if is_journaled else [])]
 
     def _send(self, message: dict[str, Any]) -> None:
         self.model.send(message)
@@ -191,15 +254,19 @@ class Channel:
         match name:
             case "start":
                 return self.start()
+            case "script":
+                return offered_script()
             case "cancel" if isinstance(self.run, Run):
                 self.run.cancel("Cancel button")
             case "answer":
-                self._answer_question(given.get("where"), given.get("text"))
+                self._answer_question(given)
             case "resume":
-                self.follow(lambda: resume_run(self.run.run_id, options=RunOptions(background=True)))
+                self.follow(lambda: resume_run(self.run.run_id, options=RunOptions(background=True, stream=True)))
             case "rerun":
                 step = str(given.get("step"))
-                self.follow(lambda: rerun_from(self.run.run_id, step, options=RunOptions(background=True)))
+                self.follow(lambda: rerun_from(self.run.run_id, step, options=RunOptions(background=True, stream=True)))
+            case "open":
+                return open_call(get_ipython(), default(), self.run.run_id, str(given.get("step")))._asdict()
             case _:
                 raise Refused(f"unknown request {name!r}")
         return None
@@ -208,7 +275,7 @@ class Channel:
         """Start a run in the background and show it here."""
         run = self._context.copy().run(start)
         with self._lock:
-            self.run, self._updates, self._seen = run, Updates(run.progress), -1
+            self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
             self._send({"type": "run", **self.start()})
         context = self._context.copy()
         threading.Thread(target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True).start()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
-from ..flow.steps import Each, Fold, Repeat
+from ..flow.steps import Each, Fold, Invoke, Repeat
 from ..lifecycle.run import Run
 from ..lifecycle.run_calls import calls_of
 from ..pictures.boxes import Frame
@@ -38,6 +38,7 @@ from .explorer_calls import (
     row_of,
     texts_of,
 )
+from .explorer_later import LATER_REQUESTS
 from .explorer_session import Json
 
 MOST_UNFOLDED = 80
@@ -123,6 +124,8 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "many": _is_many(row),
         "elements": isinstance(row.step, Each | Fold | Repeat) and not getattr(row.step, "session", False),
     }
+    if isinstance(row.step, Invoke) and row.step.kind == "tool" and row.started and calls_of(run) is not None:
+        found["opens"] = True
     if row.step.span is not None:
         found["definition"] = _definition(row.step.span)
     if row.error is not None:
@@ -206,5 +209,6 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "picture": _picture,
     "step": _step,
     **CALL_REQUESTS,
+    **LATER_REQUESTS,
 }
 """Requests that only read. `Explorer` has those that act."""

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from inspect import iscoroutinefunction
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from .. import settings
-from ..catalog import Registry
 from ..journal.queries import RunHead
-from ..journal.records import Record
 from ..lifecycle import launch
 from ..lifecycle import past_runs as kept_runs
 from ..lifecycle.options import RunOptions
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.past_runs import find_call
 from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
 from ..pictures.plain import counted, line
-from ..pictures.values import value_text
-from ..progress.events import format_path
 from ..text.diagnostics import DefinitionError
 from ..text.source import UNUSABLE
 from . import commands, view, watching
 from .base import NotebookMagics, takes
 from .given import at, days, inputs, new_name, unwritable, value, warn_about_names, workers_of
+from .opening import ARGUMENTS, open_call
 from .options import ParsedLine, Token, line_error
 from .rendering import format_findings
 
@@ -96,25 +91,13 @@ class HistoryMagics(NotebookMagics):
     @takes(commands.STEP)
     def step(self, parsed: ParsedLine) -> None:
         (word,), (place,), out = parsed.words("RUN"), parsed.words("STEP"), parsed.word("--out")
-        name = new_name(out) if out else "arguments"
-        found = at(place, lambda: find_call(_past(word), place.text))
-        notebook = self.notebook
-        if not found.whole:
-            print("some of the arguments are only previews: a secret, or a value that is not JSON")
-        notebook.ipython.user_ns[name] = found.given_shown
-        notebook.ipython.set_next_input(_calling(found, name, notebook.ipython.user_ns, notebook.registry))
-        shown = line(value_text(found.given_shown), 200)
-        print(f"{name} has the arguments of {line(format_path(found.at), 100)}: {shown}")
-
-
-def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
-    """A cell that makes a call with the arguments in the variable ``name``."""
-    function = names.get(found.name) if found.name.isidentifier() else None
-    called = found.name if callable(function) else f"agf_magics.registry.tools[{found.name!r}].function"
-    lead = "" if callable(function) else "import agf_magics\n\n"
-    tool = registry.tools.get(found.name)
-    waits = "await " if tool is not None and iscoroutinefunction(tool.function) else ""
-    return f"{lead}{waits}{called}(**{name})"
+        name = new_name(out) if out else ARGUMENTS
+        notebook, run_id = self.notebook, _past(word).run_id
+        opened = at(place, lambda: open_call(notebook.ipython, notebook.registry, run_id, place.text, name))
+        if opened.note:
+            print(opened.note)
+        notebook.ipython.set_next_input(opened.code)
+        print(f"{name} has the arguments of {opened.path}: {opened.shown}")
 
 
 def delete_runs(parsed: ParsedLine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -10,8 +11,17 @@ from IPython.display import DisplayHandle, display
 Bundle = dict[str, Any]
 """A text for each MIME type."""
 
+FRAMED = ("VSCODE_PID", "COLAB_RELEASE_TAG")
+"""Those of front ends that show each output in a frame of its own. The page's script cannot find an element there, so
+the output has the explorer as a widget during the run."""
+
 EMPTY: Bundle = {"text/html": "", "text/plain": ""}
 """An output that keeps a place."""
+
+
+def in_frames() -> bool:
+    """Whether the front end shows each output in a frame of its own."""
+    return any(name in os.environ for name in FRAMED)
 
 
 def show(bundle: Bundle) -> None:

@@ -21,16 +21,32 @@ _MOST_SCHEMAS = 200
 
 
 def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
-    """The keys that a mapping at ``spot`` may have, each with the text to insert."""
-    return {name: f"{name}: " for found in _at(root, spot) for name in found.get("properties", ())}
+    """The keys that a mapping at ``spot`` may have, each with its description; empty if the schema has none."""
+    found: dict[str, str] = {}
+    for schema in _at(root, spot):
+        for name, inner in schema.get("properties", {}).items():
+            found[name] = found.get(name) or (_description(root, inner) if isinstance(inner, Mapping) else "")
+    return found
 
 
-def describe_key(root: Schema, spot: Cursor, key: str) -> str:
-    """The description of ``key`` in the mapping at ``spot``; empty if the schema has none."""
-    found = (schema.get("properties", {}).get(key) for schema in _at(root, spot))
-    return next(
-        (str(inner["description"]) for inner in found if isinstance(inner, Mapping) and "description" in inner), ""
-    )
+def describe_value(root: Schema, spot: Cursor, value: str) -> str:
+    """The description of the shape that ``value``, at ``spot``, selects: a kind of node, a policy; empty if none."""
+    key = spot.path[-1] if spot.path else ""
+    for schema in _at(root, spot, up=1):
+        inner = schema.get("properties", {}).get(key)
+        if isinstance(inner, Mapping) and inner.get("const") == value:
+            return _description(root, schema)
+        if value in _decides(schema, key):
+            shape = schema.get("then", {})
+            others = [_description(root, other) for other in shape.get("properties", {}).values()]
+            return next(filter(None, [_description(root, shape), *others]), "")
+    return ""
+
+
+def _description(root: Schema, schema: Schema) -> str:
+    """The description of a schema, else of that to which it refers."""
+    found = schema.get("description") or _referred(root, str(schema.get("$ref", ""))).get("description")
+    return str(found or "")
 
 
 def values_at(root: Schema, spot: Cursor) -> list[str]:

@@ -6,6 +6,7 @@ most `refresh_hz` times a second, on one thread of its own, and only if somethin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -23,19 +24,16 @@ from ..pictures.page import DIM, headline
 from ..pictures.plain import duration, html, line
 from ..pictures.run_page import body_html, body_text, how_to_continue, run_header_html
 from ..progress.progress import Row
+from .ask import PendingQuestion
 from .config import AgfMagics
 from .drawing import Drawing
-from .output import EMPTY, Bundle, OutputSlot, show
+from .output import EMPTY, Bundle, OutputSlot, in_frames, show
 
 if TYPE_CHECKING:
     from .explorer import Channel
 
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
 """Environment variables of a kernel with a front end. nbclient sets none and would save an empty widget."""
-
-FRAMED = ("VSCODE_PID", "COLAB_RELEASE_TAG")
-"""Those of front ends that show each output in a frame of its own. The page's script cannot find an element there, so
-the output has the explorer as a widget during the run."""
 
 OPEN = 10
 """Explorers that stay open; an older one becomes the static page again."""
@@ -134,6 +132,8 @@ class Explorer(Page):
     """The page of the run, over which the explorer draws where the front end can; static HTML and text at the end."""
 
     _open: ClassVar[deque[Channel]] = deque()
+    _broken_runs: ClassVar[deque[str]] = deque(maxlen=100)
+    """The ids of runs whose explorer failed."""
 
     def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool, hears: bool) -> None:
         """``hears``: whether the kernel receives requests of the page while the cell waits."""
@@ -179,15 +179,33 @@ class Explorer(Page):
             do()
         except Exception:
             self._broken, self._channel = True, None
+            Explorer._broken_runs.append(run.run_id)
+            for question in list(run.progress.asked.values()):
+                if (pending := PendingQuestion.of(question)) is not None:
+                    pending.give_up()  # no field is left: the run ends, and can be resumed with an answer
             self.draw(run)
 
     @classmethod
+    def shows(cls, run: Run) -> bool:
+        """Whether an explorer shows ``run``, or soon will, if runs are shown as explorers."""
+        return run._stream and run.run_id not in cls._broken_runs
+
+    @classmethod
     def keep(cls, channel: Channel) -> Channel:
-        """Keep an explorer open, and close the oldest one if there are too many."""
+        """Keep an explorer open. Of too many the oldest one is closed, if possible of a run that has ended."""
         cls._open.append(channel)
         while len(cls._open) > OPEN:
-            cls._open.popleft().close()
+            oldest = next((one for one in cls._open if one.has_ended), cls._open[0])
+            cls._open.remove(oldest)
+            oldest.close()
         return channel
+
+    @classmethod
+    def edited(cls) -> None:
+        """A cell ran. A channel that fails must not print into the cell."""
+        for channel in list(cls._open):
+            with contextlib.suppress(Exception):
+                channel.edited()
 
     @classmethod
     def close_all(cls) -> None:
@@ -252,10 +270,22 @@ class Text(Nothing):
 
 
 class EndLine(Nothing):
-    """For a terminal: one line at the end of a background run."""
+    """For a terminal: one line about the end of a background run, at the next prompt. A line from another thread would
+    be in the middle of what a person types."""
+
+    def __init__(self, shell: Any, wanted: bool) -> None:
+        self._shell, self._wanted = shell, wanted
 
     def close(self, run: Run) -> None:
-        print(headline(run.progress, run.run_id, now=clock()))
+        events = getattr(self._shell, "events", None)
+        if not self._wanted or events is None:
+            return
+
+        def prompt(result: Any = None) -> None:
+            events.unregister("post_run_cell", prompt)
+            print(headline(run.progress, run.run_id, now=clock()))
+
+        events.register("post_run_cell", prompt)
 
 
 class Pictured:
@@ -283,7 +313,7 @@ def choose_view(
 ) -> View:
     """The view of the settings, or with ``auto`` the one that fits the front end. ``drawn``: the flow of the picture;
     ``elsewhere``: whether the run asks its questions in the output of another cell."""
-    mode = "off" if quiet else _mode(config.progress, shell)
+    mode = "off" if quiet else view_mode(config.progress, shell)
     if mode in ("widget", "html"):
         # After the end of a cell every kernel receives requests.
         hears = background or _hears_clicks(shell)
@@ -291,11 +321,12 @@ def choose_view(
     if drawn is not None and getattr(shell, "kernel", None) is None:
         show({"text/plain": Diagram(drawn).outline()})
         drawn = None
-    lines: View = Nothing() if mode != "text" else EndLine() if background else Text()
+    lines: View = Nothing() if mode != "text" else EndLine(shell, config.notices) if background else Text()
     return lines if drawn is None else Pictured(lines, drawn)
 
 
-def _mode(wanted: str, shell: Any) -> str:
+def view_mode(wanted: str, shell: Any) -> str:
+    """``widget``, ``html``, ``text`` or ``off``: the wanted view, or with ``auto`` the one that fits the front end."""
     if wanted != "auto":
         return wanted
     if getattr(shell, "kernel", None) is None:
@@ -306,11 +337,6 @@ def _mode(wanted: str, shell: Any) -> str:
 def is_watched(shell: Any) -> bool:
     """Whether the kernel has a front end that shows widgets."""
     return getattr(shell, "kernel", None) is not None and any(name in os.environ for name in FRONT_ENDS)
-
-
-def in_frames() -> bool:
-    """Whether the front end shows each output in a frame of its own."""
-    return any(name in os.environ for name in FRAMED)
 
 
 def _hears_clicks(shell: Any) -> bool:

@@ -114,7 +114,7 @@ def times(row: Row) -> str:
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
 
 
-def with_workers(row: Row) -> str:
+def on_workers(row: Row) -> str:
     """``running 40 on 2 processes``; empty without workers."""
     if row.placed is None or not row.running:
         return ""

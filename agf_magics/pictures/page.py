@@ -18,7 +18,7 @@ from ..progress.events import format_path
 from ..progress.progress import Progress, Row, Usage
 from ..text.diagnostics import AgfError, Diagnostic
 from . import theme as look
-from .counters import spent, tails, tallies, times, with_workers, words
+from .counters import on_workers, spent, tails, tallies, times, words
 from .folds import folds_html
 from .plain import cells, counted, duration, html, line, money, padded, plain
 from .values import WRAP, bounded
@@ -290,7 +290,7 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
                     look.kind(row.word).glyph,
                     line(row.word, 24),
                     " · ".join(
-                        filter(None, (line(row.asked, 120), str(tally or times(row)), with_workers(row), *spent(row)))
+                        filter(None, (line(row.asked, 120), str(tally or times(row)), on_workers(row), *spent(row)))
                     ),
                     duration(seconds),
                     line(row.id, 100),

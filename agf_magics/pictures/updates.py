@@ -11,7 +11,7 @@ from typing import Any
 from ..progress.events import Question
 from ..progress.progress import Progress, Row
 from . import theme as look
-from .counters import Tally, corner, paths, spent, tails, taken, tallies, times, with_workers, words
+from .counters import Tally, corner, on_workers, paths, spent, tails, taken, tallies, times, words
 from .page import counts, status
 from .plain import line
 
@@ -21,8 +21,8 @@ STATE_NAMES = tuple(look.STATES)
 MOST_QUESTIONS = 5
 """Open questions of an update."""
 
-MOST_CHOICES = 8
-"""Choices that are buttons; a text field takes all others."""
+MOST_CHOICES = 100
+"""Choices of a question that are offered; a text field takes all others."""
 
 LONGEST_TAIL = 200
 """Characters of the end of what a step printed, or of a reply that arrives."""
@@ -65,13 +65,14 @@ class Updates:
         self._edges = -1
         return self.changes(now) or {}
 
-    def changes(self, now: float) -> Update | None:
-        """The rows that differ from those of the last update, and the state of the run; None if nothing changed."""
+    def changes(self, now: float, counters: bool = True) -> Update | None:
+        """The rows that differ from those of the last update, and the state of the run; None if nothing changed.
+        ``counters``: whether a change of a counter alone is one, else it waits for a later update."""
         progress = self._progress
-        rows, edges, head = self._rows(), self._paths(), self._state()
-        if not rows and edges is None and head == self._head:
+        rows, edges, head = self._rows(counters), self._paths() if counters else None, self._state(counters)
+        if not rows and edges is None and head == self._head[: len(head)]:
             return None
-        self._head = head
+        self._head = self._state(True)
         begun = progress.when if progress.when is not None else now
         ended = progress.ended
         return {
@@ -85,19 +86,23 @@ class Updates:
             **({} if edges is None else {"edges": edges}),
         }
 
-    def _state(self) -> tuple[Any, ...]:
+    def _state(self, counters: bool) -> tuple[Any, ...]:
         progress = self._progress
-        return status(progress), progress.failed, len(progress.asked), progress.ended, progress.usage
+        state = status(progress), len(progress.asked), progress.ended
+        return (*state, progress.failed, progress.usage) if counters else state
 
-    def _rows(self) -> list[list[Any]]:
+    def _rows(self, counters: bool) -> list[list[Any]]:
         tallied, found = tallies(self._progress), []
         for number, row in enumerate(list(self._progress.rows.values())):
-            counters = _counters(row)
-            if self._counters.get(number) == counters:
+            counted = _counters(row)
+            if self._counters.get(number) == counted:
                 continue
-            self._counters[number] = counters
+            before = self._sent.get(number)
+            if not counters and before is not None and before[0] == STATE_NAMES.index(row.state):
+                continue
+            self._counters[number] = counted
             shown = self._row(row, tallied.get(row.key))
-            if self._sent.get(number) != shown:
+            if before != shown:
                 self._sent[number] = shown
                 found.append([number, *shown])
         return found
@@ -111,9 +116,8 @@ class Updates:
         over = row.ended is not None and begun is not None and not row.running
         end = round(row.ended - begun, 3) if over else None  # type: ignore[operator]
         shares = [round(share, 3) for share in shown.shares] if shown.shares else []
-        counted = " · ".join(
-            filter(None, (str(tally) if tally is not None else times(row), with_workers(row), *spent(row)))
-        )
+        numbers = str(tally) if tally is not None else times(row)
+        counted = " · ".join(filter(None, (numbers, on_workers(row), *spent(row))))
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
         return [STATE_NAMES.index(row.state), shown.words, words(row), counted, start, end, tail, *shares]
 
@@ -130,8 +134,17 @@ class Updates:
 
 
 def _question(question: Question) -> dict[str, Any]:
-    choices = ["yes", "no"] if question.approval else [line(one, 200) for one in question.choices[:MOST_CHOICES]]
-    return {"text": line(question.text, 500), "where": line(question.where, 100), "choices": choices}
+    """An open question: its choices, and examples of a changed call if the answer may be one."""
+    changed = [next(iter(question.arguments), ""), question.result] if question.arguments is not None else []
+    choices = ["yes", "no"] if question.approval else [line(one, 100) for one in question.choices[:MOST_CHOICES]]
+    return {
+        "text": line(question.text, 500),
+        "where": line(question.where, 100),
+        "choices": choices,
+        "approval": question.approval,
+        "more": len(question.choices) > MOST_CHOICES,
+        "change": " or ".join(f"{{{line(name, 40)}: …}}" for name in changed if name),
+    }
 
 
 def _counters(row: Row) -> tuple[Any, ...]:

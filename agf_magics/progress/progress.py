@@ -93,12 +93,13 @@ class Progress:
             self.changes += 1
             _fold_step(self, event)
 
-    def start(self, at: ev.StepPath, when: float, attempt: int = 1) -> Row | None:
-        """Fold a StepStarted without making the event; returns the row for `finish`, None after the end of the run."""
+    def start(self, at: ev.StepPath, when: float, attempt: int = 1, row: Row | None = None) -> Row | None:
+        """Fold a StepStarted without making the event; returns the row for `finish`, None after the end of the run.
+        ``row``: its row, if another start of the step has returned it."""
         if self.ended is not None:
             return None
         self.changes += 1
-        row = self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
+        row = row or self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
         row.started += 1
         if row.when is None:
             row.when = when

@@ -151,6 +151,10 @@ class Row:
     """Of a step that asks an agent or a model: who answers, and with which tools."""
     printed = ""
     """The end of what its user code printed, if the run was watched."""
+    around: Row | None = None
+    """The fan-out that runs it once for each element, if one does."""
+    rescues = False
+    """Whether the run continues after its failure."""
 
     def __init__(
         self, key: Key, depth: int, step: Step, many: bool, loops: bool = False, around: Row | None = None
@@ -162,17 +166,20 @@ class Row:
         """Whether it is in a fan-out or a fold and may run more than once."""
         self.loops = loops
         """Whether it may run several times in order: an iteration, a visit of a node, an instance."""
-        self.again = loops and not many
-        """Whether it loops and is not in a fan-out. Its value is that of the last time."""
-        self.around = around
-        """The fan-out that runs it once for each element, if one does."""
-        self.rescues = step.rescue is not None
-        """Whether the run continues after its failure."""
+        if around is not None:
+            self.around = around
+        if step.rescue is not None:
+            self.rescues = True
         self.started = self.finished = 0
         self.value: Value = None
         self.when: float | None = None
         """Its first start and (`ended`) its last end, in seconds of a monotonic clock."""
         self.ended: float | None = None
+
+    @property
+    def again(self) -> bool:
+        """Whether it loops and is not in a fan-out. Its value is that of the last time."""
+        return self.loops and not self.many
 
     @property
     def word(self) -> str:
@@ -253,13 +260,14 @@ class Tree:
             self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole, many)
         for step in shown:
             row = self._step(step, callees, before, depth, many, loops or is_whole, None if is_whole else around)
-            row.by_need = is_whole and isinstance(flow.body.steps[0], Dag)
+            if is_whole and isinstance(flow.body.steps[0], Dag):
+                row.by_need = True
 
     def _step(
         self, step: Step, callees: Mapping[str, Any], before: Key, depth: int, many: bool, loops: bool,
         around: Row | None,
     ) -> Row:  # fmt: skip
-        key = (*before, step.id)
+        key = before + (step.id,)  # noqa: RUF005  # faster: `before` is mostly empty
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
         if callee is not None and (asked := _asked(step, callee, before in self._sessions)):

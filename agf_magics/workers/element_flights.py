@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from ..engine.runner import clock
 from ..flow.steps import Invoke, Step
-from ..journal.records import around
-from ..journal.replay import ReplayLog
-from ..progress import events as ev
 from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .backend import Cancel, WorkerBackend
@@ -79,15 +76,6 @@ async def _wait(flights: dict[ElementFlight, None], landed: Landed, seconds: flo
     except asyncio.CancelledError:
         return False
     return True
-
-
-def recorded_places(earlier: ReplayLog) -> frozenset[ev.StepPath]:
-    """The paths of all elements of which an earlier session has a record. Computed once for a session."""
-    known: Any = getattr(earlier, "recorded_places", None)
-    if known is None:
-        keys = {key.at for key in (*earlier.outcomes, *earlier.answers)} | {key.at for _, key in earlier.marks}
-        known = earlier.recorded_places = frozenset(place for at in keys for place in around(at))  # type: ignore[attr-defined]
-    return cast("frozenset[ev.StepPath]", known)
 
 
 def is_refused(outcome: Any) -> bool:

@@ -38,7 +38,6 @@ from .element_flights import (
     damaged_answer,
     is_refused,
     lost_worker,
-    recorded_places,
     stopped,
 )
 from .eligible import calls_of, reason_to_stay, steps_of
@@ -142,7 +141,7 @@ class ElementPool(Parts):
         journal = self.site.run.journal
         if journal is None or journal.earlier is None:
             return frozenset()
-        places, path = recorded_places(journal.earlier), self.path
+        places, path = journal.earlier.places, self.path
         return frozenset(i for i in range(len(self.values)) if (*path, i) in places)
 
     async def _run_here(self, numbers: Iterator[int], plan: Plan) -> None:

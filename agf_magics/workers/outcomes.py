@@ -228,10 +228,7 @@ class Flight:
         for i, name, text in prints:
             stream = sys.stderr if name == "stderr" else sys.stdout
             if stream is not None:
-                stream.write(text)
-            write = self.entries[i].call.write
-            if write is not None and name == "stdout":
-                write(text)
+                self.entries[i].call.context.run(stream.write, text)  # a watched run gives it to the step
 
 
 _CANCELLED: Result = (False, asyncio.CancelledError())

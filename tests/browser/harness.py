@@ -54,6 +54,7 @@ class Lab:
     def __enter__(self) -> Lab:
         home = self.folder.parent / f"{self.folder.name}-home"
         self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "pyproject.toml").touch()  # a project of its own: no runs of another one
         for name, text in SETTINGS.items():
             path = home / "settings" / f"{name}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,12 +137,17 @@ class Token(NamedTuple):
 class Notebook:
     """A notebook open in a page of its own. `app` is `lab` (JupyterLab) or `notebooks` (Notebook 7)."""
 
-    def __init__(self, browser: Browser, lab: Lab, name: str, app: str = "lab") -> None:
+    def __init__(
+        self, browser: Browser, lab: Lab, name: str, app: str = "lab", watch: Callable[[Any], None] | None = None
+    ) -> None:
+        """``watch`` gets the payload of each message that the page receives from the server."""
         self.lab = lab
         self.name = name
         path = f"lab/workspaces/{Path(name).stem}/tree/{name}?reset" if app == "lab" else f"{app}/{name}"
         self.page = browser.new_page(viewport={"width": 1200, "height": 1400})
         self.page.set_default_timeout(SECONDS * 1000)
+        if watch is not None:
+            self.page.on("websocket", lambda socket: socket.on("framereceived", watch))
         self.errors: list[str] = []
         """What the page itself complained about."""
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))

@@ -143,34 +143,37 @@ def test_the_slider_shows_what_a_context_was(opened: Open) -> None:
     assert "†state.mean" in str(saved.cells[3].outputs[0].data["text/html"])
 
 
-def test_a_run_in_the_background_asks_by_buttons(opened: Open) -> None:
-    start = "h = %run_pipeline_async guarded --set topic=pears --quiet"
-    page = opened(SETUP, TOOLS, GUARDED, start, "(await h).output")
+def test_a_run_in_the_background_asks_in_its_explorer_and_nowhere_else(opened: Open) -> None:
+    shown, quiet = ("h = %run_pipeline_async guarded --set topic=pears" + more for more in ("", " --quiet"))
+    page = opened(SETUP, TOOLS, GUARDED, shown, "(await h).output", quiet, "h.result().output")
     for index in range(4):
         page.run(index)
-    yes = page.output(3).locator("button:has-text('Yes')")
+    yes = page.output(3).locator("button:text-is('yes')")
     yes.wait_for()
     pictures(page, "asked", 3)
+    assert (yes.count(), page.output(3).locator(".explorer").count()) == (1, 1)
+    saved = page.save()
+    assert "widgets" not in saved.metadata
+    assert all(set(output.get("data", ())) <= {"text/html", "text/plain"} for output in saved.cells[3].outputs)
     yes.click()
     page.run(4)
     page.says(4, "on pears")
     page.output(3).locator("text=→ yes").wait_for()
-    page.output(3).locator("button").first.wait_for(state="detached")
+    yes.wait_for(state="detached")
     pictures(page, "answered", 3)
 
-
-def test_the_buttons_are_heard_while_a_cell_waits_for_the_run(opened: Open) -> None:
-    start = "h = %run_pipeline_async guarded --set topic=pears --quiet"
-    page = opened(SETUP, TOOLS, GUARDED, start, "h.result().output")
-    for index in range(4):
-        page.run(index)
-    page.run(4, wait=False)
-    yes = page.output(3).locator("button:has-text('Yes')")
+    # A quiet run has an explorer while it asks; its buttons work while a cell waits for the run.
+    page.run(5)
+    page.run(6, wait=False)
+    yes = page.output(5).locator("button:text-is('yes')")
     yes.wait_for()
-    page.cell(4).locator("text=[*]").wait_for()
+    page.cell(6).locator("text=[*]").wait_for()
+    page.picture("asked-quiet", 5)
     yes.click()
     page.finished()
-    page.says(4, "on pears")
+    page.says(6, "on pears")
+    page.output(5).locator("text=→ yes").wait_for()
+    page.output(5).locator(".explorer").wait_for(state="detached")
 
 
 def test_a_cell_that_waits_asks_in_its_own_field(opened: Open) -> None:

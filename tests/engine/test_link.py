@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import agf_magics as agf
-from agf_magics.definitions.define import check_definition, register
+from agf_magics.definitions.define import check_definition, link_flow, register
 from agf_magics.flow.schemas import Field, Schema
 from agf_magics.languages import detect_language
 from agf_magics.lifecycle.launch import prepare_run
@@ -223,3 +225,89 @@ def test_a_call_that_passes_too_little_says_what_to_pass() -> None:
         text = f"pipeline: p\nsteps:\n- call: {{pipeline: q, pass: {passed}}}\n"
         (found,) = (d for d in register(text, registry=registry).findings if d.code == "flow.not-passed")
         assert found.hint == hint
+
+
+# --- a flow is linked again only if the registry has changed ---
+
+CALLS = """
+pipeline: outer
+steps:
+  - call: {pipeline: inner}
+"""
+INNER = """
+pipeline: inner
+steps:
+  - tool: {name: price}
+"""
+
+
+def registry_with(price: int) -> agf.Registry:
+    registry = agf.Registry()
+    agf.tool(lambda: price, name="price", registry=registry)
+    agf.define(INNER, registry=registry)
+    return registry
+
+
+def test_a_flow_that_is_run_again_is_not_linked_again() -> None:
+    registry = registry_with(3)
+    flow = agf.load(CALLS, registry=registry)
+    linked, _ = link_flow(flow, registry)
+    assert link_flow(flow, registry)[0] is linked
+    other = registry_with(4)
+    assert agf.run(flow, registry=other).output == 4
+    assert agf.run(flow, registry=registry).output == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda registry: agf.tool(lambda: 5, name="price", registry=registry),
+        lambda registry: agf.define(INNER.replace("name: price", "name: cheap"), registry=registry),
+        lambda registry: agf.define("pipeline: inner\nsteps:\n  - transform: {value: '5'}", registry=registry),
+    ],
+)
+def test_a_run_after_a_change_of_the_registry_has_the_change(change: Callable[[agf.Registry], object]) -> None:
+    registry = registry_with(3)
+    agf.tool(lambda: 5, name="cheap", registry=registry)
+    flow = agf.load(CALLS, registry=registry)
+    assert [agf.run(flow, registry=registry).output for _ in range(2)] == [3, 3]
+    change(registry)
+    assert agf.run(flow, registry=registry).output == 5
+
+
+def test_a_tool_that_is_removed_is_missing_in_the_next_run() -> None:
+    registry = registry_with(3)
+    flow = agf.load(CALLS, registry=registry)
+    agf.run(flow, registry=registry)
+    registry.tools.remove("price")
+    with pytest.raises(DefinitionError, match="no tool 'price'"):
+        agf.run(flow, registry=registry)
+
+
+def test_another_default_agent_answers_the_next_run() -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: "one", name="one", registry=registry)
+    flow = agf.load("pipeline: p\nsteps:\n  - agent: {prompt: hello}", registry=registry)
+    assert agf.run(flow, registry=registry).output == "one"
+    agf.agent(lambda prompt: "two", name="two", default=True, registry=registry)
+    assert agf.run(flow, registry=registry).output == "two"
+
+
+def test_a_session_is_linked_for_each_run_because_settings_choose_its_model() -> None:
+    registry = agf.Registry()
+    registry.choose("openai:gpt-4o")
+    flow = agf.load("pipeline: p\nsteps:\n  - agent: {prompt: hello}", registry=registry)
+    assert link_flow(flow, registry)[0] is not link_flow(flow, registry)[0]
+
+
+def test_a_flow_with_a_warning_is_linked_for_each_run_so_that_each_run_has_the_warning() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def price(fruit: OfALaterCell = None) -> int:  # type: ignore[name-defined] # noqa: F821
+        return 3
+
+    flow = agf.load(INNER, registry=registry)
+    for _ in range(2):
+        assert [found.severity for found in link_flow(flow, registry)[1]] == ["warning"]
+        assert len(agf.run(flow, registry=registry).warnings) == 1

@@ -192,3 +192,140 @@ def test_a_call_of_a_watched_run_that_is_left_running_has_the_name_of_its_tool(r
     finally:
         gate.set()
     assert [event.why for event in seen if isinstance(event, ev.StepAbandoned)] == ["left running: shout"]
+
+
+def steps_that_printed(seen: list[ev.Event]) -> list[tuple[str, str]]:
+    return [(ev.format_path(event.at), event.text) for event in seen if isinstance(event, ev.StepPrinted)]
+
+
+def steps(*names: str) -> str:
+    return "pipeline: p\nsteps:\n" + "".join(f"- tool: {{name: {name}}}\n" for name in names)
+
+
+def test_the_tasks_of_a_call_print_for_it(registry: agf.Registry) -> None:
+    async def line(n: int) -> None:
+        print(n, end="")
+
+    @agf.tool(registry=registry)
+    async def shout() -> None:
+        await asyncio.gather(*(line(n) for n in range(3)))
+
+    _, seen, _ = run(registry, steps("shout", "shout"))
+    assert steps_that_printed(seen) == [("steps[0]", "012"), ("steps[1]", "012")]
+
+
+def test_a_task_that_outlives_its_call_prints_for_no_step(registry: agf.Registry) -> None:
+    ticks = asyncio.Event()
+
+    async def clock() -> None:
+        while True:
+            print("tick")
+            ticks.set()
+            await asyncio.sleep(0)
+
+    tasks: list[asyncio.Task[None]] = []
+
+    @agf.tool(registry=registry)
+    async def start() -> None:
+        tasks.append(asyncio.create_task(clock()))
+        await ticks.wait()
+
+    @agf.tool(registry=registry)
+    async def go_on() -> None:
+        ticks.clear()
+        print("on")
+        await ticks.wait()
+        tasks[0].cancel()
+
+    _, seen, out = run(registry, steps("start", "go_on"))
+    assert steps_that_printed(seen) == [("steps[0]", "tick\n"), ("steps[1]", "on\n")]
+    assert out.count("tick") > 1
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_call_prints_for_its_step_after_a_run_of_its_own(registry: agf.Registry, is_watched: bool) -> None:
+    @agf.tool(registry=registry)
+    async def inner() -> None:
+        print("in", end=" ")
+        await asyncio.sleep(0)
+
+    @agf.tool(registry=registry)
+    async def shout() -> None:
+        print("before", end=" ")
+        await agf.arun(steps("inner", "inner"), registry=registry, stream=is_watched)
+        print("after", end="")
+
+    _, seen, _ = run(registry)
+    assert printed(seen) == ("before after" if is_watched else "before in in after")
+    assert {event.at for event in seen if isinstance(event, ev.StepPrinted)} == {("steps[0]",)}
+
+
+def test_branches_that_wait_have_their_own_prints(registry: agf.Registry) -> None:
+    def make(name: str) -> None:
+        @agf.tool(name=name, registry=registry)
+        async def shout() -> None:
+            for _ in range(3):
+                print(name, end="")
+                await asyncio.sleep(0)
+
+    make("a")
+    make("b")
+    both = "- parallel: {branches: {x: {tool: {name: a}}, y: {tool: {name: b}}}, collect: {transform: {value: pipe}}}"
+    _, seen, _ = run(registry, f"pipeline: p\nsteps:\n- tool: {{name: a}}\n{both}\n- tool: {{name: b}}\n")
+    assert sorted(steps_that_printed(seen)) == [
+        ("steps[0]", "aaa"), ("steps[1].branches.x", "aaa"), ("steps[1].branches.y", "bbb"), ("steps[2]", "bbb"),
+    ]  # fmt: skip
+
+
+def test_a_listener_that_prints_does_not_do_it_for_the_call(registry: agf.Registry) -> None:
+    has_arrived = asyncio.Event()
+
+    @agf.tool(registry=registry)
+    async def shout() -> None:
+        print("hello")
+        await has_arrived.wait()
+
+    seen: list[ev.Event] = []
+
+    def listen(event: ev.Event) -> None:
+        seen.append(event)
+        print(type(event).__name__)
+        if isinstance(event, ev.StepPrinted):
+            has_arrived.set()
+
+    agf.run(steps("shout"), registry=registry, stream=True, on_event=listen)
+    assert steps_that_printed(seen) == [("steps[0]", "hello\n")]
+
+
+def test_a_quick_call_on_a_thread_prints_after_its_start_and_before_its_end(registry: agf.Registry) -> None:
+    @agf.tool(registry=registry, where="worker")
+    def shout(n: int) -> None:
+        if n % 50 == 0:
+            print(n, end="")
+
+    text = EACH.replace("[1, 2, 3]", "ctx.xs")
+    seen: list[ev.Event] = []
+    agf.run(text, {"xs": list(range(500))}, registry=registry, stream=True, on_event=seen.append)
+    kinds: dict[ev.StepPath, list[type]] = {}
+    for event in seen:
+        if isinstance(event, (ev.StepStarted, ev.StepPrinted, ev.StepFinished)) and event.at[0] == "steps[0].do":
+            kinds.setdefault(event.at, []).append(type(event))
+    assert len(kinds) == 500
+    for at, found in kinds.items():
+        prints = at[-1] % 50 == 0  # type: ignore[operator]
+        assert found == [ev.StepStarted, *([ev.StepPrinted] if prints else []), ev.StepFinished]
+    texts = {event.at[-1]: event.text for event in seen if isinstance(event, ev.StepPrinted)}
+    assert texts == {n: str(n) for n in range(0, 500, 50)}
+
+
+def test_a_function_on_a_thread_that_returns_a_coroutine_prints_for_its_element(registry: agf.Registry) -> None:
+    @agf.tool(registry=registry, where="worker")
+    def shout(n: int) -> Any:
+        async def rest() -> None:
+            await asyncio.sleep(0)
+            print(n, end="")
+
+        return rest()
+
+    _, seen, _ = run(registry, EACH)
+    assert sorted(steps_that_printed(seen)) == [(f"steps[0].do#{n}", str(n + 1)) for n in range(3)]

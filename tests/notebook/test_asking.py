@@ -181,71 +181,85 @@ def test_a_notebook_that_nobody_looks_at_denies_and_says_so(headless: Kernel) ->
     assert "there is no user to approve it" in reply["evalue"]
 
 
-# --- beside a run ---
+# --- in the explorer of a run ---
 
 
-def click(question: Question, choose: Callable[[ask.Form], None]) -> Any:
-    """What comes of clicking in the widgets of ``question``."""
+def answered(question: Question, choose: Callable[[ask.PendingQuestion], object]) -> Any:
+    """What comes of answering ``question`` from another thread."""
 
-    async def clicked() -> Any:
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        form = ask.Form(question, answer)
-        choose(form)
-        found = await answer
-        form.close()
-        return found
+    async def wait() -> Any:
+        pending = ask.PendingQuestion(question, asyncio.get_running_loop().create_future())
+        try:
+            assert ask.PendingQuestion.of(question) is pending
+            await asyncio.to_thread(choose, pending)
+            return await pending.wait()
+        finally:
+            pending.close()
+            assert ask.PendingQuestion.of(question) is None
 
-    return asyncio.run(clicked())
-
-
-def row(form: Any) -> list[Any]:
-    return list(form.box.children[1].children)
+    return asyncio.run(wait())
 
 
-def test_few_choices_are_buttons() -> None:
-    assert click(COLOURS, lambda form: row(form)[1].click()) == "green"
+def test_only_the_first_answer_counts() -> None:
+    assert answered(COLOURS, lambda pending: (pending.choose(1), pending.answer("red"), pending.give_up())) == "green"
 
 
-def test_only_the_first_click_counts() -> None:
-    def hurried(form: ask.Form) -> None:
-        for button in row(form):
-            button.click()
-
-    assert click(COLOURS, hurried) == "red"
-
-
-def test_an_approval_has_two_buttons() -> None:
-    assert click(SURE, lambda form: row(form)[0].click()) is True
-    assert click(SURE, lambda form: row(form)[1].click()) is False
-
-
-def test_what_is_put_in_the_place_of_a_call_is_written_beside_the_buttons() -> None:
-    def put(form: Any) -> None:
-        field, button = row(form)[2:]
-        field.value = "three"
-        button.click()
-        assert (field.value, field.placeholder) == ("", "please answer {amount: …} or {_output: …}")
-        field.value = "{amount: 3}"
-        button.click()
-
-    assert click(PAY, put) == {"amount": 3}
-
-
-def test_a_text_is_written_into_a_field_and_many_choices_are_a_list() -> None:
-    def write(form: Any) -> None:
-        field, button = row(form)
-        field.value = "pears"
-        button.click()
-
-    assert click(Question("What?"), write) == "pears"
+def test_an_answer_is_a_choice_by_its_number_or_what_a_person_types() -> None:
     many = Question("Which?", tuple(f"n{i}" for i in range(40)))
+    assert answered(many, lambda pending: pending.choose(39)) == "n39"
+    assert answered(many, lambda pending: (pending.choose(40), pending.choose(-1), pending.choose(0))) == "n0"
+    assert answered(SURE, lambda pending: pending.answer("no")) is False
+    assert answered(PAY, lambda pending: (pending.answer("three"), pending.answer("{amount: 3}"))) == {"amount": 3}
+    assert answered(Question("What?"), lambda pending: pending.answer("pears")) == "pears"
 
-    def choose(form: Any) -> None:
-        field, button = row(form)
-        field.value = "n39"
-        button.click()
 
-    assert click(many, choose) == "n39"
+def test_a_question_that_no_page_shows_has_no_user() -> None:
+    with pytest.raises(NoUser):
+        answered(SURE, lambda pending: pending.give_up())
+
+
+def test_the_document_keeps_choices_and_no_text_that_a_person_typed() -> None:
+    given = [(SURE, True), (SURE, False), (COLOURS, "red"), (PAY, {"amount": 3}), (Question("Key?"), "s3cret")]
+    assert [ask.describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered"]
+
+
+GUARDED_RUN = "h = %run_pipeline_async guarded --set topic=pears"
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_background_run_asks_in_one_explorer_and_the_document_has_only_text(seen: Kernel, quiet: bool) -> None:
+    seen.good(f"{WRITER}\n%config AgfMagics.progress_after = 0")
+    seen.good(f"%%policy --quiet\n{GUARDED}")
+    cell = seen.good(GUARDED_RUN + " --quiet" * quiet)
+    messages: list[dict[str, Any]] = [*cell.messages, *seen.strays]
+    while not (waiting(messages) and asking(messages)):
+        messages.append(seen.next())
+    (comm,) = {content["comm_id"] for content in of(messages, "comm_open") if "mark" in content["data"]["state"]}
+    content = {"do": "answer", "id": 1, "with": {"where": "steps[0]", "text": "yes"}}
+    data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
+    seen.client.shell_channel.send(seen.client.session.msg("comm_msg", data))
+    while not any("→ yes" in str(content) for content in of(messages, "update_display_data")):
+        messages.append(seen.next())
+    assert "on pears" in str(seen.good("h.wait().output").of("execute_result"))
+    messages += [*seen.strays, *seen.drain()]
+    assert "application/vnd.jupyter.widget-view+json" not in str(of(messages, "display_data", "update_display_data"))
+    assert (comm in [content["comm_id"] for content in of(messages, "comm_close")]) is quiet
+    seen.strays.clear()
+    seen.good("%config AgfMagics.progress_after = 0.3")
+
+
+def of(messages: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
+    return [message["content"] for message in messages if message["msg_type"] in kinds]
+
+
+def waiting(messages: list[dict[str, Any]]) -> bool:
+    """Whether the document says that the question waits."""
+    return any("waiting for an answer" in str(content) for content in of(messages, "display_data"))
+
+
+def asking(messages: list[dict[str, Any]]) -> bool:
+    """Whether the page of the explorer has the question."""
+    return any("'approval': True" in str(content) for content in of(messages, "comm_open", "comm_msg"))
 
 
 def test_a_question_is_escaped_and_what_stays_has_its_answer() -> None:

@@ -9,6 +9,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.lifecycle.launch import live
 from agf_magics.notebook.view import Page
+from agf_magics.notebook.watching import join_views
 from agf_magics.progress.events import Question
 from tests.notebook.conftest import Cell, Kernel, Shell, code
 
@@ -100,6 +101,25 @@ def test_a_terminal_is_told_of_the_end_in_a_line(ready: Shell) -> None:
     shown = ready.good(cell + "[t.join() for t in threading.enumerate() if t.name.startswith('agf-view ')];")
     (told,) = [line for line in shown.out.splitlines() if ready.names["h"].run_id in line]
     assert told.startswith("longest · ✓ ok")
+
+
+def test_a_terminal_is_told_at_the_next_prompt_and_not_while_a_person_types(
+    ready: Shell, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ready.good("h = %run_pipeline_async longest --set 'words=[pear]'")
+    join_views(ready.names["h"].wait())
+    assert capfd.readouterr().out == "measuring pear\n"  # the tool prints it
+    shown = ready.good("print('typed')")
+    (first, told) = shown.out.splitlines()
+    assert (first, told[:14]) == ("typed", "longest · ✓ ok")
+    assert ready.good("1").out.splitlines()[1:] == []
+
+
+def test_a_terminal_without_notices_is_told_nothing(ready: Shell) -> None:
+    ready.good("%config AgfMagics.notices = False")
+    ready.good("h = %run_pipeline_async longest --set 'words=[pear]'")
+    join_views(ready.names["h"].wait())
+    assert ready.good("%config AgfMagics.notices = True").out == ""
 
 
 def test_the_list_names_every_run_and_where_it_is_shown(ready: Shell) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from IPython.core.completer import provisionalcompleter
+from IPython.core.completer import CompletionContext, provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 from agf_magics.catalog import Registry, agent, tool
 from agf_magics.flow.rules import check
 from agf_magics.languages import LANGUAGES
-from agf_magics.notebook.complete import Known, complete
+from agf_magics.notebook.complete import Known, answer, complete
 from agf_magics.notebook.cursor import Reading
 from agf_magics.notebook.shift_tab import describe
 from agf_magics.notebook.tab import matcher
@@ -109,6 +109,24 @@ def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Known) -> 
         shell.Completer.custom_matchers.remove(ours)
 
 
+@pytest.mark.parametrize(
+    ("cell", "first"),
+    [
+        ("%%pipeline\n", ("pipeline: ", "key · Its name, under which it is registered and called")),
+        ("%%pipeline\nsteps:\n", ("- transform: ", "step · Evaluates an expression")),
+        ("%%policy\nid: agf.loop\nconfig:\n  steps:\n  ", ("- agent: ", "key · The alias of the agent")),
+        ("%%plan\ncalls:\n  ", ("- _tool: ", "key · The tool or the flow that is called")),
+        ("%%graph\nedges:\n", ("- from: ", "key · The node that it leaves")),
+    ],
+)
+def test_a_blank_line_offers_everything_that_may_stand_there_and_says_what_it_is_for(
+    cell: str, first: tuple[str, str], known: Known
+) -> None:
+    context = CompletionContext("", cell, len(cell.rpartition("\n")[2]), cell.count("\n"), None)
+    offered = next(iter(answer(context, known)["completions"]))
+    assert (offered.text, offered.type) == first
+
+
 BITS = ["steps:", "\n", "- ", "  ", "tool: ", "{", "}", "[", "]", "'", '"', ": ", ",", "a", "!expr ", ">", "#", "\\"]
 SCRAPS = st.lists(st.sampled_from([*BITS, "---\n", "|"]), max_size=25)
 
@@ -153,25 +171,36 @@ def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known:
         ("%%pipeline\npipeline: p\nsteps:\n- for_each:\n    ov|er: ctx.words", "over: Gives the list"),
         ("%%pipeline\npipeline: p\nsteps:\n- transform: {value: 'count|(ctx.words)'}", "count("),
         ("%%graph\nnodes:\n  a: {ty|pe: passthrough}", "type: "),
+        ("%%graph\nnodes:\n  a: {type: ma|p}", "map: Runs a node once for each item"),
+        ("%%policy\nid: agf.l|oop\nconfig: {}", "agf.loop: agents one after the other"),
+        ("%%policy\nmeta|data: {}", "metadata: The identity of the agent."),
+        ("%%plan\n- _tool: fet|ch", "tool fetch takes url (text), timeout (whole number, optional)"),
+        ("%%pipeline\nsteps:\n- tool: {name: fe|tch}", "tool fetch takes url (text)"),
+        ("%%pipeline\nsteps:\n- call: {pipeline: ing|est}", "pipeline ingest reads folder, limit"),
+        (
+            "%%pipeline\npipeline: p\nsteps:\n- tool: {name: fet|sh}",
+            "error: no tool 'fetsh' is registered [flow.unknown-",
+        ),
+        ("%explain r1.missing-p|ath", "### r1.missing-path"),
     ],
 )
-def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str) -> None:
+def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str, known: Known) -> None:
     place = code.index("|")
-    found = describe(code.replace("|", ""), place)
+    found = describe(code.replace("|", ""), place, known.registry)
     assert found is not None
     assert text in found
 
 
 @pytest.mark.parametrize("code", ["filter|", "%time| x", "%%bash\nfor| x", "print|('%%pipeline')"])
 def test_shift_tab_leaves_all_other_cells_to_ipython(code: str) -> None:
-    assert describe(code.replace("|", ""), code.index("|")) is None
+    assert describe(code.replace("|", ""), code.index("|"), Registry()) is None
 
 
 def test_shift_tab_has_nothing_to_say_of_a_value_in_our_cells() -> None:
-    assert describe("%%pipeline\npipeline: mine", 22) == ""
+    assert describe("%%pipeline\npipeline: mine\nsteps: [transform: {value: 1}]", 22, Registry()) == ""
 
 
 @given(st.text(), st.integers(0, 40))
 def test_shift_tab_never_fails(text: str, place: int) -> None:
-    describe("%%pipeline\n" + text, place)
-    describe(text, place)
+    describe("%%pipeline\n" + text, place, Registry())
+    describe(text, place, Registry())

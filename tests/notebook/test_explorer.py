@@ -322,7 +322,7 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     )
     assert cell.reply["status"] == "error"
     page = Page(journaled, cell)
-    assert page.state["start"]["update"]["can"] == ["resume", "rerun"]
+    assert page.state["start"]["update"]["can"] == ["resume", "rerun", "moments"]
     journaled.good("WORKS = True")
     assert page.ask("resume")["ok"]
     while not any(update["status"] == "ok" for update in page.updates):
@@ -340,7 +340,7 @@ def test_run_from_here_is_a_new_run_that_reuses_what_came_before(journaled: Kern
         "- tool: {name: whisper, args: {word: one}, output: a}\n- tool: {name: whisper, args: {word: two}, output: b}"
     )
     page = Page(journaled, cell)
-    assert page.state["start"]["update"]["can"] == ["rerun"]
+    assert page.state["start"]["update"]["can"] == ["rerun", "moments"]
     assert page.ask("rerun", step="steps[1]")["ok"]
     while not any(update["status"] == "ok" for update in page.updates):
         content = journaled.next()["content"].get("data", {}).get("content")
@@ -380,7 +380,7 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel
     wrong = page.ask("answer", where=question["where"], text="never")
     assert not wrong["ok"]
     assert "not an answer" in wrong["why"]
-    assert page.ask("answer", where=question["where"], text="later")["ok"]
+    assert page.ask("answer", where=question["where"], choice=1)["ok"]
     assert "later" in str(seen.good("h.wait().stores['said']").of("execute_result"))
     assert not page.ask("answer", where=question["where"], text="now")["ok"]
     seen.drain()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -68,6 +69,28 @@ def folded(updates: list[dict[str, Any]]) -> dict[int, list[Any]]:
 def test_the_updates_together_are_the_complete_one(every: int) -> None:
     progress, found = updates_of(EACH, {"xs": list(range(9))}, every)
     assert folded(found) == folded([Updates(progress).complete(0.0)])
+
+
+def test_counters_alone_wait_for_an_update_that_has_them() -> None:
+    registry, events, found = Registry(), list[Any](), list[dict[str, Any]]()
+
+    async def half(n: int) -> int:
+        return n // 2
+
+    agf.tool(half, registry=registry)
+    flow = defined(EACH, registry=registry)
+    agf.run(flow, {"xs": [2, 4, 6, 8]}, registry=registry, on_event=events.append)
+    seen = Progress(flow)
+    updates = Updates(seen)
+    for event in events:
+        seen.apply(event)
+        found.append(updates.changes(0.0, counters=False) or {"rows": []})
+    states = dict[int, list[int]]()
+    for number, *row in (row for update in found for row in update["rows"]):
+        states.setdefault(number, []).append(row[0])
+    assert all(before != after for row in states.values() for before, after in pairwise(row))
+    found.append(updates.changes(0.0) or {"rows": []})
+    assert folded(found) == folded([Updates(seen).complete(0.0)])
 
 
 def test_nothing_is_sent_while_nothing_changes() -> None:

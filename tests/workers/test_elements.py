@@ -24,7 +24,7 @@ from agf_magics.engine import runner
 from agf_magics.flow.steps import Each, every
 from agf_magics.host import host
 from agf_magics.lifecycle.secret_flow import reachable_flows
-from agf_magics.pictures.counters import with_workers
+from agf_magics.pictures.counters import on_workers
 from agf_magics.progress import events as ev
 from agf_magics.progress.progress import Progress
 from agf_magics.workers import element_chunk, elements, eligible, pickles
@@ -488,7 +488,7 @@ def test_after_a_failure_the_other_chunks_are_cancelled_and_not_journaled(fan: F
 # --- events ---
 
 
-def test_elements_with_workers_are_shown(fan: Fan) -> None:
+def test_elements_on_workers_are_shown(fan: Fan) -> None:
     heard: list[Any] = []
     run = fan.run(list(range(30)), InProcess(), on_event=heard.append)
     found = [event for event in heard if isinstance(event, ev.Placed)]
@@ -507,7 +507,7 @@ def test_a_row_without_an_element_is_not_pending_while_workers_have_some() -> No
     assert body.state == "pending"
     progress.apply(ev.Placed(("steps[0]",), 1.0, 40, "2 processes"))
     assert (each.state, body.state) == ("running", "running")
-    assert with_workers(each) == "running 40 on 2 processes"
+    assert on_workers(each) == "running 40 on 2 processes"
     progress.count({("steps[0].do",): (40, 40)}, 2.0, 3.0)
     progress.apply(ev.Placed(("steps[0]",), 1.0, 0, "2 processes"))
     assert (body.state, body.finished, body.seconds) == ("ok", 40, 1.0)

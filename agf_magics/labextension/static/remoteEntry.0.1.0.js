@@ -1,4 +1,5 @@
-/* Cells of our magics read as what they are: a command line, then YAML.
+/* Cells of our magics read as what they are: a command line, then YAML. What is wrong in them is underlined while they
+ * are written, and Ctrl-Space completes on a blank line too.
  *
  * This is the whole extension, as the browser loads it: a module federation container written by hand, so no bundler and
  * no Node stand between a reader and what runs. It takes what JupyterLab and Notebook share (the cell model, CodeMirror)
@@ -179,6 +180,166 @@
     open();
   };
 
+  /* ---- problems: underlined a moment after the last key; the kernel reads the text and runs nothing ---- */
+
+  const TARGET = 'agf-magics.problems';
+  const PAUSE = 400; // milliseconds after the last key
+  const PATIENCE = 5000; // milliseconds for an answer
+  const MOST_TEXT = 50000; // as in the kernel
+  const CLIENT = crypto.getRandomValues(new Uint32Array(2)).join('-'); // an answer goes to all pages of a kernel
+
+  const comms = new WeakMap(); // of a kernel: its comm; null: the extension is not loaded there
+  const waiting = new Map(); // what is called with the answer to a request
+  let requests = 0;
+
+  const late = (seconds) => new Promise((done) => setTimeout(done, seconds, null));
+
+  /* The kernel registers the comm without announcing it; so a page that is loaded again finds it too. */
+  const commOf = async (kernel) => {
+    const known = comms.get(kernel);
+    if (known === null || (known && !known.isDisposed)) return known;
+    if (kernel.status !== 'idle') return null; // it would answer after its cell
+    comms.set(kernel, null);
+    const [id] = Object.keys((await kernel.requestCommInfo({ target_name: TARGET })).content.comms ?? {});
+    if (!id || kernel.hasComm(id)) return null;
+    const comm = kernel.createComm(TARGET, id);
+    comm.onMsg = ({ content: { data } }) => waiting.get(data.id)?.(data.problems);
+    comms.set(kernel, comm);
+    // Without a subshell of its own a request waits for the cell that runs.
+    if (kernel.supportsSubshells) await Promise.race([comm.subshellStarted, late(PATIENCE)]).catch(() => {});
+    return comm;
+  };
+
+  /* The problems of a text; null: not known now. */
+  const problemsOf = async (kernel, text) => {
+    const comm = await commOf(kernel);
+    if (!comm || (kernel.status !== 'idle' && !comm.subshellId)) return null;
+    const id = `${CLIENT}-${++requests}`;
+    const answer = new Promise((done) => waiting.set(id, done));
+    comm.send({ id, text });
+    return Promise.race([answer, late(PATIENCE)]).finally(() => waiting.delete(id));
+  };
+
+  const element = (tag, text, name) => Object.assign(document.createElement(tag), { textContent: text, className: name ?? '' });
+
+  const box = (problem) => {
+    const node = element('div', '', 'agf-problem-box');
+    node.append(element('b', problem.severity), ` ${problem.message} `, element('code', `[${problem.code}]`));
+    if (problem.hint) node.append(element('div', problem.hint));
+    return node;
+  };
+
+  const wave = (color) => ({ textDecoration: `underline wavy var(${color}) 1px`, textUnderlineOffset: '3px' });
+
+  const problemExtension = (tracker, { StateField, StateEffect }, { Decoration, EditorView, ViewPlugin, hoverTooltip }) => {
+    const isOurs = (state) => MAGIC.test(state.sliceDoc(0, 200));
+    const found = StateEffect.define();
+    const writers = new Set();
+
+    const marks = StateField.define({
+      create: () => Decoration.none,
+      update: (set, transaction) => {
+        if (transaction.docChanged) {
+          // A mark is about text that a person now changes: it goes. The others move with their text.
+          transaction.changes.iterChangedRanges((from, to) => {
+            set = set.update({ filter: (start, end) => end < from || start > to });
+          });
+          set = isOurs(transaction.state) ? set.map(transaction.changes) : Decoration.none;
+        }
+        for (const effect of transaction.effects) {
+          if (!effect.is(found)) continue;
+          const size = transaction.state.doc.length;
+          const fits = effect.value.filter(({ start, end }) => 0 <= start && start < end && end <= size);
+          const mark = (problem) => Decoration.mark({ class: `agf-problem agf-${problem.severity}`, problem });
+          set = Decoration.set(fits.map((problem) => mark(problem).range(problem.start, problem.end)), true);
+        }
+        return set;
+      },
+      provide: (field) => EditorView.decorations.from(field),
+    });
+
+    class Writer {
+      constructor(view) {
+        this.view = view;
+        this.version = 0;
+        this.wasEdited = this.isAsking = false;
+        writers.add(this);
+      }
+
+      update(update) {
+        if (!update.docChanged) return;
+        this.version += 1;
+        this.wasEdited = true;
+        this.schedule();
+      }
+
+      destroy() {
+        clearTimeout(this.timer);
+        writers.delete(this);
+        this.isClosed = true;
+      }
+
+      get panel() {
+        return tracker.find((panel) => panel.node.contains(this.view.dom));
+      }
+
+      schedule() {
+        clearTimeout(this.timer);
+        if (isOurs(this.view.state)) this.timer = setTimeout(() => this.ask(), PAUSE);
+      }
+
+      /* One request at a time, about the newest text. */
+      async ask() {
+        if (this.isAsking) return;
+        const { version } = this;
+        const text = this.view.state.doc.toString();
+        const kernel = this.panel?.sessionContext.session?.kernel;
+        let problems = null;
+        this.isAsking = true;
+        try {
+          if (kernel && text.length <= MOST_TEXT) problems = await problemsOf(kernel, text);
+        } catch (error) {
+          console.debug('agf-magics: no problems', error); // the kernel restarts, or its connection is lost
+        }
+        this.isAsking = false;
+        if (this.isClosed) return;
+        if (version !== this.version) this.schedule();
+        else this.view.dispatch({ effects: found.of(problems ?? []) });
+      }
+    }
+
+    // A cell that ran may have registered what another one names, or loaded the extension.
+    const again = (notebook) => {
+      for (const writer of writers) {
+        const { panel } = writer;
+        if (panel?.content !== notebook) continue;
+        const kernel = panel.sessionContext.session?.kernel;
+        if (kernel && comms.get(kernel) === null) comms.delete(kernel);
+        if (writer.wasEdited) writer.schedule();
+      }
+    };
+
+    const hover = hoverTooltip((view, place) => {
+      const here = [];
+      view.state.field(marks).between(place, place, (from, to, { spec }) => { here.push({ from, to, problem: spec.problem }); });
+      if (!here.length) return null;
+      const dom = element('div', '');
+      dom.append(...here.map(({ problem }) => box(problem)));
+      return { pos: here[0].from, end: here[0].to, above: true, create: () => ({ dom }) };
+    });
+
+    const theme = EditorView.baseTheme({
+      '.agf-error': wave('--jp-error-color1'),
+      '.agf-warning': wave('--jp-warn-color1'),
+      '.agf-problem-box': { padding: '4px 8px', maxWidth: '60em', whiteSpace: 'pre-wrap', font: 'var(--jp-ui-font-size1) var(--jp-ui-font-family)' },
+      '.agf-problem-box code': { color: 'var(--jp-ui-font-color2)' },
+      '.cm-tooltip.cm-tooltip-hover:has(.agf-problem-box)': {
+        color: 'var(--jp-ui-font-color1)', background: 'var(--jp-layout-color1)', border: '1px solid var(--jp-border-color1)' },
+    });
+    const named = EditorView.editorAttributes.of((view) => (isOurs(view.state) ? { class: 'agf-cell' } : null));
+    return { again, extension: [marks, ViewPlugin.fromClass(Writer), hover, theme, named] };
+  };
+
   /* ---- a question that nobody can answer any more: its cell has ended, as by a time limit ---- */
 
   const closeQuestions = (_, { cell }) => {
@@ -189,14 +350,47 @@
     }
   };
 
-  /* ---- on paper nothing scrolls: show all of what is bounded on the screen ---- */
+  /* ---- what the explorer of a run asks of the page: a cell, a notice ---- */
 
-  const print = () => {
+  const LONGEST = 20000;
+
+  const openCells = (tracker, { NotebookActions }) => {
+    document.addEventListener('agf-open-cell', (event) => {
+      const code = event.detail?.code;
+      const panel = tracker.find((one) => one.node.contains(event.target));
+      if (!panel || typeof code !== 'string' || code.length > LONGEST) return;
+      const place = panel.content.widgets.findIndex((cell) => cell.node.contains(event.target));
+      if (place < 0) return;
+      panel.content.activeCellIndex = place;
+      NotebookActions.insertBelow(panel.content);
+      panel.content.activeCell.model.sharedModel.setSource(code); // a person reads it and runs it
+      event.preventDefault();
+    });
+  };
+
+  const showNotices = (app, { Notification }) => {
+    if (!Notification || !app.hasPlugin?.('@jupyterlab/apputils-extension:notification')) return;
+    document.addEventListener('agf-notice', (event) => {
+      const { text, kind, go, milliseconds } = event.detail ?? {};
+      if (typeof text !== 'string') return;
+      const type = ['success', 'warning', 'error'].includes(kind) ? kind : 'info';
+      const actions = typeof go === 'function' ? [{ label: 'Show', callback: go }] : [];
+      Notification.emit(text.slice(0, LONGEST), type, { autoClose: Number(milliseconds) || false, actions });
+      event.preventDefault();
+    });
+  };
+
+  /* ---- style: on paper nothing scrolls; a completion with a text about it stays on one line ---- */
+
+  const addStyle = () => {
     const style = document.createElement('style');
+    const described = '.jp-Completer-item[title*=" · "]';
     style.textContent = `@media print {
       .jp-OutputArea-output [style*="overflow"] { max-height: none !important; overflow: visible !important; }
       .jp-OutputArea-output td, .jp-OutputArea-output th { overflow-wrap: anywhere; white-space: normal !important; }
-    }`;
+    }
+    ${described} .jp-Completer-typeExtended { white-space: nowrap; text-align: left; font-family: var(--jp-ui-font-family); }
+    ${described} .jp-Completer-monogram { background: var(--jp-layout-color3); color: var(--jp-ui-font-color1); }`;
     document.head.append(style);
   };
 
@@ -207,19 +401,20 @@
   const shared = async (name) => {
     const versions = scope[name] ?? {};
     const newest = Object.keys(versions).sort(newer).pop();
-    if (!newest) throw new Error(`agf-magics: ${name} is not shared here; cells stay without YAML colours`);
+    if (!newest) throw new Error(`agf-magics: ${name} is not shared here; cells stay as they are`);
     return (await versions[newest].get())();
   };
 
   const plugin = async () => {
-    const names = ['@jupyterlab/notebook', '@jupyterlab/codemirror', '@codemirror/language', '@codemirror/state'];
-    const [notebooks, editors, language, state] = await Promise.all(names.map(shared));
+    const names = ['@jupyterlab/notebook', '@jupyterlab/codemirror', '@codemirror/language', '@codemirror/state', '@codemirror/view'];
+    const [notebooks, editors, language, state, views] = await Promise.all(names.map(shared));
+    const utils = await shared('@jupyterlab/apputils').catch(() => ({}));
     return {
       id: 'agf-magics:cells',
-      description: 'Shows the cells of the agf-magics magics as YAML.',
+      description: 'Shows the cells of the agf-magics magics as YAML and underlines their problems.',
       autoStart: true,
-      requires: [notebooks.INotebookTracker, editors.IEditorLanguageRegistry],
-      activate: (app, tracker, languages) => {
+      requires: [notebooks.INotebookTracker, editors.IEditorLanguageRegistry, editors.IEditorExtensionRegistry],
+      activate: (app, tracker, languages, extensions) => {
         languages.addLanguage({
           name: 'agf-magics',
           mime: MIME,
@@ -229,8 +424,17 @@
             return support(language, state);
           },
         });
+        const problems = problemExtension(tracker, state, views);
+        const factory = () => editors.EditorExtensionRegistry.createImmutableExtension(problems.extension);
+        extensions.addExtension({ name: 'agf-magics:problems', factory });
+        notebooks.NotebookActions.executed.connect((_, { notebook }) => problems.again(notebook));
+        // JupyterLab's Tab indents on a blank line.
+        const selector = '.jp-Notebook.jp-mod-editMode .agf-cell';
+        app.commands.addKeyBinding({ command: 'completer:invoke-notebook', keys: ['Ctrl Space'], selector });
         notebooks.NotebookActions.executed.connect(closeQuestions);
-        print();
+        addStyle();
+        openCells(tracker, notebooks);
+        showNotices(app, utils);
         tracker.forEach((panel) => follow(panel.content));
         tracker.widgetAdded.connect((_, panel) => follow(panel.content));
       },

@@ -2,6 +2,7 @@
 
 const NARROW = 640; // pixels below which the panel is below the steps
 const SMALL = 900; // pixels below which rows have no ids
+const BUTTONS = 8; // choices of a question that are buttons
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
 const FAILED = new Set(["failed", "kept", "left"]);
 const TABS = { steps: "Steps", picture: "Picture", timeline: "Timeline" };
@@ -14,6 +15,7 @@ class Explorer {
     const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps" };
     Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, isNarrow: false, said: 0 });
     host.explorer = this; // for scripts in the page
+    host.addEventListener("pointerenter", () => this.extras.come());
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
     this.root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.choose(-1) } });
@@ -29,14 +31,15 @@ class Explorer {
     this.main = element("div", { class: "main", id: "main", role: "tabpanel" });
     this.panel = new Panel(this);
     this.message = element("div", { class: "message", hidden: true });
+    this.extras = new Extras(this);
     this.questions = element("div", { class: "questions", hidden: true });
     this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
       element("header", {}, this.title, element("span", { class: "space" }),
-        element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)), Object.values(this.buttons)),
-      this.message, this.questions, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
+        element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)), this.extras.bell, this.extras.time, this.extras.stale, Object.values(this.buttons)),
+      this.message, this.extras.note, this.questions, this.extras.place, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
     this.sized.observe(host);
@@ -83,6 +86,7 @@ class Explorer {
     this.header();
     this.draw();
     this.panel.changed(rows, before);
+    this.extras.changed(before);
   }
 
   status() { return this.state.byName.get(this.state.last.status) ?? { mark: "·", word: this.state.last.status, color: "" }; }
@@ -111,6 +115,7 @@ class Explorer {
       ? "This kernel receives no click while a cell runs: Kernel ▸ Interrupt cancels the run" : "Cancel this run; Kernel ▸ Interrupt (■) does the same");
     this.ask(last.questions ?? [], can.has("answer"));
     this.buttons.resume.hidden = !can.has("resume");
+    this.extras.header(can);
     this.buttons.rerun.hidden = !can.has("rerun") || this.chosen < 0;
   }
 
@@ -120,26 +125,39 @@ class Explorer {
     if (now === this.asked) return;
     this.asked = now;
     this.questions.hidden = !questions.length;
-    this.questions.replaceChildren(...questions.map(question => {
-      const give = text => this.act("answer", { where: question.where, text });
-      const field = element("input", { type: "text", "aria-label": question.text, on: {
-        keydown: event => event.key === "Enter" && give(field.value) } });
-      const answers = question.choices.length ? question.choices.map(choice => button(choice, () => give(choice)))
-        : [field, button("Answer", () => give(field.value))];
-      return element("div", {}, element("b", {}, "? "), question.text, " ", element("code", {}, question.where), " ",
-        canAnswer ? answers : element("span", { class: "hint" }, "answer it in the cell"));
-    }));
+    this.questions.replaceChildren(...questions.map(question => element("div", {}, element("b", {}, "? "), question.text, " ",
+      element("code", {}, question.where), " ",
+      canAnswer ? this.fields(question) : element("span", { class: "hint" }, "answer it in the cell"))));
     if (questions.length) this.say(`question: ${questions[0].text}`);
+  }
+
+  // Buttons for few choices, a list for many; a field for a text or for other arguments of a call.
+  fields({ text, where, choices, approval, more, change }) {
+    const give = answer => this.act("answer", { where, ...answer });
+    const field = (name, hint) => {
+      const input = element("input", { type: "text", placeholder: hint, "aria-label": `${name}: ${text}`, on: {
+        keydown: event => event.key === "Enter" && give({ text: input.value }) } });
+      return [input, button(name, () => give({ text: input.value }))];
+    };
+    if (approval) return [...choices.map(choice => button(choice, () => give({ text: choice }))),
+      change ? field("Instead", change) : ""].flat();
+    if (!choices.length) return field("Answer");
+    if (choices.length <= BUTTONS) return choices.map((choice, k) => button(choice, () => give({ choice: k })));
+    const list = element("select", { "aria-label": text }, choices.map((choice, k) => element("option", { value: k }, choice)));
+    return [list, button("Answer", () => give({ choice: Number(list.value) })), more ? field("Other", "another choice") : ""].flat();
   }
 
   async act(name, given) {
     this.message.hidden = true;
     try { await this.state.request(name, given); }
-    catch (error) {
-      this.message.hidden = false;
-      this.message.textContent = error.message;
-      this.say(error.message);
-    }
+    catch (error) { this.inform(error.message); }
+  }
+
+  // A message above the views.
+  inform(...parts) {
+    this.message.hidden = false;
+    this.message.replaceChildren(...parts);
+    this.say(this.message.textContent);
   }
 
   open(tab) {

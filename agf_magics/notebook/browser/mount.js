@@ -48,7 +48,7 @@ function mount(model) {
   };
 }
 
-export default {
+const ours = {
   initialize({ model }) {
     const unmount = mount(model);
     model.on("comm:close", unmount);

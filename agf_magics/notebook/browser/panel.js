@@ -66,7 +66,7 @@ class Panel {
     const color = `color-mix(in srgb, ${look.color} 62%, var(--jp-ui-font-color1, CanvasText))`;
     const head = element("div", {}, element("span", { style: { color, fontWeight: 600 } }, step.words),
       facts ? ` · ${facts}` : "", " · ", element("code", {}, step.id));
-    const children = [element("h3", {}, `${step.word} ${step.label}`), head];
+    const children = [element("h3", {}, `${step.word} ${step.label}`), head, ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
     if (step.error) part("Error", errorElement(step.error));
     if (step.session) part("Conversation", this.part("session", () => new Conversation(this.state, step.id)));

@@ -130,6 +130,7 @@ class PictureView {
 
   draw() {
     for (const [i, box] of this.boxes) {
+      this.view.extras.paintBox(box, i);
       const row = this.state.rows[i], look = this.state.look(i), isChosen = i === this.view.chosen;
       const now = `${row[STATE]} ${row[CORNER]} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
       if (box.now === now) continue;

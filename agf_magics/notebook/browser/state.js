@@ -1,7 +1,8 @@
 // A run as the page knows it, shared by all views of one model, and the requests to the kernel.
 
 // These only read, or do the same when they are repeated.
-const REPEATABLE = new Set(["start", "run", "picture", "step", "calls", "call", "spans", "session", "elements", "cancel"]);
+const REPEATABLE = new Set(["start", "run", "picture", "step", "calls", "call", "spans", "session", "elements", "cancel",
+  "later", "stale", "moments", "moment"]);
 const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
 const PATIENCE = 15000;
 const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
@@ -17,11 +18,13 @@ class RunState {
     this.views = new Set();
     this.waiting = new Map();
     this.requests = this.messages = 0;
+    this.notice = new Notices(this);
     this.load(model.get("start"));
     model.on("msg:custom", message => this.receive(message));
   }
 
-  load({ tree, update, hears, draw, id }) {
+  load({ tree, update, hears, draw, id, notices }) {
+    this.notices = notices;
     this.name = tree.name;
     this.runId = id;
     this.hears = hears;
@@ -41,15 +44,18 @@ class RunState {
     });
     this.hasInner = tree.rows.map((row, i) => tree.rows[i + 1]?.[DEPTH] > row[DEPTH]);
     this.count = update.n;
+    this.last = {};
     this.fold(update);
   }
 
+  // An update has only what changed.
   fold(update) {
-    this.last = update;
+    this.last = { ...this.last, ...update };
     this.received = performance.now();
     if (update.hears != null) this.hears = update.hears;
     if (update.edges) this.edges = update.edges;
     for (const [i, ...row] of update.rows) this.rows[i] = row;
+    this.notice.look();
     return update.rows.map(row => row[0]);
   }
 
@@ -67,7 +73,8 @@ class RunState {
     else if (message.type === "run") {
       this.load(message);
       for (const view of this.views) view.reset();
-    }
+      for (const view of this.views) view.extras.reset();
+    } else if (message.type === "edited") [...this.views].find(view => view.host.isConnected)?.extras.edited();
   }
 
   update(message) {

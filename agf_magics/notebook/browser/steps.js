@@ -69,6 +69,7 @@ class StepList {
     node.setAttribute("aria-setsize", this.shown.length);
     node.setAttribute("aria-posinset", place + 1);
     if (this.state.hasInner[i]) node.setAttribute("aria-expanded", !this.view.folded.has(i));
+    this.view.extras.paintRow(node, i);
   }
 
   newRow(i) {

@@ -1,0 +1,216 @@
+"""A forecast: a run without calls. Each call gets the result that ``--reuse`` would take; the others are counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+from ..catalog import Agent, Tool
+from ..engine import dry_run
+from ..engine.linked import Linked, Person
+from ..engine.offline import OfflineJournal, refuse_call
+from ..engine.requests import dry_reply
+from ..flow.steps import Invoke
+from ..flow.values import Value
+from ..host.limits import ANYTHING, Grant
+from ..journal.call_rows import StartedCall
+from ..journal.queries import records
+from ..journal.records import CallKey, Record, value_of
+from ..journal.reuse import ReadValue, Reuse, ReusedResult
+from ..journal.store import Store
+from ..progress.events import StepPath
+from ..progress.progress import Key
+from ..serialization.codec import DecodeError, encode
+from .reuse import latest_runs
+from .run import Run
+
+LONGEST_EVALUATION = 10.0
+"""Seconds that an evaluation without calls may take."""
+
+MOST_RECORDS = 200_000
+"""Journaled calls that are compared, the newest runs first."""
+
+MOST_TEXT = 20_000
+"""Characters of the arguments of a call that are remembered to say why it differs."""
+
+
+class Forecast(OfflineJournal):
+    """Gives each call the result that ``--reuse`` would take, and counts the calls for which there is none."""
+
+    def __init__(self, most: int, run_id: str, linked: Linked, reuse: Reuse, known: KnownResults) -> None:
+        super().__init__(most, run_id)
+        self.linked, self.known = linked, known
+        self.made, self.taken = Counter[Key](), Counter[Key]()
+        self.misses: dict[Key, str] = {}
+        """Why the first call of a step is made again."""
+        self.asked: dict[CallKey, None] = {}
+        self.reuse = _Taking(self, reuse)
+        self._call: tuple[Invoke, object, StartedCall] | None = None
+
+    def start_call(
+        self, step: Invoke, callee: object, key: CallKey, given: Any, tools: Mapping[str, Tool] | None = None,
+        grant: Grant = ANYTHING,
+    ) -> StartedCall:  # fmt: skip
+        call = super().start_call(step, callee, key, given, tools, grant)
+        self.asked.pop(key, None)  # it was an approval: the call counts
+        self._call = step, callee, call
+        return call
+
+    def answered(self, key: CallKey) -> Record | None:
+        """A person is asked again; here the answer is that of the run."""
+        self.asked[key] = None
+        return self.known.answer(key.at) or _record(key.at, True)
+
+    async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
+        call = self.start_call(step, callee, key, given, {})
+        if self.reuse is not None:
+            self.reuse.take(call.digest)
+        return False
+
+    def miss(self) -> Record:
+        """The call that was just started is made again: count it, and give a result for the steps after it."""
+        assert self._call is not None, "a result is looked up after the start of its call"
+        step, callee, call = self._call
+        key = key_of(call.key.at)
+        self.made[key] += 1
+        if key not in self.misses:
+            self.misses[key] = self.known.why(callee, call)
+        found = self.known.result(call)
+        return found if found is not None else _record(call.key.at, self._sample(step, callee, call.key.at))
+
+    def hit(self) -> None:
+        assert self._call is not None, "a result is looked up after the start of its call"
+        self.taken[key_of(self._call[2].key.at)] += 1
+
+    def _sample(self, step: Invoke, callee: object, at: StepPath) -> Value:
+        """A value of the type of the result, for a call without a result."""
+        if isinstance(callee, Tool | Agent):
+            return dry_run.result(step, callee, linked_at(self.linked, key_of(at)[:-1]))
+        if hasattr(callee, "request"):
+            return dry_reply(step.config or {}, getattr(callee, "name", ""))
+        refuse_call()
+
+    def count_questions(self) -> None:
+        """The persons whom a new run asks."""
+        for at, _ in self.asked:
+            key = key_of(at)
+            linked = linked_at(self.linked, key[:-1])
+            if isinstance(linked.callees.get(key[-1]), Person):
+                self.made[key] += 1
+                self.misses.setdefault(key, "a person is asked again")
+
+
+class _Taking(Reuse):
+    """The results of earlier runs for a `Forecast`: `take` always gives one."""
+
+    def __init__(self, forecast: Forecast, reuse: Reuse) -> None:
+        self.run_id, self._forecast, self._reuse = reuse.run_id, forecast, reuse
+
+    def take(self, digest: bytes | None) -> ReusedResult | None:
+        found = self._reuse.take(digest)
+        if found is None:
+            return value_of(self._forecast.miss()), None
+        self._forecast.hit()
+        return found
+
+    def take_json(self, digest: bytes, most: int) -> tuple[Value, str] | None:
+        return None
+
+
+class KnownResults:
+    """The results of the run: for a call that is made again, a value of the kind that the steps after it expect."""
+
+    def __init__(self, run_id: str, found: Iterator[Record], read: ReadValue) -> None:
+        self._run_id, self._read = run_id, read
+        self._by_arguments: dict[tuple[str, str], Record] = {}
+        self._by_path: dict[StepPath, Record] = {}
+        self._by_name: dict[str, Record] = {}
+        self._failed: set[StepPath] = set()
+        self._answers: dict[StepPath, Record] = {}
+        for record in found:
+            if record.what == "answered":
+                self._answers[record.at] = record
+            elif record.what == "failed":
+                self._failed.add(record.at)
+            elif record.what == "finished" and record.form != "again":
+                self._failed.discard(record.at)
+                self._by_path[record.at] = self._by_name[record.name] = record
+                if record.given is not None and len(record.given) <= MOST_TEXT:
+                    self._by_arguments[record.name, record.given] = record
+
+    def result(self, call: StartedCall) -> Record | None:
+        """Of a call with the same arguments, else at the same place, else of the same function."""
+        by_path = self._by_path.get(call.key.at)
+        candidates = (
+            self._by_arguments.get((call.name, call.given or "")),
+            by_path if by_path is not None and by_path.name == call.name else None,
+            self._by_name.get(call.name),
+        )
+        for record in filter(None, candidates):
+            with suppress(DecodeError):
+                return self._read(record, self._run_id)
+        return None
+
+    def answer(self, at: StepPath) -> Record | None:
+        record = self._answers.get(at)
+        with suppress(DecodeError):
+            return self._read(record, self._run_id) if record is not None else None
+        return None
+
+    def why(self, callee: object, call: StartedCall) -> str:
+        """Why a call is not reused, as far as the run shows it."""
+        if isinstance(callee, Tool) and not callee.reuse:
+            return "it has an effect (reuse=False)"
+        if call.digest is None:
+            return "its function or its arguments cannot be compared"
+        same = self._by_arguments.get((call.name, call.given or ""))
+        if same is not None and same.digest is not None:
+            more = "the run made this call fewer times"
+            return more if same.digest == call.digest else "its function, its model or its schema was edited"
+        if call.key.at in self._failed:
+            return "it failed"
+        return "its arguments differ" if call.name in self._by_name else "the run has no result of it"
+
+
+class LastRuns:
+    """The records of the last runs of a flow, at most `MOST_RECORDS`."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        self._store, self._run = store, run
+        self.note = ""
+
+    def read(self) -> Iterator[tuple[str, Iterator[Record]]]:
+        left = MOST_RECORDS
+        for head in latest_runs(self._store, self._run):
+            found = list(islice(records(self._store, head.num), left + 1))
+            if len(found) > left:
+                self.note = f"only the last {MOST_RECORDS:,} journaled calls are compared"
+                return
+            left -= len(found)
+            yield head.run_id, iter(found)
+
+
+def key_of(at: StepPath) -> Key:
+    """The key of the row of a path."""
+    return tuple(bit for bit in at if isinstance(bit, str))
+
+
+def linked_at(linked: Linked, key: Key) -> Linked:
+    """The flow that the calls ``key`` lead to."""
+    found: object = linked
+    for id in key:
+        callee = found.callees.get(id) if isinstance(found, Linked) else None
+        found = (
+            next((one for one in getattr(callee, "callees", {}).values() if isinstance(one, Linked)), callee)
+            if not isinstance(callee, Linked)
+            else callee
+        )
+    assert isinstance(found, Linked), "a row is of a linked flow"
+    return found
+
+
+def _record(at: StepPath, value: Value) -> Record:
+    return Record(0, "finished", at, form="json", value=encode(value), unpickled=(value,))

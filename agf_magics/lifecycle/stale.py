@@ -1,0 +1,250 @@
+"""Stale steps: what a new run with ``--reuse`` would run again, found without running anything.
+
+The engine evaluates the definition as it is now, with the input of the run. A call that ``--reuse`` would take from an
+earlier run gets that result. Every other call is counted, and gets the result that the run had, so that the steps after
+it can be compared too. These are stale as well if they depend on it, because the call may have another result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import islice
+from typing import Any, ClassVar, Literal
+
+from ..catalog import Registry, default
+from ..engine.linked import Linked
+from ..engine.offline import run_offline
+from ..flow.steps import Invoke
+from ..flow.values import Value
+from ..host.rights import refuse_inside, rights
+from ..journal.queries import records
+from ..journal.records import Record
+from ..journal.reuse import Reuse
+from ..pictures.plain import counted, html
+from ..progress.progress import Key, Row
+from ..settings import current
+from ..text.diagnostics import AgfError
+from .alignment import align
+from .dependents import dependents
+from .forecast import LONGEST_EVALUATION, MOST_RECORDS, Forecast, KnownResults, LastRuns, linked_at
+from .launch import link_run
+from .live import live
+from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
+from .options import RunOptions
+from .past_run import PastRun
+from .persistence import watch
+from .run import Run
+from .trace import Trace
+
+State = Literal["again", "depends", "reused", "unknown", ""]
+"""``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs again, and so runs
+again unless that has the same result. ``reused``: its calls are reused. ``unknown``: it cannot be known. Empty: it
+makes no call, or does not run."""
+
+
+def stale(
+    run: Run | PastRun | str, *, input: Mapping[str, Value] | None = None, registry: Registry | None = None
+) -> Stale:
+    """Return which steps of a run a new run with ``reuse=True`` would run again. Nothing is called.
+
+    The definition and the functions are those of now, the input is that of the run. ``.again`` of the table has the ids
+    of the steps that would run again.
+
+    Parameters:
+
+    - ``run``: a `Run` or `PastRun` that has ended, or the id of one or its beginning. Required.
+    - ``input``: a mapping with fields of the input that replace those of the run, or that the journal does not contain
+      (secrets). Default None: the same input.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+
+    Raises DefinitionError if the run is not in the journal or is running, if its flow is no longer registered, and for
+    each problem that a new run would have before its first step.
+    """
+    refuse_inside("stale")
+    return find_stale(run, input, registry or default())
+
+
+class Stale(Trace):
+    """The steps of a definition, with what a new run that reuses results would do with each."""
+
+    columns: ClassVar[tuple[str, ...]] = ("step", "kind", "label", "state", "calls", "reused", "why")
+
+    run_id: str
+    """The run that was compared."""
+    note: str
+    """Why the answer is incomplete; empty if it is complete."""
+    rows_of_run: Mapping[str, dict[str, Any]]
+    """The rows of the steps that the run has, by the id that they have in the run."""
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """The ids of the steps that would run again, or that depend on one of these."""
+        return tuple(row["step"] for row in self if row["state"] in ("again", "depends"))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The ids of the steps of which it is not known."""
+        return tuple(row["step"] for row in self if row["state"] == "unknown")
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The ids of the steps that the run does not have."""
+        return tuple(row["step"] for row in self if row["change"] == "new")
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """The ids of the steps of the run that the definition no longer has."""
+        return tuple(row["step"] for row in self if row["change"] == "removed")
+
+    @property
+    def summary(self) -> str:
+        """One sentence about all of it."""
+        parts = [
+            f"{counted(len(self.again), 'step')} would run again" if self.again else "no step would run again",
+            f"{len(self.new)} new" if self.new else "",
+            f"{len(self.removed)} removed" if self.removed else "",
+            f"{len(self.unknown)} not known" if self.unknown else "",
+            self.note,
+        ]
+        return "; ".join(filter(None, parts))
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html(self.summary)}</p>{super()._repr_html_()}"
+
+    def __repr__(self) -> str:
+        return f"{self.summary}\n{super().__repr__()}"
+
+
+class NeedsUnpickling(Exception):
+    """A result to reuse is not JSON: reading it runs code of its class."""
+
+
+def find_stale(
+    run: Run | PastRun | str, input: Mapping[str, Value] | None, registry: Registry, unpickles: bool = True
+) -> Stale:
+    """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it would unpickle."""
+    found = _ended(run)
+    past = _past(found.run_id)
+    flow = registry.flows.get(past.name) or (found.flow if isinstance(found, Run) else None)
+    if flow is None:
+        hint = "define it again: run the cell of its definition"
+        raise refused("flow.unknown-flow", f"no flow {past.name!r} is registered", hint)
+    made = link_run(flow, _given(found, past, input), RunOptions(registry=registry), copies=True)
+    store, num = past.place
+    with as_definition_errors():
+        read = partial(unpickled, trust=False) if unpickles else _json_only
+        known = KnownResults(past.run_id, islice(records(store, num), MOST_RECORDS), read)
+        runs = LastRuns(store, made)
+        reuse = Reuse("", runs.read(), read)
+    forecast = Forecast(current.settings.journal_value, past.run_id, made._linked, reuse, known)
+    made.journal = forecast
+    watch(made)
+    error = run_offline(
+        made._linked, made._given, forecast, emit=made.progress.apply, limits=made.limits, secrets=made.secrets,
+        seconds=LONGEST_EVALUATION, grant=rights().grant, progress=made.progress,
+    )  # fmt: skip
+    if isinstance(error, NeedsUnpickling):
+        raise error
+    forecast.count_questions()
+    return _table(past, made, forecast, error, runs.note)
+
+
+def _json_only(record: Record, run_id: str) -> Record:
+    if record.form == "pickle":
+        raise NeedsUnpickling
+    return unpickled(record, run_id, trust=False)
+
+
+def _ended(run: Run | PastRun | str) -> Run | PastRun:
+    found = live.find(run) or _past(run) if isinstance(run, str) else run
+    if found.status in ("running", "pending"):
+        raise refused_running(found.run_id)
+    return found
+
+
+def _past(run_id: str) -> PastRun:
+    with as_definition_errors():
+        return PastRun(journal(), find_run(journal(), run_id))
+
+
+def _given(found: Run | PastRun, past: PastRun, more: Mapping[str, Value] | None) -> Value:
+    """The input of the run, with the fields of ``more``."""
+    order, other = past.order, more or {}
+    if isinstance(found, Run):
+        return {**found.input, **other} if isinstance(found.input, dict) else found.input
+    missing = [name for name in order.secret if name not in other]
+    if missing:
+        hint = f"give it again: {current.words.give.format(missing[0])} (in Python: input=…)"
+        names = ", ".join(missing)
+        raise refused(
+            "journal.secret", f"run {past.run_id!r} needs {names}, which is secret and not in the journal", hint
+        )
+    if order.unkept and not other:
+        hint = "give it again: input=… in Python"
+        raise refused("journal.input", f"the input of run {past.run_id!r} is not in the journal: {order.unkept}", hint)
+    return {**order.input, **other} if isinstance(order.input, dict) else order.input
+
+
+def _table(past: PastRun, made: Run, forecast: Forecast, error: BaseException | None, note: str) -> Stale:
+    """The rows of the definition as it is now, then the removed ones of the run."""
+    aligned = align(list(past.progress.rows.values()), list(made.progress.rows.values()))
+    depend = dependents(made._linked, forecast.made)
+    stopped = error is not None and bool(forecast.made)
+    rows = [_row(row, forecast, depend, stopped, row.key not in aligned) for row in made.progress.rows.values()]
+    ids = {row["key"]: row for row in rows}
+    of_run = {before.id: ids[key] for key, before in aligned.items()}
+    removed = [_removed(row) for row in past.progress.rows.values() if row.id not in of_run]
+    for row in removed:
+        of_run[row["step"]] = row
+    table = Stale([*rows, *removed])
+    table.run_id, table.rows_of_run = past.run_id, of_run
+    table.note = "; ".join(filter(None, (note, _why_stopped(error) if stopped and table.unknown else "")))
+    return table
+
+
+def _row(row: Row, forecast: Forecast, depend: set[Key], stopped: bool, is_new: bool) -> dict[str, Any]:
+    state, why = _state(row, forecast, depend, stopped)
+    return {
+        "step": row.id,
+        "kind": row.word,
+        "label": row.label,
+        "state": state,
+        "calls": forecast.made[row.key],
+        "reused": forecast.taken[row.key],
+        "why": why,
+        "change": "new" if is_new else "",
+        "key": row.key,
+    }
+
+
+def _state(row: Row, forecast: Forecast, depend: set[Key], stopped: bool) -> tuple[State, str]:
+    key = row.key
+    if forecast.made[key]:
+        return "again", forecast.misses[key]
+    if not isinstance(row.step, Invoke) or _calls_flow(forecast.linked, key):
+        return "", ""
+    if key in depend and (row.started or stopped):
+        return "depends", "it depends on a step that runs again"
+    if key in depend:
+        return "unknown", "whether it runs depends on a step that runs again"
+    if row.started:
+        return "reused", ""
+    return ("unknown", "the comparison did not reach it") if stopped else ("", "")
+
+
+def _calls_flow(linked: Linked, key: Key) -> bool:
+    return isinstance(linked_at(linked, key[:-1]).callees.get(key[-1]), Linked)
+
+
+def _removed(row: Row) -> dict[str, Any]:
+    return {
+        "step": row.id, "kind": row.word, "label": row.label, "state": "", "calls": 0, "reused": 0,
+        "why": "the definition no longer has it", "change": "removed", "key": row.key,
+    }  # fmt: skip
+
+
+def _why_stopped(error: BaseException | None) -> str:
+    if isinstance(error, AgfError):
+        return f"the comparison ended early: {error.diagnostic.message}"
+    return f"the comparison ended early ({type(error).__name__})"

@@ -1,0 +1,156 @@
+// What is loaded when it is needed: the marks of stale steps, the state over time. The buttons and the few lines that an
+// unopened explorer needs are here, the rest is in later.js, which the kernel sends on request.
+
+let later = null; // all explorers of a page share it
+
+function loadLater(state) {
+  later ??= state.request("later").then(async ({ code }) => {
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    try { return (await import(url)).default({ element, button, hint, table, details, valueElement, errorElement, number, setText }); }
+    finally { URL.revokeObjectURL(url); }
+  });
+  later.catch(() => { later = null; }); // the next click asks again
+  return later;
+}
+
+class Extras {
+  constructor(view) {
+    this.view = view;
+    this.state = view.state;
+    this.state.extras ??= { marks: new Map(), summary: "", isOpen: false }; // all views of a run show the same
+    this.stale = button("Check edits", () => this.check(), {
+      title: "Mark the steps that a new run with --reuse would run again after your edits. Nothing runs." });
+    this.time = button("State over time", () => this.openTime(), { title: "The stores or the state of the run at each moment", "aria-expanded": "false" });
+    this.bell = bell();
+    this.note = element("div", { class: "message", role: "status", hidden: true });
+    this.place = element("div", { class: "time", hidden: true });
+    if (this.state.extras.isOpen) this.openTime();
+  }
+
+  header(can) {
+    this.stale.hidden = !can.has("rerun");
+    this.time.hidden = !can.has("moments");
+    this.bell.hidden = !(this.state.notices && this.state.last.live && globalThis.Notification?.permission === "default");
+  }
+
+  // Another run is shown.
+  reset() {
+    Object.assign(this.state.extras, { marks: new Map(), summary: "" });
+    this.more?.reset();
+    this.paint();
+  }
+
+  load() { return loadLater(this.state); }
+
+  // A cell ran: the definition or a function may have changed. Out of sight, this waits until a person comes.
+  edited() {
+    if (this.stale.hidden) return;
+    if (this.view.host.offsetParent && document.visibilityState === "visible") this.check(true);
+    else this.isDue = true;
+  }
+
+  come() {
+    if (!this.isDue) return;
+    this.isDue = false;
+    this.check(true);
+  }
+
+  async check(auto = false) {
+    const { extras } = this.state;
+    this.stale.disabled = true;
+    try {
+      const found = await this.state.request("stale", { auto });
+      if (found.skipped) extras.summary = extras.marks.size || extras.summary ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : "";
+      else {
+        extras.marks = new Map(found.marks.map(([i, ...mark]) => [i, mark]));
+        const isNews = found.marks.length || found.new.length || !auto || extras.summary;
+        extras.summary = isNews ? `After your edits ${found.summary}${found.new.length ? `: new ${found.new.join(", ")}` : ""}` : "";
+      }
+    } catch (error) {
+      extras.summary = auto && !extras.summary ? "" : `Edits cannot be checked: ${error.message}`;
+      extras.marks = new Map();
+    }
+    this.stale.disabled = false;
+    for (const view of this.state.views) view.extras.paint();
+  }
+
+  paint() {
+    const { summary } = this.state.extras;
+    this.note.hidden = !summary;
+    setText(this.note, summary);
+    this.view.draw();
+  }
+
+  mark(i) { return this.state.extras.marks.get(i); }
+
+  // A row of the tree: a badge after its name.
+  paintRow(node, i) {
+    const mark = this.mark(i), now = mark ? mark.join() : "";
+    if (node.marked === now || (!now && !node.badge)) return;
+    node.marked = now;
+    node.badge ??= node.insertBefore(element("span", { class: "badge" }), node.took);
+    setText(node.badge, mark ? badgeOf(mark) : "", mark ? titleOf(mark) : "");
+  }
+
+  // A box of the picture: a dashed border, and a label on its lower edge.
+  paintBox(box, i) {
+    const mark = this.mark(i), now = mark ? mark.join() : "";
+    if (box.marked === now || (!now && !box.badge)) return;
+    box.marked = now;
+    const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(box.ring.getAttribute(name)));
+    if (!box.badge) {
+      const back = svgElement("rect", { y: y + height - 7, height: 14, rx: 7, fill: "#8a5300" });
+      const text = svgElement("text", { x: x + width - 12, y: y + height + 3.5, fill: "#ffffff", "font-size": "9.5", "font-weight": "bold", "text-anchor": "end" });
+      box.badge = svgElement("g", { class: "badge" });
+      box.badge.append(back, text);
+      box.group.append(box.badge);
+    }
+    const words = mark ? badgeOf(mark) : "", [back, text] = box.badge.children, long = 12 + 5.6 * words.length;
+    text.textContent = words;
+    back.setAttribute("x", x + width - 6 - long);
+    back.setAttribute("width", long);
+    box.badge.setAttribute("visibility", words ? "visible" : "hidden");
+    box.ring.setAttribute("stroke-dasharray", mark ? "5 3" : "none");
+  }
+
+  // What the panel of a step says about it, and its button.
+  panelParts(step, i) {
+    const mark = this.mark(i), parts = [];
+    if (mark) parts.push(element("p", { class: "badge" }, `${badgeOf(mark)}. ${titleOf(mark)}`));
+    if (step.opens) parts.push(button("Open here", () => this.openHere(step.id), {
+      title: "Put the arguments of its last call (the last failed one first) into the variable `arguments`, and add a cell that makes the call" }));
+    return parts;
+  }
+
+  async openHere(step) {
+    try { (await this.load()).opened(this.view, await this.state.request("open", { step })); }
+    catch (error) { this.view.inform(error.message); }
+  }
+
+  async openTime() {
+    const { extras } = this.state;
+    if (this.more) {
+      extras.isOpen = this.place.hidden;
+      return this.more.toggle();
+    }
+    extras.isOpen = true;
+    this.place.hidden = false;
+    this.place.replaceChildren(hint("…"));
+    try {
+      const { time } = await this.load();
+      this.more ??= time(this.view, this.place, this.time);
+    } catch (error) { this.place.replaceChildren(hint(error.message)); }
+  }
+
+  changed(before) { this.more?.changed(before); }
+}
+
+const BADGES = { again: "↻ stale", depends: "↻ depends", unknown: "? unknown" };
+const SENTENCES = { again: "A new run with --reuse runs it again", depends: "A new run with --reuse runs it again unless the steps before have the same results", unknown: "Not known" };
+
+function badgeOf([state, , , , change]) { return [BADGES[state], change].filter(Boolean).join(", "); }
+
+function titleOf([state, why, calls, reused]) {
+  const counted = calls ? `${number(calls)} of ${number(calls + reused)} calls are made again` : "";
+  return [SENTENCES[state], why, counted].filter(Boolean).join("; ");
+}

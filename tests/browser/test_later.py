@@ -1,0 +1,264 @@
+"""What the explorer shows after an edit and over time, as it is seen and used in JupyterLab and in Notebook 7."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.harness import PANEL, Notebook, Open
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+%config AgfMagics.journal = "later.sqlite"
+from agf_magics import tool
+
+@tool
+def fetch(topic: str) -> list:
+    return [{"id": i, "text": f"{topic} {i}"} for i in range(3)]
+
+@tool
+def clean(item: dict) -> dict:
+    return {**item, "text": item["text"].upper()}
+
+@tool
+def report(rows: list, style: str) -> str:
+    return f"{style}: {len(rows)} rows"
+"""
+FLOW = """%%pipeline --run --set topic=pears
+pipeline: later
+steps:
+- tool: {name: fetch, args: {topic: !expr ctx.topic}, output: found}
+- for_each:
+    over: ctx.found
+    on_error: abort
+    do: {tool: {name: clean, args: {item: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: cleaned
+- tool: {name: report, args: {rows: !expr found, style: short}, output: text}
+"""
+EDIT = """@tool
+def clean(item: dict) -> dict:
+    return {**item, "text": item["text"].lower()}
+"""
+GRAPH = """%%graph rounds --run
+state: {n: int, word: str}
+variables: {n: 0, word: ""}
+nodes:
+  add: {type: passthrough, output: {n: "{state.n + 1}", word: "{state.word}x"}}
+edges:
+- {from: START, to: add}
+- {from: add, to: add, condition: n < 6}
+- {from: add, to: END, condition: else}
+"""
+
+
+def badges(page: Notebook, cell: int) -> list[str]:
+    found = page.explorer(cell).locator(".row .badge").all_inner_texts()
+    return [text for text in found if text]
+
+
+@pytest.mark.parametrize("app", ["lab", "notebooks"])
+def test_after_an_edit_the_steps_that_would_run_again_are_marked(opened: Open, app: str) -> None:
+    page = opened(SETUP, FLOW, EDIT, app=app)
+    page.run(0)
+    page.run(1)
+    assert badges(page, 1) == []
+    page.run(2)
+    page.explorer(1).locator(".row .badge", has_text="stale").wait_for()
+    assert badges(page, 1) == ["↻ stale"]
+    page.says(1, "1 step would run again")
+    page.picture(f"stale-{app}", 1)
+    page.open_step(1, "clean")
+    page.says(1, "its function, its model or its schema was edited")
+    page.open_view(1, "Picture")
+    page.explorer(1).locator("svg g.badge", has_text="stale").wait_for()
+    page.picture(f"stale-picture-{app}", 1)
+    if app == "lab":
+        page.theme("Dark")
+        page.picture("stale-picture-dark", 1)
+        page.open_view(1, "Steps")
+        page.picture("stale-dark", 1)
+        page.theme("Light")
+
+
+def test_the_state_over_time_has_a_slider(opened: Open) -> None:
+    page = opened(SETUP, FLOW, GRAPH)
+    page.run_all()
+    for cell, last in ((1, "4 of 4"), (2, "7 of 7")):
+        page.explorer(cell).locator("button", has_text="State over time").click()
+        page.says(cell, f"moment {last}")
+        page.explorer(cell).locator("input[type=range]").fill("1")
+        page.says(cell, f"moment 2 of {last[-1]}")
+        page.picture(f"time-{cell}", cell)
+    page.says(2, "after passthrough")
+    page.explorer(2).locator("select[aria-label='Compare with']").select_option("first")
+    page.explorer(2).locator("input[type=range]").fill("5")
+    page.says(2, "moment 6 of 7", "at moment 1")
+    page.theme("Dark")
+    page.picture("time-dark", 2)
+    page.theme("Light")
+    assert not page.errors
+
+
+def test_a_call_is_opened_from_the_panel(opened: Open) -> None:
+    page = opened(SETUP, FLOW)
+    page.run_all()
+    page.open_step(1, "clean")
+    page.explorer(1).locator("button", has_text="Open here").click()
+    page.says(1, "The variable arguments has the arguments", "A new cell below makes the call")
+    page.picture("open-here")
+    assert page.source(2) == "clean(**arguments)"
+    page.run(2)
+    page.says(2, "PEARS 2")
+
+
+BACKGROUND = """%%pipeline
+pipeline: slow
+steps:
+- tool: {name: nap, args: {seconds: !expr ctx.seconds}, output: done}
+"""
+NAP = """import asyncio
+
+@tool
+async def nap(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    if seconds > 1.5:
+        raise RuntimeError("<b>too long</b>")
+    return "rested"
+"""
+ASK = """%%graph asks
+state: {said: str}
+nodes:
+  ask: {type: interrupt, message: "Publish <b>it</b>?", choices: ["now", "later"], resume_key: said}
+edges:
+- {from: START, to: ask}
+- {from: ask, to: END}
+"""
+FILL = "print('\\n' * 100)"
+
+
+@pytest.mark.parametrize("app", ["lab", "notebooks"])
+def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, app: str) -> None:
+    page = opened(
+        SETUP, NAP, BACKGROUND, ASK, "one = %run_pipeline_async slow --set seconds=1.2",
+        "two = %run_pipeline_async slow --set seconds=1.6", "three = %run_pipeline_async asks", FILL, app=app,
+    )  # fmt: skip
+    page.run_all()
+    page.cell(7).scroll_into_view_if_needed()
+    for text in ("slow: ✓ ok", "slow: ✗ failed", "asks asks: Publish <b>it</b>?"):
+        page.wait(f"({NOTICES})().includes(it)", text)
+    page.picture(f"notices-{app}")
+    if app == "lab":
+        page.theme("Dark")
+        page.picture("notices-dark")
+        page.theme("Light")
+    assert page.seen(7).strip() == ""  # nothing is printed into another cell
+    page.page.evaluate(f"({SHOW})()")
+    page.wait("(box => box && box.top < innerHeight && box.bottom > 0)(document.querySelectorAll('.jp-Notebook "
+              ".jp-Cell')[6]?.getBoundingClientRect())")  # fmt: skip
+    page.explorer(6).locator("button", has_text="now").click()
+    page.says(6, "ok")
+
+
+ALONE = """() => {
+  window.addEventListener("agf-notice", event => event.stopImmediatePropagation(), true); // no extension hears it
+  window.told = [];
+  window.Notification = class {
+    static permission = "default";
+    static requestPermission() { this.permission = "granted"; return Promise.resolve("granted"); }
+    constructor(text) { window.told.push(text); }
+  };
+  Object.defineProperty(document, "hidden", { get: () => true });
+}"""
+
+
+def test_without_the_extension_the_page_itself_shows_the_notice_and_the_bell_asks_the_browser(opened: Open) -> None:
+    page = opened(SETUP, NAP, BACKGROUND, "one = %run_pipeline_async slow --set seconds=5",
+                  "two = %run_pipeline_async slow --set seconds=1")  # fmt: skip
+    page.page.evaluate(f"({ALONE})()")
+    page.run_all()
+    page.explorer(3).locator("button[aria-label='Notify me through the browser']").click()
+    page.wait("window.told.length === 2")
+    assert page.page.evaluate("window.told") == ["slow: ✓ ok", "slow: ✗ failed"]
+    notices = page.page.locator("#agf-notices .notice")
+    assert notices.all_inner_texts()[1].startswith("slow: ✗ failed")
+    page.picture("notices-own")
+    notices.nth(1).locator("button[aria-label=Close]").click()
+    assert notices.count() == 1
+
+
+HOSTILE = """%%pipeline --run
+pipeline: hostile
+steps:
+- tool: {name: evil, args: {text: "<img src=x onerror='window.hacked=1'>"}, output: found}
+- tool: {name: evil, args: {text: !expr found}, output: "again"}
+"""
+EVIL = """@tool
+def evil(text: str) -> str:
+    return text + "<script>window.hacked=1</script>"
+"""
+
+
+def test_html_in_every_text_is_text(opened: Open) -> None:
+    page = opened(SETUP, EVIL, HOSTILE, EVIL.replace("</script>", "</script>2"))
+    page.run_all()
+    page.explorer(2).locator("button", has_text="State over time").click()
+    page.says(2, "moment 3 of 3", "<img src=x")
+    page.open_step(2, "evil")
+    page.explorer(2).locator(".row .badge").first.wait_for()
+    page.explorer(2).locator("button", has_text="Open here").click()
+    page.wait(f"{PANEL}.content.widgets[3].model.sharedModel.getSource().includes('evil(**arguments)')")
+    assert page.page.evaluate("window.hacked") is None
+    assert not page.errors
+
+
+def test_a_page_that_is_loaded_again_during_a_run_shows_its_state_over_time(opened: Open) -> None:
+    page = opened(SETUP, NAP, BACKGROUND.replace("slow", "long").replace(
+        "steps:\n", "steps:\n- transform: {value: '1', output: one}\n"),
+        "long = %run_pipeline_async long --set seconds=1.4", "long.wait()", "long")  # fmt: skip
+    page.run_all(wait=False)
+    page.says(3, "running")
+    page.explorer(3).locator("button", has_text="State over time").click()
+    page.says(3, "moment 2 of 2", "is not in the journal: the state after it is not known")
+    page.save()
+    page.reload(idle=False)
+    page.says(3, "long")
+    page.run(4)
+    page.run(5)
+    page.explorer(5).locator("button", has_text="State over time").click()
+    page.says(5, "moment 3 of 3")
+
+
+def test_without_a_journal_the_buttons_are_gone_and_a_lost_journal_is_named(opened: Open) -> None:
+    gone = "import glob, os\nfor name in glob.glob('later.sqlite*'): os.remove(name)"
+    page = opened(SETUP, FLOW, gone, "%config AgfMagics.journal = None", FLOW.replace("later", "none"))
+    page.run_all()
+    page.says(4, "short: 3 rows")
+    assert not page.explorer(4).locator("button", has_text="State over time").is_visible()
+    assert not page.explorer(4).locator("button", has_text="Check edits").is_visible()
+    page.explorer(1).locator("button", has_text="State over time").click()
+    page.explorer(1).locator(".time", has_text="there is no run").wait_for()
+    page.explorer(1).locator("button", has_text="Check edits").click()
+    page.says(1, "Edits cannot be checked: there is no journal")
+    page.picture("journal-gone", 1)
+
+
+def test_notices_can_be_switched_off(opened: Open) -> None:
+    page = opened(SETUP, NAP, BACKGROUND, "%config AgfMagics.notices = False",
+                  "one = %run_pipeline_async slow --set seconds=0.8", "one.wait()")  # fmt: skip
+    page.run_all()
+    page.says(4, "ok")
+    assert page.page.evaluate(f"({NOTICES})()") == ""
+
+
+NOTICES = """() => {
+  const own = document.getElementById("agf-notices")?.shadowRoot.querySelector(".notices")?.innerText ?? "";
+  return own + [...document.querySelectorAll(".jp-toastContainer, .Toastify")].map(node => node.innerText).join("\\n");
+}"""
+
+SHOW = """() => {
+  const own = [...document.getElementById("agf-notices")?.shadowRoot.querySelectorAll(".notice") ?? []];
+  const all = [...own, ...document.querySelectorAll(".Toastify__toast")];
+  const found = all.find(node => node.innerText.includes("asks asks"));
+  [...found.querySelectorAll("button")].find(node => node.innerText.includes("Show")).click();
+}"""

@@ -1,0 +1,72 @@
+"""Help while a cell is written: problems are underlined, Ctrl-Space completes on a blank line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.harness import Open
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+import os
+from agf_magics import tool
+os.mkfifo("writing.gate") if not os.path.exists("writing.gate") else None
+
+@tool
+def fetch(url: str) -> str:
+    "Fetch a page."
+    return url"""
+
+WAITS = "open('writing.gate').read()"
+TYPED = "%%pipeline\npipeline: p\nsteps:\n- tool: {name: fetsh, args: {url: x}}"
+
+
+@pytest.mark.parametrize("app", ["lab", "notebooks"])
+def test_problems_are_underlined_while_a_cell_is_written(opened: Open, app: str) -> None:
+    page = opened(SETUP, "", WAITS, "for name in ['fetsh']:\n    pass", app=app)
+    page.run(0)
+    problem = page.cell(1).locator(".agf-problem")
+    page.type(1, TYPED)
+    problem.filter(has_text="fetsh").wait_for()
+    problem.hover()
+    box = page.page.locator(".agf-problem-box")
+    box.filter(has_text="error no tool 'fetsh' is registered [flow.unknown-tool]").wait_for()
+    box.filter(has_text="did you mean fetch?").wait_for()
+    if app == "lab":
+        page.picture("writing-light")
+        page.theme("Dark")
+        problem.hover()
+        box.wait_for()
+        page.picture("writing-dark")
+        page.theme("Light")
+
+    # The person corrects the word, while another cell runs.
+    page.page.mouse.move(5, 5)
+    page.run(2, wait=False)
+    page.cell(2).locator("text=[*]").wait_for()
+    page.type(1, TYPED.replace("fetsh", "fetch"), instead=True)
+    problem.wait_for(state="detached")
+    page.type(1, TYPED.replace("tool", "tol"), instead=True)
+    problem.filter(has_text="tol").wait_for()
+    page.cell(2).locator("text=[*]").wait_for()
+    (page.lab.folder / "writing.gate").write_text("open")
+    page.finished()
+    assert page.cell(3).locator(".agf-problem").count() == 0
+    assert not [error for error in page.errors if "agf" in error]
+
+
+def test_a_blank_line_is_completed_with_what_may_stand_there(opened: Open) -> None:
+    page = opened(SETUP, "", "")
+    page.run(0)
+    for cell, typed, item, doc in (
+        (1, "%%pipeline\npipeline: p\nsteps:\n", "- for_each:", "step · runs a step once per item"),
+        (2, "%%policy\nid: agf.loop\nconfig:\nsteps: []\n", "max_iterations:", "key · the most rounds"),
+    ):
+        page.type(cell, typed)
+        page.press("Control+Space")
+        row = page.page.locator(f".jp-Completer-item:has-text('{item}')")
+        row.filter(has_text=doc).wait_for()
+        page.picture(f"writing-blank-{cell}")
+        row.click()
+        assert item in page.source(cell)

@@ -1,0 +1,176 @@
+"""What a run had at each moment, evaluated from its journal: in each language, of live and of past runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.lifecycle import moments
+from agf_magics.lifecycle.moments import Moments, find_moments
+from tests.engine.kept import journal_in
+from tests.engine.test_stale import INPUT, TEXTS, World, tools
+
+
+@pytest.fixture(autouse=True)
+def _journal(tmp_path: Path) -> Iterator[None]:
+    with journal_in(tmp_path):
+        yield
+
+
+def all_states(found: Moments) -> list[dict[str, Any]]:
+    return [found.state(number) for number in range(len(found))]
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_the_moments_of_a_live_and_of_its_past_run_are_the_same_and_lead_to_its_stores(language: str) -> None:
+    world = World()
+    world.define(language, TEXTS[language])
+    run = agf.run("main", INPUT if language != "plan" else {}, registry=world.registry)
+    live, past = find_moments(run), find_moments(agf.runs(run.run_id))
+    assert live.note == past.note == ""
+    assert all_states(live) == all_states(past)
+    assert all_states(past)[-1] == dict(run.stores)
+    assert past[0].label == "start"
+    times = [past[number].seconds or 0.0 for number in range(len(past))]
+    assert times == sorted(times)
+    assert len(past) >= 6
+
+
+def test_each_moment_of_a_pipeline_adds_what_its_step_stored() -> None:
+    registry = tools(first=lambda n: n + 1, second=lambda n: n * 10)
+    agf.define("pipeline: p\nsteps:\n- tool: {name: first, args: {n: !expr ctx.n}, output: a}\n"
+               "- transform: {value: a + 1, output: b}\n- tool: {name: second, args: {n: !expr b}, output: a}",
+               registry=registry)  # fmt: skip
+    found = find_moments(agf.run("p", {"n": 1}, registry=registry))
+    assert all_states(found) == [{"n": 1}, {"n": 1, "a": 2}, {"n": 1, "a": 2, "b": 3}, {"n": 1, "a": 30, "b": 3}]
+    (part,), more = found.differences(1, 3)[0][:1], found.differences(1, 3)[1]
+    assert (part.path, part.first, part.other, more) == ("a", 2, 30, False)
+    assert found.differences(2, 2) == ([], False)
+
+
+LOOP = """\
+state: {n: int, seen: list}
+variables: {n: 0}
+nodes:
+  add: {type: passthrough, output: {n: "{state.n + 1}"}}
+edges:
+- {from: START, to: add}
+- {from: add, to: add, condition: n < 5}
+- {from: add, to: END, condition: else}
+"""
+
+
+def test_a_graph_has_a_moment_for_each_round() -> None:
+    registry = agf.Registry()
+    agf.define(LOOP, "graph", name="g", registry=registry)
+    found = find_moments(agf.run("g", registry=registry))
+    assert [state["n"] for state in all_states(found)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_running_run_has_the_moments_so_far() -> None:
+    gate, reached = threading.Event(), threading.Event()
+
+    def wait(n: int) -> int:
+        reached.set()
+        gate.wait()
+        return n
+
+    registry = tools(first=lambda n: n, wait=wait)
+    agf.define("pipeline: p\nsteps:\n- tool: {name: first, args: {n: 1}, output: a}\n"
+               "- tool: {name: wait, args: {n: 2}, output: b}", registry=registry)  # fmt: skip
+    run = agf.start("p", registry=registry)
+    reached.wait()
+    found = find_moments(run)
+    assert all_states(found) == [{}, {"a": 1}]
+    assert found.note == "the result of steps[1] is not in the journal: the state after it is not known"
+    gate.set()
+    run.wait()
+    assert all_states(find_moments(run))[-1] == {"a": 1, "b": 2}
+
+
+def test_a_failed_run_has_the_moments_before_the_failure_and_names_it() -> None:
+    def broken(n: int) -> int:
+        raise ValueError("no figs")
+
+    registry = tools(first=lambda n: n, broken=broken)
+    agf.define("pipeline: p\nsteps:\n- tool: {name: first, args: {n: 1}, output: a}\n"
+               "- tool: {name: broken, args: {n: 2}, output: b}", registry=registry)  # fmt: skip
+    run = agf.run("p", registry=registry, raises=False)
+    found = find_moments(agf.runs(run.run_id))
+    assert all_states(found)[-1] == {"a": 1}
+    assert "no figs" in found.note
+
+
+def test_dropped_elements_are_those_of_the_run() -> None:
+    def picky(n: int) -> int:
+        if n == 2:
+            raise ValueError("two")
+        return n
+
+    registry = tools(picky=picky)
+    agf.define("pipeline: p\nsteps:\n- for_each:\n    items: [1, 2, 3]\n    on_error: continue\n"
+               "    do: {tool: {name: picky, args: {n: !expr item}}}\n    collect: {transform: {value: pipe}}\n"
+               "    output: all", registry=registry)  # fmt: skip
+    run = agf.run("p", registry=registry)
+    assert all_states(find_moments(agf.runs(run.run_id)))[-1] == run.stores
+
+
+def test_nothing_is_called(tmp_path: Path) -> None:
+    path = str(tmp_path / "calls")
+
+    def note(n: int) -> int:
+        with open(path, "a") as file:
+            file.write("called\n")
+        return n
+
+    registry = tools(note=note)
+    agf.define("pipeline: p\nsteps:\n- tool: {name: note, args: {n: 1}, output: a}", registry=registry)
+    run = agf.run("p", registry=registry)
+    find_moments(run)
+    find_moments(agf.runs(run.run_id))
+    assert Path(path).read_text() == "called\n"
+
+
+def test_more_moments_than_the_most_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moments, "MOST_MOMENTS", 3)
+    registry = agf.Registry()
+    agf.define(LOOP, "graph", name="g", registry=registry)
+    found = find_moments(agf.run("g", registry=registry))
+    assert (len(found), found.note) == (3, "the first 3 moments")
+
+
+def test_secret_values_stay_hidden() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, secret=("token",))
+    def ask(token: str) -> str:
+        return f"hello {token}"
+
+    agf.define("pipeline: p\nsteps:\n- tool: {name: ask, args: {token: !expr ctx.token}, output: a}", registry=registry)
+    run = agf.run("p", {"token": "s3cret-value"}, registry=registry)
+    for one in (run, agf.runs(run.run_id)):
+        assert "s3cret-value" not in str(all_states(find_moments(one)))
+
+
+def test_a_run_without_a_journal_is_refused() -> None:
+    registry = tools(first=lambda n: n)
+    agf.define("pipeline: p\nsteps:\n- tool: {name: first, args: {n: 1}}", registry=registry)
+    run = agf.run("p", registry=registry, dry=True)
+    with pytest.raises(agf.DefinitionError, match="is not journaled"):
+        find_moments(run)
+
+
+def test_a_plan_begins_with_its_context_of_then() -> None:
+    registry = tools(first=lambda n: n)
+    agf.define("name: p\ncalls:\n- {_tool: first, n: 1, _outputPath: †state.a, _outputMethod: push}", "plan",
+               registry=registry)  # fmt: skip
+    agf.run("p", registry=registry)
+    run = agf.run("p", registry=registry)
+    agf.run("p", registry=registry)
+    for one in (run, agf.runs(run.run_id)):
+        assert [state.get("state", {}).get("a") for state in all_states(find_moments(one))] == [[1], [1, 1], [1, 1]]

@@ -1,0 +1,598 @@
+"""The steps that are marked as stale are those that ``--reuse`` runs again, in each language."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import agf_magics as agf
+from agf_magics.catalog import Registry
+from agf_magics.flow.steps import Invoke
+from agf_magics.host.loop import count_background_calls
+from agf_magics.lifecycle.stale import Stale
+from agf_magics.settings import current
+from notebooks.scripted_server import ScriptedServer, calls
+from tests.engine.kept import journal_in
+
+TOOLS = ("t0", "t1", "t2", "t3", "t4", "t5")
+
+PIPELINE = """\
+pipeline: main
+steps:
+- tool: {name: t0, args: {x: !expr ctx.start}, output: a}
+- parallel:
+    branches:
+      left: {tool: {name: t1, args: {x: !expr a}}}
+      right: {call: {pipeline: inner, pass: [a]}}
+    collect: {tool: {name: t2, args: {x: !expr "[left, right]"}}}
+    output: both
+- for_each:
+    over: ctx.items
+    on_error: continue
+    do: {tool: {name: t3, args: {x: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: many
+- tool: {name: t4, args: {x: !expr many}, output: d}
+- fold:
+    over: ctx.items
+    init: "0"
+    do: {tool: {name: t1, args: {x: !expr "[acc, item]"}}}
+    output: folded
+- agent: {prompt: "say {both} and LITERAL", output: said}
+- tool: {name: t5, args: {x: LITERAL}}
+"""
+INNER = """\
+pipeline: inner
+steps:
+- tool: {name: t4, args: {x: !expr ctx.a}, output: first}
+- tool: {name: t5, args: {x: inner}, output: second}
+- tool: {name: t3, args: {x: !expr "[first, second]"}}
+"""
+POLICY = """\
+id: agf.sequential
+config:
+  steps:
+  - {agent: a0, input_mapping: {x: parent.input.start}}
+  - {agent: both, input_mapping: {x: a0.output.said, y: parent.input.start}}
+  - {agent: a3, input_mapping: {x: both.output.a1.said, z: both.output.a2.said}}
+  - {agent: each, input_mapping: {items: parent.input.items}}
+  - {agent: a5, input_mapping: {x: parent.input.start}}
+"""
+BOTH = """\
+id: agf.parallel
+config:
+  agents:
+  - {agent: a1, input_mapping: {x: parent.input.x}}
+  - {agent: a2, input_mapping: {x: parent.input.y}}
+"""
+EACH = """\
+id: agf.batch
+config: {agent: a4, input_mapping: {x: "parent.input.items.[]"}}
+"""
+PLAN = """\
+name: main
+state: {start: begin, word: LITERAL}
+calls:
+- {_tool: t0, x: †state.start, _outputPath: †state.a}
+- {_tool: t1, x: †state.start, _outputPath: †state.b}
+- {_tool: t2, x: †state.a, _outputPath: †state.c}
+- {_tool: t3, x: †state.b, _outputPath: †state.d}
+- {_tool: t4, x: †state.c, _outputPath: †state.e}
+- {_tool: t5, x: LITERAL, _outputPath: †state.f}
+"""
+GRAPH = """\
+state: {start: str, n: int, a: str, b: str, c: str, d: str, e: str}
+variables: {n: 0}
+nodes:
+  zero: {type: tool_call, tool: t0, args: {x: "{state.start}"}, state_key: a}
+  one: {type: tool_call, tool: t1, args: {x: "{state.a}"}, state_key: b}
+  two: {type: tool_call, tool: t2, args: {x: "{state.start}"}, state_key: c}
+  three: {type: tool_call, tool: t3, args: {x: "{state.c} {state.n}"}, state_key: d}
+  count: {type: passthrough, output: {n: "{state.n + 1}"}}
+  four: {type: tool_call, tool: t4, args: {x: "{state.b}"}, state_key: e}
+  five: {type: tool_call, tool: t5, args: {x: LITERAL}, state_key: e}
+edges:
+- {from: START, to: zero}
+- {from: zero, to: one}
+- {from: one, to: two}
+- {from: two, to: three}
+- {from: three, to: count}
+- {from: count, to: three, condition: n < 2}
+- {from: count, to: four, condition: else}
+- {from: four, to: five}
+- {from: five, to: END}
+"""
+TEXTS = {"pipeline": PIPELINE, "policy": POLICY, "plan": PLAN, "graph": GRAPH}
+INPUT = {"start": "begin", "items": ["x", "y"]}
+
+
+class World:
+    """The functions, each with a version, and the definitions."""
+
+    def __init__(self, versions: Mapping[str, str] | None = None, *, constant: bool = False) -> None:
+        """``constant``: all versions of a function have the same results."""
+        self.registry = Registry()
+        for name in TOOLS:
+            function = versioned(name, (versions or {}).get(name, ""), constant)
+            agf.tool(function, registry=self.registry)
+            agf.agent(said(name, (versions or {}).get(name, ""), constant), registry=self.registry)
+
+        def echo(prompt: str) -> str:
+            return f"said {prompt}"
+
+        agf.agent(echo, registry=self.registry, default=True)
+        agf.define(INNER, registry=self.registry)
+        agf.define(BOTH, "policy", name="both", registry=self.registry)
+        agf.define(EACH, "policy", name="each", registry=self.registry)
+
+    def define(self, language: str, text: str) -> None:
+        agf.define(text, language, name="main", registry=self.registry)
+
+
+def versioned(name: str, version: str, constant: bool) -> Any:
+    def call(x: Any) -> str:
+        return f"{name}{'' if constant else version}({x})" if version is not None else ""
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def said(name: str, version: str, constant: bool) -> Any:
+    """An agent of a policy: `a0` for the function `t0`."""
+
+    def call(x: Any, z: Any = None) -> dict[str, str]:
+        return {"said": f"{name}{'' if constant else version}({x}, {z})"} if version is not None else {}
+
+    call.__name__ = call.__qualname__ = name.replace("t", "a")
+    return call
+
+
+@pytest.fixture(autouse=True)
+def _journal(tmp_path: Path) -> Iterator[None]:
+    with journal_in(tmp_path):
+        yield
+
+
+@contextmanager
+def fresh_journal() -> Iterator[None]:
+    """A journal for one example of a law."""
+    with tempfile.TemporaryDirectory() as folder, journal_in(Path(folder)):
+        yield
+
+
+def run_again(run: agf.Run) -> set[str]:
+    """The steps that made a call, and did not reuse its result."""
+    return {row.id for row in run.steps.values() if isinstance(row.step, Invoke) and row.started > row.earlier
+            and not any(other.startswith(f"{row.id}/") for other in run.steps)}  # fmt: skip
+
+
+def edited(text: str, edit: str) -> str:
+    match edit:
+        case "literal":
+            return text.replace("LITERAL", "edited")
+        case "removed":  # the last step
+            return text[: text.rindex("\n- ")] + "\n" if "calls:" in text or "pipeline:" in text else text
+        case "inserted":
+            new = {
+                "pipeline: main": ("steps:\n", "steps:\n- tool: {name: t0, args: {x: new}, output: fresh}\n"),
+                "name: main": ("calls:\n", "calls:\n- {_tool: t0, x: new, _outputPath: †state.fresh}\n"),
+            }
+            for word, (old, more) in new.items():
+                if word in text:
+                    return text.replace(old, more, 1)
+    return text
+
+
+versions = st.dictionaries(st.sampled_from(TOOLS), st.sampled_from(["v2", "v3"]), max_size=3)
+edits = st.lists(st.sampled_from(["literal", "removed", "inserted"]), max_size=2, unique=True)
+
+
+@pytest.mark.parametrize("language", TEXTS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(versions=versions, edits=edits)
+@example(versions={"t0": "v2"}, edits=[])
+@example(versions={"t1": "v2"}, edits=[])
+@example(versions={"t2": "v2"}, edits=[])
+@example(versions={"t3": "v2"}, edits=["inserted"])
+@example(versions={}, edits=["literal"])
+def test_the_marked_steps_are_those_that_reuse_runs_again(
+    language: str, versions: dict[str, str], edits: list[str]
+) -> None:
+    with fresh_journal():
+        before, text = World(), TEXTS[language]
+        before.define(language, text)
+        first = agf.run("main", INPUT if language != "plan" else {}, registry=before.registry)
+        now = World(versions)
+        for edit in edits:
+            text = edited(text, edit)
+        now.define(language, text)
+        marked = agf.stale(first.run_id, registry=now.registry)
+        assert not marked.unknown, marked
+        again = agf.run("main", first.input, registry=now.registry, reuse=True)
+        assert set(marked.again) == run_again(again), marked
+
+
+@pytest.mark.parametrize("language", TEXTS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10, deadline=None)
+@given(versions=versions)
+@example(versions={"t0": "v2", "t1": "v2"})
+def test_if_the_edited_functions_have_the_same_results_only_their_calls_run_again(
+    language: str, versions: dict[str, str]
+) -> None:
+    with fresh_journal():
+        before, now = World(constant=True), World(versions, constant=True)
+        before.define(language, TEXTS[language])
+        now.define(language, TEXTS[language])
+        first = agf.run("main", INPUT if language != "plan" else {}, registry=before.registry)
+        marked = agf.stale(first.run_id, registry=now.registry)
+        ran = run_again(agf.run("main", first.input, registry=now.registry, reuse=True))
+        assert {row["step"] for row in marked if row["state"] == "again"} == ran <= set(marked.again)
+
+
+CHOOSES = """\
+pipeline: main
+steps:
+- tool: {name: t0, args: {x: !expr ctx.start}, output: a}
+- match:
+    on: "a == 't0v2(begin)'"
+    cases:
+      "True": {pipeline: inner, pass: [a]}
+    default: {pipeline: other, pass: [a]}
+- tool: {name: t1, args: {x: last}}
+"""
+OTHER = """\
+pipeline: other
+steps:
+- for_each:
+    items: [p, q]
+    on_error: continue
+    do: {for_each: {items: [1, 2], on_error: continue, do: {tool: {name: t2, args: {x: !expr item}}},
+                    collect: {tool: {name: t5, args: {x: !expr pipe}}}}}
+    collect: {transform: {value: pipe}}
+"""
+FORKS = """\
+state: {start: str, a: str, b: str, c: str, items: list, all: list}
+nodes:
+  zero: {type: tool_call, tool: t0, args: {x: "{state.start}"}, state_key: a}
+  left: {type: tool_call, tool: t1, args: {x: "{state.a}"}, state_key: b}
+  right: {type: tool_call, tool: t2, args: {x: "{state.start}"}, state_key: c}
+  each:
+    type: map
+    over: "{state.items}"
+    as: word
+    node: {type: tool_call, tool: t3, args: {x: "{state.word}"}}
+    collect: all
+  late: {type: tool_call, tool: t4, args: {x: "{state.b} {state.c}"}, state_key: a}
+  never: {type: tool_call, tool: t5, args: {x: never}, state_key: a}
+edges:
+- {from: START, to: zero}
+- {from: zero, to: left}
+- {from: zero, to: right}
+- {from: left, to: each}
+- {from: each, to: late, condition: "b != 'nothing'"}
+- {from: each, to: never, condition: else}
+- {from: late, to: END}
+"""
+INSTANCES = """\
+name: main
+instances:
+- {state: {n: one}}
+- {state: {n: two}}
+calls:
+- {_tool: t0, x: †state.n, _outputPath: †state.a}
+- {_tool: t1, x: †state.a, _outputPath: †state.b}
+- {_tool: t2, x: "†state[*].b", _outputPath: †state.all, _instance: null}
+- {_tool: t3, x: fixed, _outputPath: †state.c || †state.failed}
+- {_tool: t4, x: †state.c, _outputPath: †state.d}
+"""
+LOOPS = """\
+id: agf.loop
+config:
+  max_iterations: 2
+  steps:
+  - {agent: a0, input_mapping: {x: parent.input.start}}
+  - {agent: routed, input_mapping: {x: a0.output.said}}
+  - {agent: a4, input_mapping: {x: parent.input.start}}
+"""
+ROUTED = """\
+id: agf.conditional
+config:
+  routes:
+  - {when: {args_match: {parent.input.x: {pattern: v2}}}, agent: a1, input_mapping: {x: parent.input.x}}
+  default_agent: a2
+"""
+SHAPES = [("pipeline", CHOOSES), ("graph", FORKS), ("plan", INSTANCES), ("policy", LOOPS)]
+
+
+@pytest.mark.parametrize(("language", "text"), SHAPES, ids=[language for language, _ in SHAPES])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
+@given(versions=versions, constant=st.booleans())
+@example(versions={"t0": "v2"}, constant=False)
+@example(versions={"t3": "v2"}, constant=False)
+@example(versions={"t1": "v2", "t2": "v2"}, constant=True)
+@example(versions={"t2": "v2"}, constant=False)
+def test_choices_loops_maps_and_instances_are_never_marked_as_fresh_if_they_run_again(
+    language: str, text: str, versions: dict[str, str], constant: bool
+) -> None:
+    with fresh_journal():
+        before, now = World(constant=constant), World(versions, constant=constant)
+        for world in (before, now):
+            agf.define(OTHER, registry=world.registry)
+            agf.define(ROUTED, "policy", name="routed", registry=world.registry)
+            world.define(language, text)
+        first = agf.run("main", INPUT if language != "plan" else {}, registry=before.registry)
+        marked = agf.stale(first.run_id, registry=now.registry)
+        ran = run_again(agf.run("main", first.input, registry=now.registry, reuse=True))
+        certain = {row["step"] for row in marked if row["state"] == "again"}
+        assert ran <= {*marked.again, *marked.unknown}, marked
+        assert certain <= ran or not constant, marked
+        if constant:
+            assert certain == ran, marked
+        if not versions:
+            assert not marked.again, marked
+
+
+def tools(**functions: Any) -> Registry:
+    registry = Registry()
+    for name, function in functions.items():
+        function.__name__ = function.__qualname__ = name
+        agf.tool(function, registry=registry)
+    return registry
+
+
+TWO = """\
+pipeline: two
+steps:
+- tool: {name: first, args: {n: !expr ctx.n}, output: a}
+- tool: {name: second, args: {n: !expr a}, output: b}
+"""
+
+
+def state_of(marked: Stale) -> dict[str, str]:
+    return {row["step"]: row["state"] for row in marked}
+
+
+def test_nothing_is_called_and_no_run_is_added(tmp_path: Path) -> None:
+    path = str(tmp_path / "calls")
+
+    def first(n: int) -> int:
+        with open(path, "a") as file:
+            file.write("called\n")
+        return n
+
+    registry = tools(first=first, second=lambda n: n)
+    agf.define(TWO, registry=registry)
+    run = agf.run("two", {"n": 1}, registry=registry)
+    agf.define(TWO.replace("ctx.n", "ctx.n + 1"), registry=registry)
+    assert agf.stale(run, registry=registry).again == ("steps[0]", "steps[1]")
+    assert Path(path).read_text() == "called\n"
+    assert len(agf.runs()) == 1
+
+
+def test_a_failed_run_runs_the_failed_step_and_those_after_it_again() -> None:
+    def broken(n: int) -> int:
+        raise ValueError("no")
+
+    registry = tools(first=lambda n: n, second=broken)
+    agf.define(TWO + "- tool: {name: first, args: {n: !expr b}}\n", registry=registry)
+    run = agf.run("two", {"n": 1}, registry=registry, raises=False)
+    marked = agf.stale(run, registry=registry)
+    assert state_of(marked) == {"steps[0]": "reused", "steps[1]": "again", "steps[2]": "again"}
+    assert marked[1]["why"] == "it failed"
+
+
+def test_the_reason_of_each_step_is_named() -> None:
+    import threading
+
+    def locked() -> Any:
+        lock = threading.Lock()
+        return lambda n: (lock, n)[1]
+
+    registry = tools(first=lambda n: n, second=locked())
+    agf.define(TWO, registry=registry)
+    run = agf.run("two", {"n": 1}, registry=registry)
+    assert agf.stale(run, registry=registry)[1]["why"] == "its function or its arguments cannot be compared"
+    assert agf.stale(run, input={"n": 2}, registry=registry)[0]["why"] == "its arguments differ"
+    now = tools(first=lambda n: n + 1, second=lambda n: n)
+    agf.define(TWO, registry=now)
+    assert "was edited" in agf.stale(run, registry=now)[0]["why"]
+
+
+def test_new_and_removed_steps_are_named_and_the_others_keep_their_rows() -> None:
+    registry = tools(first=lambda n: n, second=lambda n: n)
+    agf.define(TWO, registry=registry)
+    run = agf.run("two", {"n": 1}, registry=registry)
+    new = "steps:\n- transform: {value: '1', output: one}\n- tool: {name: first, args: {n: 5}}\n"
+    agf.define(TWO.replace("steps:\n", new), registry=registry)
+    marked = agf.stale(run, registry=registry)
+    assert marked.new == ("steps[0]", "steps[1]")
+    assert state_of(marked) == {"steps[0]": "", "steps[1]": "again", "steps[2]": "reused", "steps[3]": "reused"}
+    assert {id: row["step"] for id, row in marked.rows_of_run.items()} == {
+        "steps[0]": "steps[2]", "steps[1]": "steps[3]"}  # fmt: skip
+    agf.define(TWO[: TWO.rindex("- ")], registry=registry)
+    assert agf.stale(run, registry=registry).removed == ("steps[1]",)
+
+
+CHOICE = """\
+pipeline: choice
+steps:
+- tool: {name: first, args: {n: 1}, output: a}
+- match:
+    on: a
+    cases:
+      one: {pipeline: ones}
+      two: {pipeline: twos}
+"""
+
+
+def test_the_cases_of_a_choice_that_may_change_are_marked_or_unknown() -> None:
+    registry, now = (tools(first=first, second=lambda n: n) for first in (lambda n: "one", lambda n: "two"))
+    for one in (registry, now):
+        agf.define("pipeline: ones\nsteps:\n- tool: {name: second, args: {n: 5}}", registry=one)
+        agf.define("pipeline: twos\nsteps:\n- tool: {name: first, args: {n: 6}}", registry=one)
+        agf.define(CHOICE, registry=one)
+    run = agf.run("choice", registry=registry)
+    states = list(state_of(agf.stale(run, registry=now)).values())
+    assert states == ["again", "", "", "depends", "", "unknown"]
+
+
+def test_a_tool_with_an_effect_always_runs_again() -> None:
+    registry = Registry()
+
+    @agf.tool(registry=registry, reuse=False)
+    def post(n: int) -> int:
+        return n
+
+    agf.define("pipeline: p\nsteps:\n- tool: {name: post, args: {n: 1}}", registry=registry)
+    run = agf.run("p", registry=registry)
+    assert agf.stale(run, registry=registry)[0]["why"] == "it has an effect (reuse=False)"
+
+
+ASKS = """\
+pipeline: asks
+steps:
+- agent: {prompt: "What do figs cost?", output: answer}
+- tool: {name: note, args: {text: !expr answer}}
+"""
+
+
+def asking(price: float, prefix: str = "") -> Registry:
+    registry = Registry()
+
+    @agf.tool(registry=registry, name="price")
+    def cost(fruit: str) -> float:
+        return price
+
+    @agf.tool(registry=registry)
+    def note(text: str) -> str:
+        return prefix + text
+
+    registry.choose("openai-chat:gpt-4o")
+    agf.define(ASKS, registry=registry)
+    return registry
+
+
+@pytest.mark.parametrize(
+    ("now", "edit", "again"),
+    [
+        ({"price": 7.0}, ("", ""), 0),
+        ({"price": 8.0}, ("", ""), 3),  # the tool, the request after it, the note
+        ({"price": 7.0}, ("figs cost", "plums cost"), 3),
+        ({"price": 7.0, "prefix": "> "}, ("", ""), 1),
+    ],
+)
+def test_a_session_of_a_model_is_compared_request_by_request(
+    monkeypatch: pytest.MonkeyPatch, now: dict[str, Any], edit: tuple[str, str], again: int
+) -> None:
+    def reply(request: dict[str, Any]) -> Any:
+        question = next(one["content"] for one in request["messages"] if one["role"] == "user")
+        results = [one["content"] for one in request["messages"] if one["role"] == "tool"]
+        return f"{question} {results[-1]}" if results else calls(("price", {"fruit": question}))
+
+    with ScriptedServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
+        run = agf.run("asks", registry=asking(7.0))
+        registry = asking(**now)
+        agf.define(ASKS.replace(*edit), registry=registry)
+        asked = len(server.requests)
+        marked = agf.stale(run.run_id, registry=registry)
+        assert len(server.requests) == asked
+        assert len(marked.again) == again, marked
+        assert not marked.unknown
+        assert set(marked.again) == run_again(agf.run("asks", registry=registry, reuse=True))
+
+
+def test_a_run_without_a_definition_is_refused() -> None:
+    registry = tools(first=lambda n: n, second=lambda n: n)
+    agf.define(TWO, registry=registry)
+    run = agf.run("two", {"n": 1}, registry=registry)
+    with pytest.raises(agf.DefinitionError, match="no flow 'two' is registered"):
+        agf.stale(agf.runs(run.run_id), registry=Registry())
+    with pytest.raises(agf.DefinitionError, match="there is no run 'nope'"):
+        agf.stale("nope", registry=registry)
+
+
+def test_a_step_without_its_tool_is_refused_as_a_new_run_is() -> None:
+    registry = tools(first=lambda n: n, second=lambda n: n)
+    agf.define(TWO, registry=registry)
+    run = agf.run("two", {"n": 1}, registry=registry)
+    now = tools(first=lambda n: n)
+    agf.define(TWO, registry=now)
+    with pytest.raises(agf.DefinitionError, match="second"):
+        agf.stale(run, registry=now)
+
+
+def test_a_secret_input_must_be_given_again_for_a_past_run() -> None:
+    registry = Registry()
+
+    @agf.tool(registry=registry, secret=("token",))
+    def ask(token: str) -> str:
+        return "fine"
+
+    agf.define("pipeline: p\nsteps:\n- tool: {name: ask, args: {token: !expr ctx.token}}", registry=registry)
+    run = agf.run("p", {"token": "s3cret-value"}, registry=registry)
+    assert agf.stale(run, registry=registry).again == ()
+    with pytest.raises(agf.DefinitionError, match="secret and not in the journal"):
+        agf.stale(agf.runs(run.run_id), registry=registry)
+    past = agf.runs(run.run_id)
+    assert agf.stale(past, input={"token": "s3cret-value"}, registry=registry).again == ()
+
+
+class Point:
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+
+def test_a_value_whose_class_is_gone_makes_its_call_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = tools(first=lambda n: Point(n), second=lambda n: n.x)
+    agf.define(TWO, registry=registry)
+    run = agf.run("two", {"n": 1}, registry=registry)
+    assert agf.stale(run, registry=registry).again == ()
+    monkeypatch.delattr(f"{__name__}.Point")
+    assert agf.stale(run, registry=registry).again == ("steps[0]", "steps[1]")
+
+
+def test_without_a_journal_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = tools(first=lambda n: n, second=lambda n: n)
+    agf.define(TWO, registry=registry)
+    run = agf.run("two", {"n": 1}, registry=registry)
+    with no_journal(), pytest.raises(agf.DefinitionError, match="switched off"):
+        agf.stale(run, registry=registry)
+
+
+@contextmanager
+def no_journal() -> Iterator[None]:
+    before, current.settings = current.settings, replace(current.settings, journal=None)
+    yield
+    current.settings = before
+
+
+def test_a_flow_that_is_not_awaited_calls_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "calls")
+
+    def note(word: str) -> str:
+        with open(path, "a") as file:
+            file.write(f"{word}\n")
+        return word
+
+    registry = Registry()
+    agf.tool(note, registry=registry)
+    agf.define("pipeline: inner\nsteps:\n- for_each: {items: [a, b], on_error: continue, "
+               "do: {tool: {name: note, args: {word: !expr item}}}, collect: {transform: {value: pipe}}}",
+               registry=registry)  # fmt: skip
+    agf.define("name: p\ncalls:\n- {_delegate: inner}", "plan", registry=registry)
+    run = agf.run("p", registry=registry)
+    while count_background_calls():
+        pass
+    made = Path(path).read_text()
+    agf.stale(run, registry=registry)
+    assert Path(path).read_text() == made

@@ -1,0 +1,163 @@
+"""Stale steps, the state over time and *Open here* in a real kernel: requests, bounds and bad input."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.notebook.conftest import Kernel
+from tests.notebook.test_explorer import CHOOSY, EACH, Page, journaled
+
+pytestmark = pytest.mark.kernel
+
+__all__ = ["journaled"]
+
+TWO = """\
+%%pipeline --run
+pipeline: two
+steps:
+- tool: {name: choosy, args: {word: pear}, output: a}
+- tool: {name: second, args: {word: !expr a}, output: b}
+"""
+LAST = "import agf_magics as a\na.runs(next(one.run_id for one in a.runs() if one.name == '{}'))"
+SECOND = """\
+@tool
+def second(word: str) -> str:
+    return f"second {word}"
+"""
+
+
+def test_a_value_whose_class_is_gone_is_shown_by_its_preview(journaled: Kernel) -> None:
+    journaled.good("class Point:\n    pass\n@tool\ndef point() -> object:\n    return Point()")
+    journaled.good("%%pipeline --run\npipeline: gone\nsteps:\n- tool: {name: point, output: p}")
+    journaled.good("del Point")
+    page = Page(
+        journaled,
+        journaled.good(LAST.format("gone")),
+    )
+    assert "Point" in json.dumps(page.get("moment", at=1, since=0))
+    assert page.get("stale")["marks"][0][:2] == [0, "again"]
+
+
+def two(kernel: Kernel) -> Page:
+    kernel.good(CHOOSY)
+    kernel.good(SECOND)
+    return Page(kernel, kernel.good(TWO))
+
+
+def test_a_cell_tells_the_explorers_that_something_may_be_edited(journaled: Kernel) -> None:
+    page = two(journaled)
+    cell = journaled.good(SECOND.replace("second {word}", "edited {word}"))
+    assert {"type": "edited"} in [one["data"].get("content") for one in cell.of("comm_msg")]
+    found = page.get("stale", auto=True)
+    assert [mark[:2] for mark in found["marks"]] == [[1, "again"]]
+    assert found["summary"] == "1 step would run again"
+
+
+def test_new_and_removed_steps_are_told(journaled: Kernel) -> None:
+    page = two(journaled)
+    new = "steps:\n- transform: {value: '1', output: x}\n- tool: {name: choosy, args: {word: plum}}\n"
+    journaled.good(TWO.replace(" --run", "").replace("steps:\n", new))
+    found = page.get("stale")
+    assert found["marks"] == []
+    assert found["new"] == ["tool choosy"]
+    journaled.good(TWO.replace(" --run", "").rpartition("- ")[0])
+    found = page.get("stale")
+    assert [(mark[0], mark[-1]) for mark in found["marks"]] == [(1, "removed")]
+
+
+def test_a_comparison_that_nobody_asked_for_unpickles_nothing(journaled: Kernel) -> None:
+    journaled.good("import datetime\n@tool\ndef now() -> object:\n    return datetime.date(2026, 11, 23)")
+    page = Page(journaled, journaled.good("%%pipeline --run\npipeline: day\nsteps:\n- tool: {name: now, output: d}"))
+    assert "not JSON" in page.get("stale", auto=True)["skipped"]
+    assert page.get("stale")["marks"] == []
+
+
+def test_the_state_at_each_moment_and_its_difference(journaled: Kernel) -> None:
+    page = two(journaled)
+    assert page.get("moments") == {"total": 3, "note": ""}
+    found = page.get("moment", at=2, since=0)
+    assert found["label"] == "tool second"
+    assert [name for name, _, is_new in found["values"] if is_new] == ["a", "b"]
+    assert found["differs"] == [["a", "", '"pear"'], ["b", "", '"second pear"']]
+    wrong = page.ask("moment", at=3, since=0)
+    assert not wrong["ok"]
+    assert "no moment 4" in wrong["why"]
+
+
+def test_a_past_run_has_moments_also_without_its_tools(journaled: Kernel) -> None:
+    two(journaled)
+    journaled.good("from agf_magics import registry\nregistry.tools.remove('second')\nregistry.tools.remove('choosy')")
+    page = Page(
+        journaled,
+        journaled.good(LAST.format("two")),
+    )
+    assert page.get("moments")["total"] == 3
+    assert page.get("moment", at=2, since=1)["differs"] == [["b", "", '"second pear"']]
+    reply = page.ask("stale")
+    assert not reply["ok"]
+    assert "no tool" in reply["why"]
+
+
+def test_values_of_10_mb_are_bounded(journaled: Kernel) -> None:
+    journaled.good("@tool\ndef large(n: int) -> object:\n    return {'text': 'x' * 9_000_000, 'list': list(range(n))}")
+    page = Page(journaled, journaled.good(
+        "%%pipeline --run\npipeline: large\nsteps:\n- tool: {name: large, args: {n: 50000}, output: a}\n"
+        "- tool: {name: large, args: {n: 50001}, output: a}"))  # fmt: skip
+    found = page.get("moment", at=2, since=1)
+    assert len(json.dumps(found)) < 200_000
+    assert found["differs"] == [["a.list[50000]", "", "50000"]]
+
+
+@pytest.mark.parametrize("request_", ["stale", "moments", "open"])
+def test_without_a_journal_the_reason_is_named(seen: Kernel, request_: str) -> None:
+    seen.good(CHOOSY)
+    page = Page(seen, seen.good(EACH))
+    reply = page.ask(request_, step="steps[0].do")
+    assert not reply["ok"]
+    assert "journal" in reply["why"]
+    assert "moments" not in page.state["start"]["update"]["can"]
+
+
+@pytest.mark.parametrize("request_", ["stale", "moments", "open"])
+def test_a_journal_that_is_gone_is_named(journaled: Kernel, request_: str) -> None:
+    page = two(journaled)
+    journaled.good("import os, glob\nfor name in glob.glob('runs.sqlite*'): os.remove(name)")
+    reply = page.ask(request_, step="steps[0]")
+    assert not reply["ok"]
+    assert "journal" in reply["why"] or "there is no run" in reply["why"]
+
+
+def test_a_call_is_opened_as_a_variable_and_a_cell(journaled: Kernel) -> None:
+    journaled.good(CHOOSY)
+    page = Page(journaled, journaled.good(EACH))
+    assert page.get("step", step="steps[0].do")["opens"] is True
+    assert "opens" not in page.get("step", step="steps[0]")
+    found = page.get("open", step="steps[0].do")
+    assert (found["name"], found["code"]) == ("arguments", "choosy(**arguments)")
+    assert "fig" in str(journaled.good("arguments").of("execute_result"))
+    wrong = page.ask("open", step="steps[7]")
+    assert not wrong["ok"]
+    assert "there is no tool call 'steps[7]'" in wrong["why"]
+
+
+EVIL = """\
+%%pipeline --run
+pipeline: evil
+steps:
+- tool: {name: choosy, args: {word: "<img src=x onerror=alert(1)>"}, output: a}
+"""
+
+
+def test_html_stays_text(journaled: Kernel) -> None:
+    journaled.good(CHOOSY)
+    page = Page(journaled, journaled.good(EVIL))
+    found = page.get("moment", at=1, since=0)
+    assert found["differs"] == [["a", "", '"<img src=x onerror=alert(1)>"']]  # the page writes it as text
+
+
+def test_the_script_of_these_views_is_sent_only_on_request(journaled: Kernel) -> None:
+    page = two(journaled)
+    assert "class Time" not in page.state["_esm"]
+    assert "class Time" in page.get("later")["code"]

@@ -1,0 +1,132 @@
+"""The problems of a cell while it is written: the findings of loading, at their places, without an effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agf_magics.catalog import Registry, policy, tool
+from agf_magics.flow.steps import Compute
+from agf_magics.notebook.problems import MOST_TEXT, TARGET, problems_of
+from tests.notebook.conftest import Kernel
+
+
+def marked(cell: str, registry: Registry | None = None) -> list[tuple[str, str]]:
+    """The code of each problem and the text that is underlined."""
+    units = cell.encode("utf-16-le")
+    found = problems_of(cell, registry or Registry())
+    return [(one["code"], units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le")) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("%%pipeline\npipeline: p\nsteps:\n- tool: {name: fetsh}", [("flow.unknown-tool", "fetsh")]),
+        ("\n%%pipeline\npipeline: 🍐\nsteps:\n- tol: {}", [("pipeline.step-kind", "tol")]),
+        ("%%pipeline p --rn\npipeline: p", [("magic.unknown-option", "--rn")]),
+        ("%%pipeline p --set 'a\npipeline: p", [("magic.quote", "'")]),
+        ("%%policy p\nid: agf.loop\nconfig: {}", [("policy.schema", "config")]),
+        ("%%plan p\n- _tool: nix", [("flow.unknown-tool", "nix")]),
+        ("%%plan --planner m\ntasks: x", [("plan.unknown-key", "tasks")]),
+        ("%%graph g\nnodes: {a: {type: tol}}\nedges: []", [("graph.node-type", "tol")]),
+        ("%%graph\nnodes: {a: {type: passthrough, output: {}}}\nedges: [{from: START, to: a}, {from: a, to: END}]",
+         [("define.no-name", "%%graph")]),
+        ("%%run_pipeline_inline\npipeline: p\nsteps: x", [("pipeline.wrong-type", "x")]),
+        ("%%pipeline p", []),
+        ("%%pipeline p\n\n", []),
+        ("%%pipeline --help\nsteps", []),
+        ("%%pipeline?\nsteps", []),
+        ("%%bash\nsteps", []),
+        ("x = 1", []),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_the_findings_of_loading_are_underlined(cell: str, expected: list[tuple[str, str]]) -> None:
+    assert marked(cell)[: len(expected) or None] == expected
+
+
+def test_the_input_of_the_line_is_known() -> None:
+    cell = "%%pipeline p --run{}\npipeline: p\nsteps:\n- agent: {{prompt: '{{topic}}'}}"
+    codes = [[code for code, _ in marked(cell.format(line))] for line in ("", " --set topic=x", " --input data")]
+    assert ["pipeline.template-name" in found for found in codes] == [True, False, False]
+
+
+def test_nothing_is_registered_no_file_is_read_and_no_code_is_called(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    registry, called = Registry(), []
+    (tmp_path / "tools.py").write_text("raise SystemExit('imported')")
+
+    @policy("x-acme.own", registry=registry)
+    def own(config: dict[str, Any]) -> Compute:
+        called.append(config)
+        raise AssertionError
+
+    @tool(registry=registry)
+    def fetch(url: str) -> str:
+        called.append(url)
+        return url
+
+    before = [list(shelf) for shelf in (registry.flows, registry.schemas, registry.tools)]
+    assert marked("%%policy p\nid: x-acme.own\nconfig: {}", registry) == []
+    assert marked("%%pipeline\npipeline: p\nsteps:\n- tool: {name: fetch, args: {url: x}}", registry) == []
+    file = (
+        "%%graph g\nnodes: {a: {type: subgraph, graph: other.yaml}}\nedges: [{from: START, to: a}, {from: a, to: END}]"
+    )
+    assert "file.missing" not in [code for code, _ in marked(file, registry)]
+    assert called == []
+    assert [list(shelf) for shelf in (registry.flows, registry.schemas, registry.tools)] == before
+
+
+def test_a_long_cell_is_not_read() -> None:
+    assert marked("%%pipeline p\n" + "x: [\n" * MOST_TEXT) == []
+
+
+@given(st.text(max_size=60))
+def test_any_text_has_places_in_the_text(text: str) -> None:
+    for cell in (text, f"%%pipeline p\n{text}", f"%%graph {text}", f"%%plan p\n- _tool: {text}"):
+        size = len(cell.encode("utf-16-le", "surrogatepass")) // 2
+        for one in problems_of(cell, Registry()):
+            assert 0 <= one["start"] <= one["end"] <= size
+
+
+@pytest.mark.kernel
+def test_a_page_finds_the_comm_by_its_target_and_asks_also_while_a_cell_runs(seen: Kernel) -> None:
+    found = seen.reply(seen.client.comm_info(target_name=TARGET))["comms"]
+    (comm,) = found
+    assert (
+        ask(seen, comm, "a", "%%pipeline p\npipeline: p\nsteps:\n- tol: {}")["problems"][0]["code"]
+        == "pipeline.step-kind"
+    )
+    assert ask(seen, comm, "b", "x = 1") == {"id": "b", "problems": []}
+    seen.client.control_channel.send(seen.client.session.msg("create_subshell_request", {}))
+    subshell = seen.client.get_control_msg(timeout=60)["content"].get("subshell_id")
+    if subshell is None:
+        pytest.skip("this kernel has no subshells: it answers when the cell has ended")
+    cell = seen.begin("open('gate').read()")
+    assert (
+        ask(seen, comm, "c", "%%plan p\n- _tool: nix", subshell)["problems"][0]["message"]
+        == "no tool 'nix' is registered"
+    )
+    (seen.folder / "gate").write_text("open")
+    cell.end()
+    seen.client.control_channel.send(seen.client.session.msg("delete_subshell_request", {"subshell_id": subshell}))
+    seen.client.get_control_msg(timeout=60)
+
+
+def ask(kernel: Kernel, comm: str, id: str, text: str, subshell: str | None = None) -> dict[str, Any]:
+    """The answer of the kernel, as a page receives it."""
+    message = kernel.client.session.msg("comm_msg", {"comm_id": comm, "data": {"id": id, "text": text}})
+    if subshell is not None:
+        message["header"]["subshell_id"] = subshell
+    kernel.client.shell_channel.send(message)
+    while True:
+        message = kernel.next()
+        data = message["content"].get("data", {}) if message["msg_type"] == "comm_msg" else {}
+        if data.get("id") == id:
+            return dict(data)
+        if message["parent_header"].get("msg_type") != "comm_msg":
+            kernel.strays.append(message)
