@@ -302,6 +302,24 @@ def test_no_byte_that_is_sent_has_a_secret(
     assert not any(MARKER.encode() in data for data in backend.sent)
 
 
+def test_a_called_flow_travels_without_what_it_was_linked_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flow keeps its last linked form, which has all tools of the registry."""
+    monkeypatch.chdir(tmp_path)
+    registry, backend = agf.Registry(), InProcess()
+
+    def other(text: str = MARKER) -> str:
+        return text
+
+    agf.tool(work, registry=registry)
+    agf.tool(other, registry=registry)
+    inner = agf.define(INNER, registry=registry)
+    agf.run(inner, {"used": 1}, registry=registry)
+    assert inner.linked
+    assert agf.run(CALLING, GIVEN, registry=registry, on=backend).status == "ok"
+    assert backend.numbers
+    assert not any(MARKER.encode() in data for data in backend.sent)
+
+
 # --- what travels of a frame ---
 
 
