@@ -18,7 +18,7 @@ from .declared import END as END
 from .declared import START as START
 from .declared import Asking, Caps, DerivedTool, Export, Instead, Taken, Uses
 from .declared import Edge as Edge
-from .frame import Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Join, Target
+from .frame import Args, Binding, Expr, FanOutResult, FlowInput, FlowResult, Frame, Join, Target
 from .graph_steps import Dag as Dag
 from .graph_steps import Walk as Walk
 from .schemas import Schema
@@ -131,7 +131,7 @@ class Each(Step):
     """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the result of `join`."""
 
     over: Expr
-    element: Target
+    element: Binding
     body: Step
     join: Join | None = None
     collect: Step | None = None
