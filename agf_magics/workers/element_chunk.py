@@ -181,11 +181,10 @@ class Counts:
     def __init__(self) -> None:
         self.rows: dict[tuple[str, ...], list[int]] = {}
 
-    def start(self, at: ev.StepPath, when: float, attempt: int) -> list[int]:
-        key = tuple([bit for bit in at if type(bit) is str])
-        row = self.rows.get(key)
+    def start(self, at: ev.StepPath, when: float, attempt: int, row: list[int] | None = None) -> list[int]:
+        """``row``: that of the step, if another start of it has returned it."""
         if row is None:
-            row = self.rows[key] = [0, 0]
+            row = self.rows.setdefault(tuple([bit for bit in at if type(bit) is str]), [0, 0])
         row[0] += 1
         return row
 
