@@ -186,7 +186,7 @@ class Channel:
 
     def edited(self) -> None:
         """A cell ran: the page may compare the run with the definitions and functions of now."""
-        if self.run.progress.ended is not None:
+        if "rerun" in self._actions():
             self._send({"type": "edited"})
 
     @property
