@@ -29,7 +29,7 @@ TRACE = 20_000
 Outcome = tuple[str, Any, float, list[tuple[int, str, str]], str]
 """A letter for each call; the outcomes in one pickle, or in one for each; seconds; prints (call, stream, text); the
 name of the worker. The letters: ``v`` value, ``e`` raised, ``t`` timed out, ``u`` result that cannot be sent, ``n`` not
-begun. A single ``x``: the chunk could not be read."""
+started. A single ``x``: the chunk could not be read."""
 
 
 def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, Any]) -> Outcome:

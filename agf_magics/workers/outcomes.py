@@ -185,7 +185,7 @@ class Flight:
             pool.report(calls)
 
     def _return(self, entries: list[Entry]) -> None:
-        """Calls that have not begun wait again."""
+        """Calls that have not started wait again."""
         for entry in reversed(entries):
             if entry.call.stopped:
                 end_call(entry, _CANCELLED)

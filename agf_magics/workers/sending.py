@@ -1,4 +1,4 @@
-"""Functions and arguments as bytes for a worker, and what is wrong if they cannot be bytes.
+"""Functions and arguments as bytes for a worker, and the errors of those that cannot be sent.
 
 A function of the notebook or of a file that is not installed travels by value, with what it uses; one of an installed
 package by its name. cloudpickle is imported when the first function is sent.
@@ -117,7 +117,7 @@ def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
     return pickle.dumps(_Applied(loadable(run), order), 5)
 
 
-BY_VALUE = frozenset({f"{_PACKAGE}.workers.chunk"})
+BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "setup", "dask.tasks"))
 """Modules of ours that import nothing of ours."""
 
 _loadable: dict[Callable[..., Any], Loadable] = {}
@@ -158,11 +158,7 @@ def heavy_function(program: Program) -> Diagnostic:
     sizes = {name: _size(value, program.modules) for name, value in _used(program.function)}
     sizes = {name: size for name, size in sizes.items() if size > HEAVY / 2}
     largest = max(sizes, key=lambda name: sizes[name], default="")
-    why = (
-        f", because it uses {largest!r} ({sizes[largest] / 1e6:.1f} MB)"
-        if largest and sizes[largest] > HEAVY / 2
-        else ""
-    )
+    why = f", because it uses {largest!r} ({sizes[largest] / 1e6:.1f} MB)" if largest else ""
     message = f"the function {function!r} is sent to the workers with {len(program.pickled) / 1e6:.1f} MB{why}"
     hint = "let the tool read the data itself, or pass the path of a file as an argument"
     return Diagnostic("on.heavy", message, hint=hint, severity="warning")

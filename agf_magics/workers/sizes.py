@@ -42,7 +42,7 @@ class ChunkSize:
         self._mean = each if not self._mean else self._mean + (each - self._mean) / 4
         in_time = max(AIM, lanes / CHUNKS_A_SECOND) / max(self._mean, 1e-6)
         in_bytes = min(CHUNK_BYTES, PAYLOAD / (2 * max(lanes, 1))) / max(self._given, self._returned, 1)
-        # The last chunks of a fan-out are small: they do not undo what was learned before.
+        # The last chunks of a fan-out are small: they do not reset the size.
         self.size = int(max(1, min(in_time, in_bytes, MOST, GROWTH * max(count, self.size / 2))))
 
     def next(self, remaining: int, lanes: int) -> int:

@@ -322,7 +322,8 @@ def test_a_cancelled_run_ends_and_drops_what_was_not_sent(after: float, sent: in
 # --- what is sent ---
 
 
-def test_no_secret_is_sent() -> None:
+def test_no_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not from an input, from a store that was made of it, nor from an environment variable."""
     text = """
 pipeline: main
 steps:
@@ -341,6 +342,7 @@ steps:
 """
     registry = agf.Registry()
     marker = "MARKER-e5c1"
+    monkeypatch.setenv("TOKEN_OF_TEST", marker)
 
     @agf.tool(registry=registry, secret=["token"])
     def login(token: str) -> str:

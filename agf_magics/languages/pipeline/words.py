@@ -101,7 +101,12 @@ STEPS: Mapping[str, Kind] = {
             "Runs a step once per item, several items at a time.",
             _OVER,
             _ITEMS,
-            Key("max_parallel", takes.COUNT, "How many items run at once (8 when left out).", null=True),
+            Key(
+                "max_parallel",
+                takes.COUNT,
+                "How many items run at once (8 when left out; with workers, as many as they run).",
+                null=True,
+            ),
             Key("on_error", takes.ON_ERROR, "What happens when an item fails.", required=True),
             Key("do", takes.STEP, "Runs once per item.", True, binds=("item",)),
             Key("collect", takes.STEP, "Runs once at the end: pipe is the list of results.", required=True),

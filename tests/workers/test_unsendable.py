@@ -1,0 +1,82 @@
+"""What cannot be sent fails alone, with a name for the function, the argument or the result, and the part in it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.workers.fans import run_fan
+
+
+class Table:
+    def __init__(self, rows: list[Any]) -> None:
+        self.rows = rows
+
+
+def size(x: Any) -> int:
+    return len(x.rows) if isinstance(x, Table) else x
+
+
+def messages(work: Any, xs: list[Any], **options: Any) -> tuple[Any, list[tuple[str, str]]]:
+    """The output, and the code and the message of each failure."""
+    with ThreadPoolExecutor(2) as executor:
+        run = run_fan(work, xs, executor, "continue", **options)
+    found = [failure.error.diagnostic for failure in run.progress.failures]  # type: ignore[attr-defined]
+    return run.output, [(one.code, one.message) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("bad", "part"),
+    [
+        (Table([1, threading.Lock()]), "x.rows[1] is a lock"),
+        (Table([{"open": threading.Event()}]), "x.rows[0]['open']._cond._lock is a lock"),
+        (threading.Lock(), "it is a lock"),
+    ],
+    ids=["in a list", "deep", "itself"],
+)
+def test_an_argument_is_named_with_the_part_that_cannot_be_sent(bad: Any, part: str) -> None:
+    output, found = messages(size, [1, bad, 2])
+    assert output == [1, 2]
+    error = "(TypeError: cannot pickle '_thread.lock' object)"
+    assert found == [("step.unsendable", f"the argument 'x' of 'size' cannot be sent to a worker: {part} {error}")]
+
+
+def test_a_function_is_named_with_the_variable_that_cannot_be_sent() -> None:
+    lock = threading.Lock()
+
+    def guarded(x: int) -> int:
+        with lock:
+            return x
+
+    output, found = messages(guarded, [1, 2])
+    assert output == []
+    error = "TypeError: cannot pickle '_thread.lock' object"
+    message = f"the function 'guarded' uses 'lock', which cannot be sent to a worker: {error}"
+    assert found == [("step.unsendable", message)] * 2
+    assert messages(guarded, [1, 2], where="thread") == ([1, 2], [])
+
+
+def test_a_result_that_cannot_be_sent_fails_alone() -> None:
+    def locked(x: int) -> Any:
+        return threading.Lock() if x == 2 else x
+
+    output, found = messages(locked, [1, 2, 3])
+    assert output == [1, 3]
+    error = "TypeError: cannot pickle '_thread.lock' object"
+    assert found == [("step.unsent-result", f"the result of 'locked' cannot be sent to the kernel: {error}")]
+
+
+def test_an_exception_that_cannot_be_sent_keeps_its_name_and_text() -> None:
+    class Locked(Exception):
+        def __init__(self, text: str) -> None:
+            super().__init__(text)
+            self.lock = threading.Lock()
+
+    def fails(x: int) -> int:
+        raise Locked("no key")
+
+    _, found = messages(fails, [1])
+    assert found == [("step.tool-failed", "tool 'work' failed: Locked: no key")]
