@@ -61,8 +61,10 @@ async def each(site: CallSite[Each]) -> Value:
     pool: ThreadedPool | Pool = Pool(site, start, values.__setitem__, lambda i: (*path, i), items, wide)
     if tool is not None:
         pool = ThreadedPool(site, inside, tool, values.__setitem__, items)
-    replay_recorded(site, inside, plan, pool)
-    failures = await pool.run(plan)
+    whole = run.whole.pool(site, inside, values.__setitem__, items, pool) if run.whole is not None else None
+    if whole is None:
+        replay_recorded(site, inside, plan, pool)
+    failures = await (whole or pool).run(plan)
     if type(items) is Elements:
         await items.check_length()
     if step.on_error == "finish":

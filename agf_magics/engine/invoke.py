@@ -135,11 +135,11 @@ def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value | Pen
     given = build_arguments(site, transform)
     if site.run.dry:
         return dry.result(site.step, None, site.scope.linked)
-    return call_external(site, _of_one(transform), "transform", {"given": given})
+    return call_external(site, of_one(transform), "transform", {"given": given})
 
 
 @lru_cache(maxsize=256)
-def _of_one(transform: Transform) -> Transform:
+def of_one(transform: Transform) -> Transform:
     """The transform with a parameter named ``given``. Cached, because the journal computes one digest per object."""
     return replace(transform, function=lambda given: transform.function(given))
 

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import cast
+from typing import Protocol, cast
 
 from ..flow.steps import Branches, Each
 from ..flow.values import Value
@@ -39,8 +40,12 @@ class Plan:
         """Concurrently."""
 
 
-class Parts:
+class Parts(ABC):
     """The elements or branches of a fan-out, and what their failures mean for it."""
+
+    @abstractmethod
+    async def run(self, plan: Plan) -> dict[int, StepError]:
+        """Run the parts. Returns the failures that did not end the fan-out, and raises the one that did."""
 
     def __init__(
         self,
@@ -66,6 +71,12 @@ class Parts:
             run.emit(ev.StepRetried(self.at(i), clock(), error))
             self._mark("retried", i, tries if attempt == 1 else again(tries, self.at(i), attempt))
             return True
+        self.give_up(i, error)
+        return False
+
+    def give_up(self, i: int, error: StepError) -> None:
+        """The last attempt of a part has failed. Raises the error if it ends the fan-out."""
+        step, run, tries = self.site.step, self.site.run, self.site.scope.tries
         if step.on_error == "abort":
             self.failure = self.failure or error
             raise error
@@ -76,7 +87,6 @@ class Parts:
             run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
             self._mark("dropped", i, tries)
             self.dropped += 1
-        return False
 
     def _element(self, i: int) -> Value:
         """Element ``i`` for a message; None if it cannot be read, or if the parts are branches."""
@@ -190,6 +200,17 @@ class Pool(Parts):
             if is_too_many is not None and is_too_many():
                 return False
         return True
+
+
+class WholeElements(Protocol):
+    """Sends whole elements to workers."""
+
+    def pool(
+        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value] | Elements,
+        rest: Parts,
+    ) -> Parts | None:  # fmt: skip
+        """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that stay after all."""
+        ...
 
 
 def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:

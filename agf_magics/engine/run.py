@@ -25,6 +25,7 @@ from .dag import run_dag
 from .direct import call_directly
 from .invoke import invoke
 from .linked import Linked
+from .pool import WholeElements
 from .runner import Runner, Scope, Shape, clock
 from .sequential import choose, fold, repeat, sequence
 from .subflows import meters_of, within_caps
@@ -66,6 +67,7 @@ async def run(
     budget: Budget | None = None,
     progress: Progress | None = None,
     make: type[Runner] = Runner,
+    whole: WholeElements | None = None,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last event.
 
@@ -73,12 +75,14 @@ async def run(
     under its manifest ``work``, and calls that earlier sessions made are not repeated. ``secrets`` collects the values
     of secret arguments. ``stream``: whether the text of models is emitted while it arrives. A ``budget`` has what
     earlier runs have used of the limits. ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it
-    folds the starts and ends of steps without their events. ``make``: the class of the runner.
+    folds the starts and ends of steps without their events. ``make``: the class of the runner. ``whole``: sends whole
+    elements of fan-outs to workers.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     budget = Budget(limits) if budget is None else budget
     runner = make(SHAPES, call_directly, host, emit, budget, dry, journal, secrets, stream, progress)
+    runner.whole = whole
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     watch_threads()

@@ -173,6 +173,8 @@ class Runner:
         self.watched: dict[ev.StepPath, Frame] = {}
         """The same for called flows whose stores a definition shows while they wait, by the path of the call."""
         self.models = Models()
+        self.whole: Any = None
+        """Sends whole elements of fan-outs to workers, a `pool.WholeElements`; None: the run has no workers."""
         self.all_dropped: set[int] = set()
         """The steps that have warned that all their elements failed, by identity."""
         self.calls = 0

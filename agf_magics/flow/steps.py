@@ -332,6 +332,9 @@ class Flow:
     """Parts that only some languages have."""
     is_built: bool = False
     """Whether the linker made it of another definition: it has no text of its own."""
+    reads_are_complete: bool = False
+    """Whether ``reads()`` of its expressions and arguments names everything that they read, so that a frame without the
+    rest means the same to them."""
     linked: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
     """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last one."""
 

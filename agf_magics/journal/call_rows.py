@@ -164,11 +164,12 @@ class CallRows:
         return self.outcome("failed", call, NO_VALUE, error_json(error, self.secret))
 
     def outcome(
-        self, what: str, call: StartedCall, packed: EncodedValue = NO_VALUE, error: str | None = None, ended: float = 0
-    ) -> Insert:
+        self, what: str, call: StartedCall, packed: EncodedValue = NO_VALUE, error: str | None = None,
+        ended: float | None = None,
+    ) -> Insert:  # fmt: skip
         """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its failure as JSON.
-        ``ended``: in seconds since 1970; 0: now."""
-        ended, signature = ended or time.time(), None
+        ``ended``: when it ended, in seconds since 1970; None: now."""
+        ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
         if packed.form == "pickle":
             key = self.signing_key()

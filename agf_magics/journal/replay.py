@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 from ..flow.values import Value
@@ -89,6 +90,12 @@ class ReplayLog:
             return Outcome(self.values.pop(key), None)
         failed = self.failed.pop(key, None)
         return Outcome(None, failed.error) if failed is not None else None
+
+    @cached_property
+    def places(self) -> frozenset[ev.StepPath]:
+        """The paths of the calls that have a record, and of all that they are within, when they are first needed."""
+        keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {key.at for _, key in self.marks}
+        return frozenset(place for at in keys for place in around(at))
 
     def failed_elements(self, at: ev.StepPath) -> list[int]:
         """The elements of ``at`` (the path of a body, without the number) in which a call failed.

@@ -16,6 +16,7 @@ from ..host.prints import watched_stdout
 from ..progress.events import Event, Warned
 from ..settings import current
 from ..text.diagnostics import AgfError, StepError
+from ..workers.elements import Elements
 from ..workers.queue import CallQueue
 from .live import live
 from .run import Run
@@ -94,8 +95,10 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
 async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
     place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
+    whole = None
     if run._workers is not None:
-        place.queue = CallQueue(run._workers, lambda found: run._emit(Warned(clock(), found)))
+        queue = CallQueue(run._workers, lambda found: run._emit(Warned(clock(), found)))
+        place.queue, whole = queue, Elements(queue.dispatcher)
     with watched_stdout() if run._stream else contextlib.nullcontext():
         return await engine.run(
             run._linked,
@@ -110,6 +113,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             stream=run._stream,
             budget=run._budget,
             progress=run.progress if run._emit == run.progress.apply else None,
+            whole=whole,
         )
 
 

@@ -124,6 +124,23 @@ class Progress:
             self.changes += 1
             self.finish(row, at, ended, value)
 
+    def count(self, rows: Mapping[Key, tuple[int, int]], began: float, ended: float) -> None:
+        """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises KeyError for a row
+        that is unknown."""
+        found = [(self.rows.get(key) or self._unseen[key], numbers) for key, numbers in rows.items()]
+        if self.ended is not None:
+            return
+        self.changes += 1
+        for row, (starts, ends) in found:
+            row.started += starts
+            row.finished += ends
+            row.when = began if row.when is None else min(row.when, began)
+            row.ended = ended if row.ended is None else max(row.ended, ended)
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether there is a row for the step with these ids."""
+        return key in self.rows or key in self._unseen
+
     def row(self, at: ev.StepPath) -> Row:
         # One look-up is enough for a plain step and for an element of a single fan-out.
         found = self.rows.get(at if type(at[-1]) is str else at[:-1])  # type: ignore[arg-type]

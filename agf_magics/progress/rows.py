@@ -215,6 +215,8 @@ class Row:
             return "kept" if self.rescues and not self.fatal else "failed"
         if self.started:
             return "ok" if self.finished else "failed" if self.failed else "cancelled"
+        if self.around is not None and self.around.placed:  # workers have not yet reported any of its elements
+            return "running"
         return "skipped" if self.skipped else "pending"
 
     @property

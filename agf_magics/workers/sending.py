@@ -60,12 +60,12 @@ def own_modules() -> list[str]:
 def dumped_by_value(value: Any, modules: Sequence[str]) -> bytes:
     import cloudpickle
 
-    with _by_value([sys.modules[name] for name in modules if name in sys.modules]):
+    with by_value([sys.modules[name] for name in modules if name in sys.modules]):
         return bytes(cloudpickle.dumps(value, 5))
 
 
 @contextlib.contextmanager
-def _by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
+def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
     import cloudpickle
 
     with _registry:
@@ -103,10 +103,12 @@ class _Applied:
 
 
 def loadable(run: Callable[..., Any]) -> Loadable:
-    """A function of a module without imports of ours, for any worker with Python and cloudpickle."""
+    """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle there; any other one
+    needs this package."""
     found = _loadable.get(run)
     if found is None:
-        found = _loadable[run] = Loadable(dumped_by_value(run, [run.__module__]))
+        modules = [run.__module__] if run.__module__ in BY_VALUE else []
+        found = _loadable[run] = Loadable(dumped_by_value(run, modules))
     return found
 
 
@@ -114,6 +116,9 @@ def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
     """Bytes of which ``pickle.loads`` makes ``run(*order)``."""
     return pickle.dumps(_Applied(loadable(run), order), 5)
 
+
+BY_VALUE = frozenset({f"{_PACKAGE}.workers.chunk"})
+"""Modules of ours that import nothing of ours."""
 
 _loadable: dict[Callable[..., Any], Loadable] = {}
 

@@ -1,7 +1,7 @@
 """Fan-outs on processes, against a chunked map of Dask and of a process pool; how many elements the kernel sustains.
 
-``python -m tests.bench.workers`` prints these tables alone, ``python -m tests.bench.workers lanes`` the second one. The
-page docs/scale.md explains it.
+``python -m tests.bench.workers`` prints these tables alone, ``python -m tests.bench.workers lanes`` the second one, and
+``… elements`` calls against whole elements. The page docs/scale.md explains it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -83,16 +84,50 @@ def call_chunk(pickled: bytes, xs: list[Any]) -> list[Any]:
     return [work(x) for x in xs]
 
 
+STEPS = """
+pipeline: three
+steps:
+  - {tool: {name: work, args: {x: !expr ctx.item}, output: a}}
+  - {tool: {name: work, args: {x: !expr ctx.a}, output: b}}
+  - {tool: {name: work, args: {x: !expr ctx.b}}}
+"""
+
+FAN_OF_STEPS = FAN.replace("{tool: {name: work, args: {x: !expr item}}}", "{call: {pipeline: three, pass: [item]}}")
+
+
+class OnlyCalls:
+    """A backend whose workers do not have this package, so that calls are sent instead of whole elements."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend, self.name, self.kills = backend, backend.name, backend.kills
+        self.identifies_lost_chunk = backend.identifies_lost_chunk
+
+    @property
+    def lanes(self) -> int:
+        return int(self.backend.lanes)
+
+    def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Callable[[], None]:
+        return refused(run, done) or self.backend.submit(run, order, done)
+
+
+def refused(run: Any, done: Callable[[Any], None]) -> Callable[[], None] | None:
+    """Report for a chunk of whole elements that the worker lacks this package; None for a chunk of calls."""
+    if run.__name__ != "run_elements":
+        return None
+    done(ModuleNotFoundError("No module named 'agf_magics'"))
+    return lambda: None
+
+
 class Ways:
     """Everything that executes a fan-out, started once."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, with_dask: bool = True) -> None:
         self.processes = Processes(WORKERS)
         stack.callback(self.processes.close)
         context = multiprocessing.get_context("spawn")
         self.pool = stack.enter_context(ProcessPoolExecutor(WORKERS, mp_context=context))
         self.client: Any = None
-        if importlib.util.find_spec("distributed") is not None:
+        if with_dask and importlib.util.find_spec("distributed") is not None:
             from distributed import Client, LocalCluster
 
             cluster = LocalCluster(
@@ -104,6 +139,22 @@ class Ways:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         self.journal = str(folder / "runs.sqlite")
         stack.callback(Store.close_all)
+
+    def elements(self, text: str, work: Callable[[Any], Any], xs: list[Any]) -> dict[str, Callable[[], Any]]:
+        """The same fan-out as calls and as whole elements, journal on."""
+        registry = agf.Registry()
+        agf.tool(work, name="work", registry=registry)
+        agf.define(STEPS, registry=registry)
+        flow = agf.load(text, registry=registry)
+
+        def on(backend: Any) -> Callable[[], None]:
+            def run() -> None:
+                current.settings = replace(current.settings, journal=self.journal)
+                assert agf.run(flow, {"xs": xs}, registry=registry, on=backend).output == len(xs)
+
+            return run
+
+        return {"agf: calls": on(OnlyCalls(self.processes)), "agf: whole elements": on(self.processes)}
 
     def candidates(self, case: Case) -> dict[str, Callable[[], Any]]:
         import cloudpickle
@@ -150,6 +201,20 @@ def rows(rounds: int = 5) -> Iterator[tuple[str, list[Row], list[Row]]]:
         current.settings = before
 
 
+def element_rows(rounds: int = 5) -> Iterator[tuple[str, list[Row], list[Row]]]:
+    """Calls against whole elements on two processes: wall time, and CPU time of the kernel, for each element."""
+    before = current.settings
+    try:
+        with ExitStack() as stack:
+            ways = Ways(stack, with_dask=False)
+            for name, text, count in (("one call", FAN, 10_000), ("three calls", FAN_OF_STEPS, 3_000)):
+                found = ways.elements(text, lambda x: x, list(range(count)))
+                wall = paired(found, per=count, rounds=rounds)
+                yield name, wall, paired(found, per=count, rounds=rounds, clock=time.process_time)
+    finally:
+        current.settings = before
+
+
 # --- how many elements the kernel sustains ---
 
 
@@ -164,6 +229,8 @@ class Lanes:
         self._free = [0.0] * lanes
 
     def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Callable[[], None]:
+        if (cancel := refused(run, done)) is not None:
+            return cancel
         loop, count = asyncio.get_running_loop(), order[3]
         given = pickle.loads(order[2])
         begin = max(heapq.heappop(self._free), loop.time() + self.trip / 2)
@@ -240,11 +307,14 @@ def _journal() -> Iterator[str]:
 
 
 def main(parts: list[str]) -> None:
+    rounds = int(os.environ.get("ROUNDS", "5"))
     if "lanes" not in parts:
-        for name, wall, cpu in rows(int(os.environ.get("ROUNDS", "5"))):
+        for name, wall, cpu in chain(element_rows(rounds), () if "elements" in parts else rows(rounds)):
             for one, other in zip(wall, cpu, strict=True):
                 print(f"{name:18} {one.name:34} {one.micros:9.1f} µs  x{one.ratio:5.2f}  kernel {other.micros:7.1f} µs",
                       flush=True)  # fmt: skip
+    if "elements" in parts:
+        return
     print("| lanes | call | journal | elements/s | of ideal | CPU of an element | lanes busy | chunks/s |")
     for load in loads():
         print(f"| {load.lanes:,} | {load.milliseconds:g} ms | {'on' if load.journal else 'off'} | {load.rate:,.0f} |"

@@ -233,7 +233,7 @@ def test_an_async_tool_with_where_worker_runs_there(processes: Processes) -> Non
     assert run_fan(remote, [1], processes).output == [os.getpid()]
 
 
-def test_the_live_row_says_how_many_elements_are_with_workers(processes: Processes) -> None:
+def test_the_live_row_says_how_many_elements_are_on_workers(processes: Processes) -> None:
     registry, events = agf.Registry(), list[Any]()
     agf.tool(double, name="work", registry=registry)
     text = FAN.format(on_error="abort")

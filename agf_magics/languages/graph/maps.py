@@ -37,7 +37,7 @@ def elements(span: Span, name: str, read: Callable[[Frame], Value], reads: tuple
 
     def evaluate(frame: Frame) -> Value:
         found = read(frame)
-        if is_sequence(found):
+        if type(found) is not list and is_sequence(found):
             return Numbered(found, name)
         if type(found) is not list:
             message = f"over must be a list, got {describe(found)}"

@@ -88,6 +88,7 @@ class _Loading:
             end=end,
             stores=STORES,
             infer=infer,
+            reads_are_complete=True,
             description=description.text if description else "",
             schemas=self.schemas,
             span=name.span,

@@ -1,0 +1,304 @@
+"""What runs on a worker for whole elements: the same step engine as in the kernel, for one chunk of elements.
+
+Every call is made on the thread of the chunk, one after another. What the kernel would have done at once is collected:
+the events, or their numbers; the records of the journal; the prints. `run_elements` raises nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import functools
+import pickle
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from ..engine.direct import call_directly
+from ..engine.pool import retry_scope
+from ..engine.run import SHAPES
+from ..engine.runner import Runner, Scope, StepEvents, clock, is_rescuable
+from ..flow.frame import finished
+from ..flow.steps import Invoke, Step
+from ..flow.values import Value
+from ..host.calls import Pending, Result
+from ..host.host import Host, Place
+from ..host.limits import Budget, granted, inside
+from ..host.prints import watched_stdout
+from ..journal.collected import Collected, CollectingJournal
+from ..journal.records import CallKey
+from ..progress import events as ev
+from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
+from . import chunk
+from .pickles import Unreadable, dump_plain
+from .program import ElementProgram, on_one_thread, version_of_workers
+from .sending import STAY
+
+PROGRAMS = 64
+"""Programs that a worker keeps; the oldest one is dropped."""
+
+UNSENT = f"write a file and return its path, or keep the tool here: {STAY}"
+
+T = TypeVar("T")
+
+new_event_loop = asyncio.new_event_loop
+
+
+class Element(NamedTuple):
+    """The outcome of one element. On the wire a plain tuple."""
+
+    ok: bool
+    value: Any
+    """Or the failure."""
+    events: list[ev.Event]
+    records: list[Collected]
+
+
+class Answer(NamedTuple):
+    """The answer for a chunk. On the wire a plain tuple."""
+
+    elements: list[Any]
+    counts: Any
+    """``{ids in the path: (starts, ends)}``; None: all events travel."""
+    calls: int
+    began: float
+    """By the clock of the worker, as ``ended``."""
+    ended: float
+
+
+def run_elements(program: Any, digest: str, given: bytes, version: Any, kernel: str) -> tuple[Any, ...]:
+    """Run elements. Returns ``("ok", answer, seconds, prints, worker)``, or ``("no", why, …)`` for a program that this
+    worker cannot run; the kernel then sends calls.
+
+    ``program``: the pickled program, or the path of a file with it. ``given``: the pickled numbers and elements.
+    ``kernel``: the name of the kernel's process, whose prints need not travel."""
+    began = time.perf_counter()
+    prints: list[tuple[int, str, str]] = []
+    try:
+        if tuple(version) != version_of_workers():
+            raise Unreadable(f"this worker has version {version_of_workers()}")
+        found = _program(program, digest)
+        numbers, items = pickle.loads(given)
+        capture = _capture_of(kernel)
+        prints = capture.texts if capture is not None else prints
+        context = contextvars.Context()
+        context.run(_capturing.set, capture)
+        answer = context.run(_run, found, numbers, items)
+        data = _pack(found, numbers, answer)
+    except BaseException as error:
+        text = "".join(traceback.format_exception(error))[-chunk.TRACE :]
+        return "no", f"{type(error).__name__}: {error}"[:500], time.perf_counter() - began, prints, text
+    return "ok", data, time.perf_counter() - began, prints, chunk._worker()
+
+
+def _program(program: Any, digest: str) -> ElementProgram:
+    programs: dict[str, ElementProgram] = _kept.setdefault("programs", {})
+    found = programs.get(digest)
+    if found is None:
+        data = Path(program).read_bytes() if isinstance(program, str) else program
+        made: ElementProgram = pickle.loads(data)
+        linked = on_one_thread(made.linked, [made.step.body], _alone)
+        found = made._replace(linked=linked, scope=made.scope._replace(linked=linked))
+        while len(programs) >= PROGRAMS:
+            programs.pop(next(iter(programs)), None)
+        programs[digest] = found
+    return found
+
+
+_kept: dict[str, Any] = {}
+
+
+_capturing: contextvars.ContextVar[Any] = contextvars.ContextVar("capturing", default=None)
+"""Gets what the calls of a chunk print; None: that stays where it is."""
+
+
+def _capture_of(kernel: str) -> Any:
+    """What collects the prints of a chunk; None in the kernel's own process."""
+    held = chunk._held()
+    if kernel == getattr(held, "kernel", ""):
+        return None
+    chunk._route(held)
+    capture = chunk._Capture()
+    getattr(held, "captures", {}).get(threading.get_ident(), []).append(capture)  # reported while the chunk runs
+    return capture
+
+
+# --- calls ---
+
+
+def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` as it is called on a thread of its own: in a copy of the context, and without a running loop, so
+    that it may run one."""
+
+    @functools.wraps(function, updated=())
+    def call(**given: Any) -> Any:
+        loop, local = asyncio._get_running_loop(), chunk._held().local
+        before, capture = getattr(local, "capture", None), _capturing.get()
+        asyncio._set_running_loop(None)
+        if capture is not None:  # of this thread: a call with a time limit has one of its own
+            local.capture = (capture, 0)
+        try:
+            return contextvars.copy_context().run(function, **given)
+        finally:
+            local.capture = before
+            asyncio._set_running_loop(loop)
+
+    return call
+
+
+class ChunkHost(Host):
+    """The host of a chunk: calls with a time limit get a thread, which can be left running."""
+
+    def start_call(
+        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
+    ) -> Result | Pending[Result]:
+        return super().start_call(place if timeout is None else "thread", function, given, timeout)
+
+
+def _drive(main: Coroutine[Any, Any, T]) -> T:
+    """Run ``main`` to its end on a loop of its own. `asyncio.run` would handle the interrupts of this process."""
+    loop = new_event_loop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        try:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.close()
+
+
+# --- elements ---
+
+
+class Counts:
+    """Counts the starts and the ends of steps by the ids in their paths, instead of emitting them."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, ...], list[int]] = {}
+
+    def start(self, at: ev.StepPath, when: float, attempt: int) -> list[int]:
+        key = tuple([bit for bit in at if type(bit) is str])
+        row = self.rows.get(key)
+        if row is None:
+            row = self.rows[key] = [0, 0]
+        row[0] += 1
+        return row
+
+    def finish(self, row: list[int] | None, at: ev.StepPath, when: float, value: Value) -> None:
+        if row is not None:
+            row[1] += 1
+
+
+def _run(program: ElementProgram, numbers: list[int], items: list[Value]) -> Answer:
+    began = clock()
+    granted.set(program.scope.grant)
+    inside.set(True)
+    chunk_run = _Chunk(program)
+    with watched_stdout() if program.stream else contextlib.nullcontext():
+        elements = _drive(chunk_run.run(numbers, items))
+    counts = {key: tuple(row) for key, row in chunk_run.counts.rows.items()} if not program.events else None
+    return Answer(elements, counts, chunk_run.runner.calls, began, clock())
+
+
+class _Chunk:
+    """Runs the elements of one chunk, in their order."""
+
+    def __init__(self, program: ElementProgram) -> None:
+        self.program = program
+        self.events: list[ev.Event] = []
+        self.counts = Counts()
+        self.journal = CollectingJournal(program.most, dump_plain) if program.most else None
+        steps: Any = StepEvents(self.events.append) if program.events else self.counts
+        self.runner = Runner(
+            SHAPES, call_directly, ChunkHost(), self.events.append, Budget(program.limits),
+            journal=self.journal, stream=program.stream, progress=steps,
+        )  # fmt: skip
+        scope, step = program.scope, program.step
+        self.path = (*scope.before, step.body.id, *program.around)
+
+    async def run(self, numbers: list[int], items: list[Value]) -> list[Any]:
+        found: list[Any] = []
+        for i, item in zip(numbers, items, strict=True):
+            ok, value = await self._element(i, item)
+            events, records = self.events[:], self.journal.found[:] if self.journal is not None else []
+            self.events.clear()
+            if self.journal is not None:
+                self.journal.found.clear()
+            found.append(tuple(Element(ok, value, events, records)))
+            if not ok and (self.program.step.on_error == "abort" or not is_rescuable(value)):
+                break
+        return found
+
+    async def _element(self, i: int, item: Value) -> tuple[bool, Any]:
+        attempt = 1
+        while True:
+            try:
+                return True, await self._attempt(i, item, attempt)
+            except BaseException as error:
+                if not (is_rescuable(error) and attempt <= self.program.step.retries):
+                    return False, error
+                self._retry(i, attempt, error)
+                attempt += 1
+
+    async def _attempt(self, i: int, item: Value, attempt: int) -> Value:
+        step, scope = self.program.step, self.program.scope
+        where: Scope = scope if attempt == 1 else retry_scope(scope, (*self.path, i), attempt)
+        frame = step.element.store(self.program.frame, finished((item, None, None, "finished")))
+        result = self.runner.start_step(step.body, frame, where, (*self.program.around, i), attempt)
+        value, _ = await result.awaitable if type(result) is Pending else result
+        return value
+
+    def _retry(self, i: int, attempt: int, error: BaseException) -> None:
+        at = (*self.path, i)
+        self.runner.emit(ev.StepRetried(at, clock(), error))
+        if self.journal is not None:
+            scope = self.program.scope
+            tries = scope.tries if attempt == 1 else retry_scope(scope, at, attempt).tries
+            self.journal.mark("retried", CallKey(at, tries))
+
+
+# --- answers ---
+
+
+def _pack(program: ElementProgram, numbers: list[int], answer: Answer) -> bytes:
+    """The answer as bytes. An element whose value cannot be sent fails instead."""
+    try:
+        return dump_plain(tuple(answer), program.sources)
+    except Exception:
+        elements = [_sendable(program, i, one, answer) for i, one in zip(numbers, answer.elements, strict=False)]
+        return dump_plain(tuple(answer._replace(elements=elements)), program.sources)
+
+
+def body_name(body: Step) -> tuple[str, Span | None]:
+    """The name of the body of a fan-out in messages, and its place."""
+    if isinstance(body, Invoke):
+        return body.name.text, body.name.span or body.span
+    return body.label or body.word, body.span
+
+
+def _sendable(program: ElementProgram, i: int, element: Any, answer: Answer) -> Any:
+    """The element, or its failure if it cannot be sent: the end of its step was then counted in vain."""
+    try:
+        dump_plain(element, program.sources)
+        return element
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"[:300]
+    step, scope = program.step, program.scope
+    at = (*scope.before, step.body.id, *program.around, i)
+    name, span = body_name(step.body)
+    message = f"the result of {name!r} cannot be sent to the kernel: {why}"
+    failure = StepError(Diagnostic("step.unsent-result", message, span, UNSENT))
+    failure.path, failure.where = at, ev.format_path(at)
+    events: list[ev.Event] = [ev.StepFailed(at, clock(), failure)]
+    if answer.counts is None:
+        events.insert(0, ev.StepStarted(at, clock()))
+    elif element[0]:
+        key = tuple(bit for bit in at if type(bit) is str)
+        starts, ends = answer.counts[key]
+        answer.counts[key] = (starts, ends - 1)
+    return tuple(Element(False, failure, events, []))

@@ -1,0 +1,105 @@
+"""Chunks of elements in flight, and the failures of elements without an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..engine.runner import clock
+from ..flow.steps import Invoke, Step
+from ..text.diagnostics import Diagnostic
+from ..text.source import Source
+from .backend import Cancel, WorkerBackend
+from .element_chunk import body_name, run_elements
+from .program import version_of_workers
+from .queue import KERNEL
+
+FORCE = 1.0
+"""Seconds in which the worker of a chunk that did not end in time is ended."""
+
+Landed = asyncio.Queue[tuple["ElementFlight", Any]]
+"""The chunks that are back, with their outcomes."""
+
+
+class Sent:
+    """What all chunks of a fan-out share."""
+
+    def __init__(self, program: bytes, sources: Sequence[Source], modules: Sequence[str]) -> None:
+        self.program, self.sources, self.modules = program, sources, modules
+        self.digest = hashlib.sha256(program).hexdigest()
+
+
+class ElementFlight:
+    """A chunk of elements."""
+
+    def __init__(self, landed: Landed, sent: Sent, numbers: list[int], given: bytes, is_suspect: bool) -> None:
+        """``given``: the pickled numbers and elements; ``is_suspect``: their worker was lost before."""
+        self.landed, self.numbers, self.weight = landed, numbers, len(given)
+        self.run: Callable[..., Any] = run_elements
+        self.order: tuple[Any, ...] = (sent.program, sent.digest, given, version_of_workers(), KERNEL)
+        self.shared = False
+        self.is_suspect = is_suspect
+        self.cancel: Cancel = _nothing
+        self.when = clock()
+
+    def land(self, outcome: Any) -> None:
+        self.landed.put_nowait((self, outcome))
+
+
+async def stopped(
+    flights: Iterable[ElementFlight], landed: Landed, backend: WorkerBackend, grace: float
+) -> dict[ElementFlight, None]:
+    """Cancel chunks, and wait until they have landed, at most ``grace`` seconds; then end their workers, if the backend
+    may. Returns those that are left running. A second cancellation of this task ends the waiting."""
+    running = dict.fromkeys(flights)
+    for flight in running:
+        flight.cancel()
+    waited = await _wait(running, landed, grace)
+    if running and waited and getattr(backend, "kills", False):
+        for flight in running:
+            flight.cancel()
+        await _wait(running, landed, FORCE)
+    return running
+
+
+async def _wait(flights: dict[ElementFlight, None], landed: Landed, seconds: float) -> bool:
+    """Wait until chunks have landed, and remove these. Returns False if this task was cancelled meanwhile."""
+    try:
+        async with asyncio.timeout(seconds):
+            while flights:
+                flight, _ = await landed.get()
+                flights.pop(flight, None)
+    except TimeoutError:
+        return True
+    except asyncio.CancelledError:
+        return False
+    return True
+
+
+def is_refused(outcome: Any) -> bool:
+    return type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no"
+
+
+def damaged_answer(body: Step, workers: str, error: Exception) -> Diagnostic:
+    """The failure of elements whose answer cannot be used."""
+    name, span = body_name(body)
+    message = f"{workers} returned an answer for {name!r} that cannot be used: {error}"[:500]
+    hint = "the workers may have another version of this package, or of a library: install the same versions there"
+    return Diagnostic("step.worker-answer", message, span, hint)
+
+
+def lost_worker(body: Step, losses: Sequence[str]) -> Diagnostic:
+    """The failure of an element whose worker was lost. ``losses``: how, each time."""
+    name, span = body_name(body)
+    times = {1: "once", 2: "twice"}.get(len(losses), f"{len(losses)} times")
+    why = "; ".join(dict.fromkeys(losses[-3:]))
+    what = "call" if isinstance(body, Invoke) else "element"
+    message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
+    hint = "does it end its process, or need more memory than the worker has?"
+    return Diagnostic("step.worker-lost", message, span, hint)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,71 @@
+"""A worker backend in this process: it pickles everything that it sends and gets, so that nothing is shared."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from agf_magics.workers.backend import Cancel, Lost
+
+
+class InProcess:
+    """Runs each chunk at once, in `submit`; or, if it ``holds``, when a test says so."""
+
+    identifies_lost_chunk = True
+
+    def __init__(self, lanes: int = 2, holds: bool = False) -> None:
+        self.name, self.lanes, self.holds = "this process", lanes, holds
+        self.sent: list[bytes] = []
+        """The bytes of each chunk."""
+        self.numbers: list[list[int]] = []
+        """The elements of each chunk of whole elements."""
+        self.answers: list[bytes] = []
+        self.held: list[tuple[bytes, Callable[[Any], None]]] = []
+        self.cancelled = 0
+        self.arrived = threading.Event()
+        """Set when a chunk is held."""
+        self.fault: Callable[[list[int]], Lost | None] = lambda numbers: None
+        """What is reported instead of executing a chunk of elements."""
+        self.change: Callable[[Any], Any] = lambda outcome: outcome
+        """Changes an outcome before it is reported."""
+
+    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+        data = pickle.dumps((run, order), 5)
+        self.sent.append(data)
+        fault = None
+        if run.__name__ == "run_elements":
+            numbers = pickle.loads(order[2])[0]
+            self.numbers.append(numbers)
+            fault = self.fault(numbers)
+        if self.holds:
+            self.held.append((data, done))
+            self.arrived.set()
+        else:
+            done(fault or self.execute(data))
+        return lambda: self.cancel(data, done)
+
+    def cancel(self, data: bytes, done: Callable[[Any], None]) -> None:
+        """A chunk that was not executed is dropped."""
+        self.cancelled += 1
+        if (data, done) in self.held:
+            self.held.remove((data, done))
+            done(Lost("cancelled", cancelled=True))
+
+    def execute(self, data: bytes) -> Any:
+        loop = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+        try:
+            run, order = pickle.loads(data)
+            answer = pickle.dumps(run(*order), 5)
+        finally:
+            asyncio._set_running_loop(loop)
+        self.answers.append(answer)
+        return self.change(pickle.loads(answer))
+
+    def release(self, number: int = 0) -> None:
+        """Run a held chunk and report its outcome."""
+        data, done = self.held.pop(number)
+        done(self.execute(data))
