@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
@@ -19,18 +18,20 @@ from typing import Any, get_args
 
 import agf_magics as agf
 from agf_magics import __main__, settings
-from agf_magics.flow.violations import TYPE_NAMES
 from agf_magics.languages.documents import Key, Kind
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.graph.jinja_environment import ENVIRONMENT, LOOP, METHODS
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.plan import words as plan_words
-from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import SHARED, AgfMagics
 from agf_magics.notebook.options import Command
 from agf_magics.progress import events
+
+from .markdown import code as _code
+from .markdown import table as _table
+from .policy_tables import policy
 
 END = "<!-- end of generated -->"
 MARK = re.compile(
@@ -41,12 +42,6 @@ MARK = re.compile(
 def fill(page: str) -> str:
     """``page`` with its generated parts as the code gives them now."""
     return MARK.sub(lambda found: f"{found[1]}\n\n{TABLES[found[2]](*filter(None, [found[3]]))}\n\n{END}", page)
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = list(head)
-    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _keys(kind: Kind) -> str:
@@ -60,11 +55,6 @@ def _meaning(key: Key) -> str:
     """The documentation of a key, and the names that its value can use."""
     sees = f" It sees `{'`, `'.join(key.binds)}` in addition to `ctx` and `pipe`." if key.binds else ""
     return _code(key.doc) + sees
-
-
-def _code(text: str) -> str:
-    """Braces and the language's own words as code."""
-    return re.sub(r"(\{[^}]*\}|!expr|\bctx\b|\bpipe\b|\bacc\b)", r"`\1`", text)
 
 
 def step(kind: str) -> str:
@@ -257,62 +247,6 @@ def event_list() -> str:
         text = EVENTS.get(kind.__name__) or _markdown(" ".join((kind.__doc__ or "").split()))
         rows.append((f"`{kind.__name__}`", ", ".join(f"`{name}`" for name in kind._fields), text))
     return _table(("event", "fields", "when"), rows)
-
-
-def policy(name: str) -> str:
-    """The fields of a part of an Agent Format document, from the schema that validates it."""
-    rule = _policy_rule(name)
-    required = rule.get("required", ())
-    rows = [
-        (f"`{key}`", "yes" if key in required else "no", _policy_takes(field), _policy_meaning(field))
-        for key, field in rule["properties"].items()
-    ]
-    return _table(("field", "required", "type", "meaning"), rows)
-
-
-def _policy_rule(name: str) -> Mapping[str, Any]:
-    rules: Mapping[str, Any] = SCHEMA["$defs"]
-    return SCHEMA if name == "document" else rules[name]
-
-
-def _policy_takes(field: Mapping[str, Any]) -> str:
-    """The type of a field in one cell: ``a whole number, at least 1; default `10```."""
-    if "$ref" in field:
-        name = field["$ref"].rpartition("/")[2]
-        takes = POLICY_FORMS.get(name) or f"*{name}*, below"
-    elif "enum" in field:
-        takes = "one of " + ", ".join(f"`{value}`" for value in field["enum"])
-    elif field["type"] == "array":
-        takes = f"a list: each {_policy_takes(field['items'])}"
-    elif "additionalProperties" in field:
-        takes = "a mapping of texts"
-    else:
-        takes = TYPE_NAMES[field["type"]].replace("an object", "a mapping")
-    bounds = [f"at {word} {field[key]}" for key, word in (("minimum", "least"), ("maximum", "most")) if key in field]
-    bounds += ["not empty"] if field.get("minItems") or field.get("minLength") else []
-    takes += f" of {field['$comment']}" if "$comment" in field else ""
-    default = f"; default `{json.dumps(field['default']).strip(chr(34))}`" if "default" in field else ""
-    return ", ".join([takes, *bounds]) + default
-
-
-POLICY_FORMS: Mapping[str, str] = {
-    "Alias": "a name: letters a to z, digits and `_`, no digit first",
-    "SchemaRef": "a JSON Schema",
-    "InputMapping": "a mapping of names to [paths](paths.md)",
-    "Condition": "a [condition](paths.md)",
-    "Literal": "a text, a number, true or false",
-    "OutputFrom": "an alias, `last`, `merge`, `first`, or a *Selection*, below",
-    "Approval": "true, false, or an *ApprovalConfig*, below",
-    "McpToolRef": "a name, or an *McpTool*, below",
-    "SkillRef": "a name, or a *Skill*, below",
-}
-"""The types without a table of their own."""
-
-
-def _policy_meaning(field: Mapping[str, Any]) -> str:
-    target = _policy_rule(field["$ref"].rpartition("/")[2]) if "$ref" in field else {}
-    text: str = field.get("description") or target["description"]
-    return re.sub(r"(\{\{[^}]*\}\}|\.\[\]|agf\.\*|x-VENDOR\.NAME)", r"`\1`", text)
 
 
 GRAPH_KINDS: Mapping[str, Kind] = {

@@ -12,24 +12,19 @@ import enum
 import functools
 import hashlib
 import json
-import re
-import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
 from ..flow.values import is_json
-from .code_names import imported, names_in, words_in
 from .data_digest import NoDigest, add_data
-from .origins import has_plain_state, is_found, is_ours, is_put_there, version_of
+from .function_digest import add_function, add_installed, add_module
+from .origins import has_plain_state, is_found, is_ours, version_of
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 MAX_PARTS = 100_000
 """The number of parts; a larger function or value has no digest."""
-
-LARGEST_FILE = 10_000_000
 
 
 def digest_function(function: Callable[..., Any], most: int | None = None) -> str | None:
@@ -140,100 +135,6 @@ def _set(digest: _Digest, things: Any) -> None:
     digest.all(type(things).__name__, sorted(map(str, digests)))
 
 
-def _function(digest: _Digest, function: types.FunctionType) -> None:
-    # The module of its code: a decorator may have set ``__module__``.
-    installed = _installed(digest, function.__globals__.get("__name__"), function.__qualname__)
-    for cell in function.__closure__ or ():  # the notebook's function inside of a package's decorator
-        try:
-            digest.add_value(cell.cell_contents)
-        except ValueError:  # not bound yet
-            digest.add("empty")
-    if installed:
-        return
-    digest.add("function")
-    _code(digest, function.__code__)
-    digest.add_value(function.__defaults__)
-    digest.add_value(function.__kwdefaults__)
-    _annotations(digest, function)
-    if function.__dict__:
-        digest.add_value(function.__dict__)
-    modules = []
-    words = words_in(function.__code__)
-    names = list(names_in(function.__code__))
-    if "import_module" in words or not _READS_ANYTHING.isdisjoint(names):
-        raise NoDigest
-    for name in names:
-        if name in function.__globals__:
-            found = function.__globals__[name]
-            digest.add("global", name)
-            if isinstance(found, types.ModuleType):
-                _named_module(digest, found)
-                modules.append(found)
-            else:
-                digest.add_value(found)
-    modules += _imports(digest, function)
-    _attributes(digest, modules, words)
-
-
-def _annotations(digest: _Digest, function: types.FunctionType) -> None:
-    """Annotations count: arguments are converted to them before a call."""
-    for name, kind in function.__annotations__.items():
-        digest.add("annotation", name)
-        digest.add_value(kind)
-        for word in dict.fromkeys(re.findall(r"[^\W\d]\w*", kind) if isinstance(kind, str) else ()):
-            found = function.__globals__.get(word)
-            if isinstance(found, types.ModuleType):
-                _named_module(digest, found)
-            elif found is not None:
-                digest.add("named", word)
-                digest.add_value(found)
-
-
-def _imports(digest: _Digest, function: types.FunctionType) -> Iterator[types.ModuleType]:
-    """The modules that a function's body imports."""
-    for name in imported(function):
-        digest.add("import", name)
-        module = sys.modules.get(name)
-        if module is not None:
-            _named_module(digest, module)
-            yield module
-        elif not _installed(digest, name, ""):
-            raise NoDigest
-
-
-def _attributes(digest: _Digest, modules: list[types.ModuleType], words: frozenset[str]) -> None:
-    """The attributes of the notebook's modules that a function names, with their current values."""
-    known = set[int]()
-    while modules:
-        module = modules.pop()
-        if id(module) in known:
-            continue
-        known.add(id(module))
-        for word in sorted(words & vars(module).keys()):
-            found = vars(module)[word]
-            if not is_ours(module.__name__) and not is_put_there(found):
-                continue
-            digest.add("attribute", word)
-            if isinstance(found, types.ModuleType):
-                _named_module(digest, found)
-                modules.append(found)
-            else:
-                digest.add_value(found)
-
-
-def _code(digest: _Digest, code: types.CodeType) -> None:
-    digest.add("code", code.co_code)
-    digest.add("raises", code.co_exceptiontable)
-    shape = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
-    digest.all("names", (*shape, *code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars))
-    digest.add("constants", str(len(code.co_consts)))
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            _code(digest, constant)
-        else:
-            digest.add_value(constant)
-
-
 def _method(digest: _Digest, method: types.MethodType) -> None:
     digest.all("method", (method.__func__, method.__self__))
 
@@ -254,7 +155,7 @@ def _partial(digest: _Digest, partial: functools.partial[Any]) -> None:
 
 
 def _class(digest: _Digest, kind: type) -> None:
-    if is_found(kind) and _installed(digest, kind.__module__, kind.__qualname__):
+    if is_found(kind) and add_installed(digest, kind.__module__, kind.__qualname__):
         return
     digest.add("class", kind.__qualname__)
     if type(kind) is not type:
@@ -280,24 +181,6 @@ def _wrapped(digest: _Digest, wrapper: Any) -> None:
         raise NoDigest
     parts = (wrapper.fget, wrapper.fset, wrapper.fdel) if isinstance(wrapper, property) else (wrapper.__func__,)
     digest.all(type(wrapper).__name__, parts)
-
-
-def _module(digest: _Digest, module: types.ModuleType) -> None:
-    """A module as a value; the notebook's own have no digest: any attribute may be read."""
-    if sys.modules.get(module.__name__) is not module or not _installed(digest, module.__name__, ""):
-        raise NoDigest
-
-
-def _named_module(digest: _Digest, module: types.ModuleType) -> None:
-    """A module that a function names; `_attributes` adds what the function reads of it."""
-    if sys.modules.get(module.__name__) is not module:
-        raise NoDigest
-    if _installed(digest, module.__name__, ""):
-        return
-    path = Path(getattr(module, "__file__", None) or "")  # empty: it was made by code
-    if not path.is_file() or path.stat().st_size > LARGEST_FILE:
-        raise NoDigest
-    digest.add("module", path.read_bytes())
 
 
 def _member(digest: _Digest, member: enum.Enum) -> None:
@@ -327,17 +210,7 @@ def _object(digest: _Digest, thing: Any) -> None:
         raise NoDigest
 
 
-def _installed(digest: _Digest, module: str | None, name: str) -> bool:
-    """Add the version of an installed package; return whether the module belongs to one."""
-    if module is None or is_ours(module):
-        return False
-    digest.add("installed", f"{module}.{name} {version_of(module)}")
-    return True
-
-
 _ATOMS = frozenset({int, float, complex, bool, type(None), type(Ellipsis)})
-_READS_ANYTHING = frozenset({"globals", "eval", "exec", "__import__"})
-"""Functions that read globals without naming them."""
 _OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
 _OF_EVERY_CLASS = frozenset(
     {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__", "__slotnames__"}
@@ -347,7 +220,7 @@ _KINDS: tuple[tuple[Any, Callable[[_Digest, Any], None]], ...] = (
     ((list, tuple), _list),
     (dict, _dict),
     ((set, frozenset), _set),
-    (types.FunctionType, _function),
+    (types.FunctionType, add_function),
     (types.MethodType, _method),
     ((types.BuiltinFunctionType, types.MethodWrapperType), _builtin),
     (functools.partial, _partial),
@@ -356,5 +229,5 @@ _KINDS: tuple[tuple[Any, Callable[[_Digest, Any], None]], ...] = (
     (type, _class),
     (types.MemberDescriptorType, lambda digest, slot: digest.add("slot", slot.__name__)),
     ((staticmethod, classmethod, property), _wrapped),
-    (types.ModuleType, _module),
+    (types.ModuleType, add_module),
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..catalog import Agent
-from ..flow.frame import DROPPED, FanOutResult, Frame, Outcome, finished
+from ..flow.frame import DROPPED, FanOutResult, Frame, Outcome
 from ..flow.steps import WIDTH, Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
 from ..host.calls import Pending, resolve
@@ -40,13 +40,13 @@ async def each(site: CallSite[Each]) -> Value:
     run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
     values: list[Value] = [DROPPED] * len(items)
-    store, body, start_body = step.element.store, step.body, run.prepare_step(step.body, inside)
+    bind, body, start_body = step.element.bind, step.body, run.prepare_step(step.body, inside)
     path, frame, index = site.path_of(body), site.frame, site.index
 
     def start(i: int, attempt: int) -> StepResult | Pending[StepResult]:
         where = inside if attempt == 1 else retry_scope(inside, (*path, i), attempt)
         try:
-            inner = store(frame, finished((items[i], None, None, "finished")))
+            inner = bind(frame, items[i])
         except StepError as error:
             return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
         if attempt == 1:

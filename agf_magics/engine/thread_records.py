@@ -11,8 +11,9 @@ import time
 from collections.abc import Sequence
 
 from ..catalog import Tool
-from ..flow.values import settle
+from ..flow.values import Value, settle
 from ..host.calls import Result
+from ..journal.call_rows import Cells
 from ..journal.recorder import Journal
 from .element import Element
 from .runner import clock
@@ -29,7 +30,7 @@ class ThreadRecords:
         journal, zero = self.journal, time.time() - clock()
         if not journal.is_open:
             return [False] * len(ended)
-        inserts = []
+        rows, saved = list[Cells](), list[tuple[Element, Value]]()
         for element, (ok, value) in ended:
             if not ok or element.record is None or element.began is None or element.interrupted:
                 continue
@@ -37,12 +38,14 @@ class ThreadRecords:
                 value = settle(value)
             except Exception:  # the loop finds it too, and the step fails
                 continue
-            insert = journal.rows.plain(element.record._replace(started=zero + element.began), value)
-            if insert is not None:
-                inserts.append(insert)
-                element.saved = (value,)
-        if inserts:
-            journal.write_here(inserts)
+            row = journal.rows.plain(element.record, value, zero + element.began)
+            if row is not None:
+                rows.append(row)
+                saved.append((element, value))
+        if rows:
+            journal.write_here(rows)
+        for element, value in saved:
+            element.saved = (value,)
         return [element.saved is not None for element, _ in ended]
 
 

@@ -134,16 +134,16 @@ class ThreadedPool(Parts):
     async def _start_elements(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
         """Start elements in all free slots, and build the calls of some that follow."""
         calls, most = list[Element](), width + self.ahead if self.threads.is_quick else width
-        while len(self.open) < most and self.failure is None:
+        while self.failure is None and (len(self.open) < most or self._retries_wait):
             if clock() - self.host.turned > TURN:
-                self._hand(calls)
+                self._hand(calls, resumes=False)  # an element that is tried again comes before those that wait
                 calls = []
                 await self.host.turn()
             number = self.again.popleft() if self.again else next(numbers, None)
             if number is None:
                 break
             if self.read is not None and not self.read.hold(number[0]):
-                self._hand(calls)
+                self._hand(calls, resumes=False)
                 calls = []
                 await self.read.load(number[0])
             try:
@@ -155,6 +155,11 @@ class ThreadedPool(Parts):
                 self.open[element] = None
                 calls.append(element)
         self._hand(calls)
+
+    @property
+    def _retries_wait(self) -> bool:
+        """Whether the next element is tried again: it precedes the calls that were built ahead, and has a slot."""
+        return bool(self.again) and self.again[0][1] > 1
 
     def _start(self, i: int, attempt: int, ahead: bool) -> Element | None:
         """Build the call of an element. None: it needs none, and has ended. ``ahead``: before a slot is free; raises
@@ -189,15 +194,17 @@ class ThreadedPool(Parts):
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
 
-    def _hand(self, calls: list[Element]) -> None:
-        if not calls and (not self.threads.halted or self.failure is not None):
+    def _hand(self, calls: list[Element], resumes: bool = True) -> None:
+        """Hand over calls. ``resumes``: those that wait after a failure may start too."""
+        if not calls and (not (resumes and self.threads.halted) or self.failure is not None):
             return
         if self.timeout is not None:
             for element in calls:
                 element.deadline = self.loop.time() + self.timeout
             self._set_timer()
         try:
-            self.threads.hand([e for e in calls if e.attempt == 1], [e for e in calls if e.attempt > 1])
+            again = [e for e in calls if e.attempt > 1]
+            self.threads.hand([e for e in calls if e.attempt == 1], again, resumes and not self.ended)
         except RuntimeError as error:  # no thread left
             for element in calls:
                 element.end((False, error))
@@ -233,7 +240,7 @@ class ThreadedPool(Parts):
                 del self.open[element]
             self.runner.calls -= len(early)
             self.again.extendleft((element.i, element.attempt) for element in reversed(early))
-            self.threads.hand([element for element in waiting if element.announced])
+            self.threads.hand([element for element in waiting if element.announced], resumes=False)
 
     def _wake(self) -> None:
         if self.woken is not None and not self.woken.done():

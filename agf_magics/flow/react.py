@@ -209,9 +209,12 @@ class _Built:
 
 @dataclass(frozen=True, slots=True)
 class _Keep:
-    """A Target that is a function."""
+    """A Target and a Binding that is a function."""
 
     keep: Callable[[Frame, Value], Frame]
+
+    def bind(self, frame: Frame, value: Value) -> Frame:
+        return self.keep(frame, value)
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
         return self.keep(frame, outcome.value)

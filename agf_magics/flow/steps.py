@@ -8,20 +8,23 @@ section in docs/design.md and a sentence of a seed that no field of an existing 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from collections.abc import Sequence as Listed
 from dataclasses import field
 from typing import Any, Literal, NamedTuple, Protocol
 
-from ..text.diagnostics import Diagnostic, StepError
+from ..text.diagnostics import Diagnostic
 from ..text.source import Source, Span
 from .data import data
 from .declared import END as END
 from .declared import START as START
 from .declared import Asking, Caps, DerivedTool, Export, Instead, Taken, Uses
 from .declared import Edge as Edge
-from .frame import Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Join, Outcome, Scheduler, Target
+from .frame import Args, Binding, Expr, FanOutResult, FlowInput, FlowResult, Frame, Join, Target
+from .graph_steps import Dag as Dag
+from .graph_steps import Walk as Walk
 from .schemas import Schema
 from .shapes import Look, Shape
+from .step import Name as Name
+from .step import Step as Step
 from .values import Value
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
@@ -31,33 +34,6 @@ for a person."""
 OnError = Literal["abort", "continue", "finish"]
 """``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``: it is dropped.
 ``finish``: the others finish, then the step fails with all failures and the successful values."""
-
-
-class Name(NamedTuple):
-    """A name in a definition with its place."""
-
-    text: str
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@data
-class Step:
-    """The fields of all steps."""
-
-    id: str
-    word: str
-    """The language's noun for it: ``for_each``, ``transform``; shown in the picture and the progress tree."""
-    label: str = ""
-    """Distinguishes it from its siblings: a tool's name, the beginning of an expression."""
-    span: Span | None = None
-    """The place of the word, for errors about the whole step."""
-    target: Target | None = None
-    rescue: Callable[[StepError], Value] | None = None
-    """Makes the value of a failed step from its error, and the run continues. None: the parent fails. Never used for a
-    breached limit."""
 
 
 @data
@@ -155,7 +131,7 @@ class Each(Step):
     """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the result of `join`."""
 
     over: Expr
-    element: Target
+    element: Binding
     body: Step
     join: Join | None = None
     collect: Step | None = None
@@ -203,48 +179,6 @@ class Repeat(Step):
     """The finding, given the limit and the last frame, if the limit ended it; an error fails the step."""
     session: bool = False
     """Whether it is a session of a model, which counts as a spawn (decision A15)."""
-
-
-@data
-class Dag(Step):
-    """Run each step when its inputs exist, as a `Scheduler` decides."""
-
-    steps: tuple[Step, ...]
-    open: Callable[[Frame], Scheduler]
-    feeds: tuple[tuple[str, str, str], ...] = ()
-    """The data flow in the text: the id that writes, the id that reads, the name. The picture shows it."""
-    written: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    """The paths of each step's result, by the step's id."""
-
-
-@data
-class Walk(Step):
-    """Run nodes along edges, in rounds: all nodes of a round see one frame, then `join` makes the next one.
-
-    After a node follow its edges without a condition and the first one whose condition is true, else its ``otherwise``;
-    a node with several incoming edges runs once per round. A node that reached its limit is skipped, and the walk
-    continues at its exit.
-    """
-
-    nodes: Mapping[str, Step]
-    edges: tuple[Edge, ...]
-    join: Callable[[Frame, Listed[tuple[str, Outcome]]], Frame]
-    """The frame after a round, from the outcomes of its nodes in the order of their names. May raise StepError."""
-    limits: Mapping[str, int] = field(default_factory=dict)
-    exits: Mapping[str, str] = field(default_factory=dict)
-    """The node after one that reached its limit; default END."""
-    over: Callable[[str], Diagnostic] | None = None
-    """The finding about a node that reached its limit."""
-    rounds: int
-    """The maximum number of rounds."""
-    endless: Callable[[int], Diagnostic]
-    """The error, given `rounds`, after the last one; it names the setting."""
-    width: int = 0
-    """How many nodes of a round run at a time; 0: all."""
-    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The keys of the state that each node writes, as far as its text determines them."""
-    feeds: tuple[tuple[str | None, str, str], ...] = ()
-    """The data flow: the id of the node that writes (None: the input), of the node that reads, the key."""
 
 
 @data

@@ -68,8 +68,12 @@ class ThreadPool(Generic[C]):
         self._slots: list[None] = [None] * (most or 0)
         """An entry for each slot that is free; appending and popping are atomic."""
         self._one: tuple[None, ...] = (None,) if save is not None else ()
-        self._told = self._halted = self._closed = False
-        """Whether the loop will look at the ended calls; whether a failure ends the pool; whether it has ended."""
+        self._told = self._closed = False
+        """Whether the loop will look at the ended calls; whether the pool has ended."""
+        self._stops: list[None] = []
+        """An entry for each result that halts the pool."""
+        self._reported = self._known = 0
+        """How many of them were reported, and how many of those have been handled."""
         self._threads: set[threading.Lock] = set()
         """A lock for each thread, which waits for it while there is nothing to do."""
         self._parked: list[threading.Lock] = []
@@ -86,8 +90,8 @@ class ThreadPool(Generic[C]):
 
     @property
     def halted(self) -> bool:
-        """Whether calls wait for the next `hand` after a failure."""
-        return self._halted
+        """Whether calls wait for a `hand` that resumes after the last failure was reported."""
+        return len(self._stops) > self._known
 
     @property
     def is_quick(self) -> bool:
@@ -98,12 +102,14 @@ class ThreadPool(Generic[C]):
     def running(self) -> list[C]:
         return list(self._busy.values())
 
-    def hand(self, calls: Sequence[C], first: Sequence[C] = ()) -> None:
-        """Make ``calls``, after ``first`` and the calls that wait. Raises RuntimeError if there is no thread."""
+    def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
+        """Make ``calls``, after ``first`` and the calls that wait. ``resumes``: the failures that were reported have
+        been handled. Raises RuntimeError if there is no thread."""
         Workers.shared().away.update(calls, first)
         self._queue.extendleft(reversed(first))
         self._queue.extend(calls)
-        self._halted = False
+        if resumes:
+            self._known = self._reported
         self._wake()
         if not self._threads:
             self.take_back()
@@ -175,7 +181,6 @@ class ThreadPool(Generic[C]):
     def _pull(self, thread: threading.Lock) -> Callable[[], None]:
         away, queue, busy = Workers.shared().away, self._queue, self._busy
         ended = self._ended if self._save is None else self._unsaved
-        bounded = self._most is not None
         while (call := self._take(thread)) is not None:
             start = call.began = clock()
             busy[thread] = call
@@ -185,11 +190,11 @@ class ThreadPool(Generic[C]):
             self._calls += 1
             sample = self._calls if self._calls < SAMPLE else SAMPLE
             self._mean += ((seconds if seconds < LONGEST else LONGEST) - self._mean) / sample
-            if (self._halts and not result[0]) or (bounded and is_awaitable(result[1])):
-                self._halted = True
+            if self._stops_at(result):
+                self._stops.append(None)
             ended.append((call, result))
             is_slow = self._mean > SLOW
-            if self._halted or not queue:
+            if self.halted or not queue:
                 if self._save is not None and not is_slow:
                     self._save_ended(self._save)
                 self._tell()
@@ -200,6 +205,10 @@ class ThreadPool(Generic[C]):
             away.discard(call)
             del call, result  # a thread that waits has no references
         return _nothing
+
+    def _stops_at(self, result: Result) -> bool:
+        """Whether no further call starts after this result."""
+        return (self._halts and not result[0]) or (self._most is not None and is_awaitable(result[1]))
 
     def _take(self, thread: threading.Lock) -> C | None:
         """The next call; waits for one. None: the pool is closed."""
@@ -232,7 +241,7 @@ class ThreadPool(Generic[C]):
     @property
     def _may_start(self) -> bool:
         """Whether a call waits that may start, perhaps after others are saved."""
-        if not self._queue or self._halted:
+        if not self._queue or self.halted:
             return False
         return self._save is None or bool(self._slots or self._unsaved)
 
@@ -255,7 +264,10 @@ class ThreadPool(Generic[C]):
                 found.append(self._unsaved.popleft())
         if not found:
             return False
-        saved = save(found)
+        try:
+            saved = save(found)
+        except Exception:  # the loop saves them, and reports what is wrong
+            saved = [False] * len(found)
         self._ended.extend(found)
         self._slots.extend([None] * sum(saved))
         if not all(saved):
@@ -278,7 +290,7 @@ class ThreadPool(Generic[C]):
             if long and (self._ended or self._unsaved or not long <= reported):
                 self._tell()
             reported, stuck = long, len(long)
-            if self._queue and not self._halted:
+            if self._queue and not self.halted:
                 rest = 0
                 self._wake(stuck)
                 continue
@@ -301,6 +313,7 @@ class ThreadPool(Generic[C]):
             while ended:
                 with contextlib.suppress(IndexError):  # a thread saves it at the same time
                     call, result = ended.popleft()
+                    self._reported += self._stops_at(result)
                     call.end(result)
                     found.append(call)
         self._report(found)

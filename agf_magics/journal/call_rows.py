@@ -21,7 +21,9 @@ from .records import CallKey, SequenceRow, error_json, row_crc
 from .reuse import CallDigest
 from .store import ADD, ADD_JSON
 
-Insert = tuple[str, tuple[Any, ...]]
+Cells = tuple[Any, ...]
+
+Insert = tuple[str, Cells]
 """The statement that adds a record, and its cells."""
 
 NO_VALUE = EncodedValue("json", None)
@@ -114,26 +116,24 @@ class CallRows:
         name = getattr(callee, "name", step.name.text)
         return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received)
 
-    def plain(self, call: StartedCall, value: Value) -> Insert | None:
-        """The row of a call that has returned JSON, in a run without secrets; else None. On any thread."""
+    def plain(self, call: StartedCall, value: Value, started: float | None = None) -> Cells | None:
+        """The cells for `ADD_JSON` of a call that has returned JSON, in a run without secrets; else None. ``started``:
+        when the call started; None: when its record did. On any thread."""
         text = json_text(value, self.most) if not self.secret.active else None
         if text is None:
             return None
-        return self._json(call, text)
+        (at, tries), kind, name, begun, given, whole, digest, _ = call
+        return self.json(encode(at), tries, kind, name, started or begun, given, whole, text, digest)
 
-    def _json(self, call: StartedCall, text: str) -> Insert:
-        (at, tries), kind, name, started, given, whole, digest, _ = call
-        return self.copied(encode(at), tries, kind, name, started, given, whole, text, digest)
-
-    def copied(
+    def json(
         self, place: str, tries: str, kind: str, name: str, started: float, given: str | None, whole: bool, text: str,
         digest: bytes | None,
-    ) -> Insert:  # fmt: skip
-        """The row of a call that returned JSON, from its cells. ``place``: its path as JSON."""
+    ) -> Cells:  # fmt: skip
+        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and its value as JSON."""
         line, ended, full = self._next_line(), time.time(), 1 if whole else 0
-        cells = (line, "finished", place, tries, kind, name, started, ended, given, full, "json", text)
-        crc = row_crc((*cells, None, None, None, digest))
-        return ADD_JSON, (line, place, tries, kind, name, started, ended, given, full, text, digest, crc)
+        crc = row_crc((line, "finished", place, tries, kind, name, started, ended, given, full, "json", text,
+                       None, None, None, digest))  # fmt: skip
+        return line, place, tries, kind, name, started, ended, given, full, text, digest, crc
 
     def reused(self, call: StartedCall, value: Value, text: str | None) -> Insert:
         """The row of a call whose result in another run is reused. ``text``: that result as JSON, if it is JSON."""
@@ -142,16 +142,17 @@ class CallRows:
         elif self.secret.active:
             packed = self.secret.packed(EncodedValue("json", text), value, call.received)
         else:
-            return self._json(call, text)
+            (at, tries), kind, name, started, given, whole, digest, _ = call
+            return ADD_JSON, self.json(encode(at), tries, kind, name, started, given, whole, text, digest)
         if packed.form == "again":
             self._not_stored(call, packed.why)
         return self.outcome("finished", call, packed)
 
     def finished(self, call: StartedCall, value: Value, secret: bool = False) -> Insert:
         """The row of a call that has returned. ``secret``: the value is one."""
-        insert = self.plain(call, value) if not secret else None
-        if insert is not None:
-            return insert
+        cells = self.plain(call, value) if not secret else None
+        if cells is not None:
+            return ADD_JSON, cells
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)

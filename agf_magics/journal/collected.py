@@ -22,7 +22,7 @@ from ..serialization.codec import EncodedValue, decode
 from ..text.diagnostics import StepError
 from .call_rows import Insert, StartedCall
 from .recorder import Journal
-from .records import FORMS, UNREADABLE, CallKey, check_tries, error_from, error_json, is_at, is_moment
+from .records import FORMS, UNREADABLE, CallKey, SequenceRow, check_tries, error_from, error_json, is_at, is_moment
 
 T = TypeVar("T")
 
@@ -59,6 +59,9 @@ class CollectingJournal(Journal):
 
     def mark(self, what: str, key: CallKey) -> None:
         self.found.append((what, key.at, key.tries))
+
+    def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
+        return None  # an element with a record of an earlier session runs in the kernel
 
     def returned(self, call: StartedCall, value: Value, secret: bool = False) -> asyncio.Future[None] | None:
         packed = self.secret.pack(value, self.most)

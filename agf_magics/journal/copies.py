@@ -46,12 +46,10 @@ class Copies:
         found = self.reuse.take_json(digest, journal.most)
         if found is None:
             return None
-        value, stored = found
-        _, row = journal.rows.copied(
-            f"{self._before}{i}]", self.tries, self._kind, self._name, started, text, True, stored, digest
-        )
-        self._rows.append(row)
-        if len(self._rows) >= MOST:
+        (value, stored), rows = found, self._rows
+        place = f"{self._before}{i}]"
+        rows.append(journal.rows.json(place, self.tries, self._kind, self._name, started, text, True, stored, digest))
+        if len(rows) >= MOST:
             self.write()
         return (value,)
 

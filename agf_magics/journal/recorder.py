@@ -22,13 +22,13 @@ from ..progress import events as ev
 from ..secrets.masking import Received, Secrets
 from ..serialization.codec import encode, sign
 from ..text.diagnostics import Diagnostic, StepError
-from .call_rows import CallRows, Insert, StartedCall
+from .call_rows import CallRows, Cells, StartedCall
 from .errors import JournalError, not_journaled
 from .file import checksum
 from .records import CallKey, Record, SequenceRow, error_json
 from .replay import Outcome, ReplayLog
 from .reuse import CallDigest, Reuse, ReusedResult
-from .store import ROOM, Store
+from .store import ADD_JSON, ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
 state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
@@ -190,9 +190,10 @@ class Journal:
         await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
 
-    def write_here(self, rows: Sequence[Insert]) -> None:
-        """Write rows of calls on this thread, which does not belong to a loop. Done when they are durable."""
-        self.store.writer.write_here(rows, self.lose)
+    def write_here(self, rows: Sequence[Cells]) -> None:
+        """Write rows of calls that returned JSON, on this thread, which does not belong to a loop. Done when they are
+        durable."""
+        self.store.writer.write_here(ADD_JSON, rows, self.lose)
 
     def is_own(self, key: CallKey) -> bool:
         """Whether an earlier session of this run made the call, and did not reuse a result of another run."""

@@ -137,8 +137,9 @@ class Reuse:
                 continue
             count[digest] = number = count.get(digest, 0) + 1
             stored: _Stored = value if record.form == "json" and type(value) is str else (record, run_id)
-            known = found.setdefault(digest, stored)
-            if known is stored:
+            known = found.get(digest)
+            if known is None:  # not `is stored`: two equal texts may be one object
+                found[digest] = stored
                 continue
             if type(known) is not list:
                 known = found[digest] = [known]  # type: ignore[list-item]

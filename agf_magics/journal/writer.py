@@ -109,10 +109,10 @@ class Writer:
             self._turn(loop)
         return done
 
-    def write_here(self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]) -> None:
-        """Commit many statements with a row each on this thread, which does not belong to a loop. ``failed`` is called
-        for each that cannot be written."""
-        self._queue.extend([PendingWrite(statement, (row,), None, None, failed) for statement, row in rows])
+    def write_here(self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]) -> None:
+        """Commit many rows on this thread, which does not belong to a loop. ``failed`` is called for each that cannot
+        be written."""
+        self._queue.append(PendingWrite(statement, rows, None, None, failed))
         with self._committing:
             if not self._closed:
                 self._commit()

@@ -16,7 +16,6 @@ from ..host.prints import watched_stdout
 from ..progress.events import Event, Warned
 from ..settings import current
 from ..text.diagnostics import AgfError, StepError
-from ..workers.elements import Elements
 from ..workers.queue import CallQueue
 from .live import live
 from .run import Run
@@ -97,6 +96,8 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
     place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
     whole = None
     if run._workers is not None:
+        from ..workers.elements import Elements  # here: a run without workers does not import it
+
         queue = CallQueue(run._workers, lambda found: run._emit(Warned(clock(), found)))
         place.queue, whole = queue, Elements(queue.dispatcher)
     with watched_stdout() if run._stream else contextlib.nullcontext():

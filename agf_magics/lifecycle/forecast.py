@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 from ..catalog import Agent, Tool
@@ -31,7 +30,10 @@ LONGEST_EVALUATION = 10.0
 """Seconds that an evaluation without calls may take."""
 
 MOST_RECORDS = 200_000
-"""Journaled calls that are compared, the newest runs first."""
+"""Journaled calls that are read, of the newest runs first."""
+
+MOST_CHARACTERS = 200_000_000
+"""Characters of their values: all of them are in memory."""
 
 MOST_TEXT = 20_000
 """Characters of the arguments of a call that are remembered to say why it differs."""
@@ -175,22 +177,30 @@ class KnownResults:
         return "its arguments differ" if call.name in self._by_name else "the run has no result of it"
 
 
-class LastRuns:
-    """The records of the last runs of a flow, at most `MOST_RECORDS`."""
+class Bounded:
+    """Records, as long as they are not more than `MOST_RECORDS` with values of `MOST_CHARACTERS` in total."""
 
-    def __init__(self, store: Store, run: Run) -> None:
-        self._store, self._run = store, run
+    def __init__(self) -> None:
+        self._calls, self._characters = MOST_RECORDS, MOST_CHARACTERS
         self.note = ""
+        """Why records are missing; empty if none are."""
 
-    def read(self) -> Iterator[tuple[str, Iterator[Record]]]:
-        left = MOST_RECORDS
-        for head in latest_runs(self._store, self._run):
-            found = list(islice(records(self._store, head.num), left + 1))
-            if len(found) > left:
-                self.note = f"only the last {MOST_RECORDS:,} journaled calls are compared"
+    def read(self, found: Iterable[Record]) -> Iterator[Record]:
+        """``found``, up to the bound."""
+        for record in found:
+            self._calls -= 1
+            self._characters -= sum(len(text) for text in (record.given, record.value, record.shown) if text)
+            if min(self._calls, self._characters) < 0:
+                self.note = f"only the first {MOST_RECORDS:,} calls, or {MOST_CHARACTERS:,} characters, are read"
                 return
-            left -= len(found)
-            yield head.run_id, iter(found)
+            yield record
+
+
+def read_last_runs(store: Store, run: Run, bounded: Bounded) -> Iterator[tuple[str, Iterator[Record]]]:
+    """The ids and the records of the last runs of the flow of ``run``, as ``--reuse`` reads them."""
+    for head in latest_runs(store, run):
+        if not bounded.note:
+            yield head.run_id, bounded.read(records(store, head.num))
 
 
 def key_of(at: StepPath) -> Key:

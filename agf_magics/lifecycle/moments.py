@@ -30,7 +30,7 @@ from ..pictures.plain import line
 from ..progress import events as ev
 from ..secrets.masking import Secrets
 from ..text.diagnostics import AgfError
-from .forecast import LONGEST_EVALUATION, MOST_RECORDS
+from .forecast import LONGEST_EVALUATION, Bounded
 from .lookup import as_definition_errors, find_run, refused
 from .manifest import Manifest
 from .past_run import PastRun
@@ -151,7 +151,8 @@ def find_moments(run: Run | PastRun) -> Moments:
     order, (store, num) = past.order, past.place
     times = _Times()
     with as_definition_errors():
-        log = ReplayLog(times.noted(map(_read, islice(records(store, num), MOST_RECORDS))), ended=False)
+        bounded = Bounded()
+        log = ReplayLog(times.noted(map(_read, bounded.read(records(store, num)))), ended=False)
     linked = run._linked if isinstance(run, Run) else _linked(order, times.callees)
     found = list[Moment]()
     recorder = _recorder(linked.flow, found, times, past.started.timestamp())
@@ -160,7 +161,7 @@ def find_moments(run: Run | PastRun) -> Moments:
         linked, given, _Replay(past.run_id, log, times), emit=recorder.emit, limits=order.limits, secrets=Secrets(),
         seconds=LONGEST_EVALUATION, grant=order.grant, make=recorder,
     )  # fmt: skip
-    return Moments(linked.flow, found, _note(error), run.secrets)
+    return Moments(linked.flow, found, "; ".join(filter(None, (_note(error), bounded.note))), run.secrets)
 
 
 def _past(run: Run) -> PastRun:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from itertools import islice
 from typing import Any, ClassVar, Literal
 
 from ..catalog import Registry, default
@@ -27,7 +26,7 @@ from ..settings import current
 from ..text.diagnostics import AgfError
 from .alignment import align
 from .dependents import dependents
-from .forecast import LONGEST_EVALUATION, MOST_RECORDS, Forecast, KnownResults, LastRuns, linked_at
+from .forecast import LONGEST_EVALUATION, Bounded, Forecast, KnownResults, linked_at, read_last_runs
 from .launch import link_run
 from .live import live
 from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
@@ -134,9 +133,9 @@ def find_stale(
     store, num = past.place
     with as_definition_errors():
         read = partial(unpickled, trust=False) if unpickles else _json_only
-        known = KnownResults(past.run_id, islice(records(store, num), MOST_RECORDS), read)
-        runs = LastRuns(store, made)
-        reuse = Reuse("", runs.read(), read)
+        known = KnownResults(past.run_id, Bounded().read(records(store, num)), read)
+        bounded = Bounded()
+        reuse = Reuse("", read_last_runs(store, made, bounded), read)
     forecast = Forecast(current.settings.journal_value, past.run_id, made._linked, reuse, known)
     made.journal = forecast
     watch(made)
@@ -147,7 +146,7 @@ def find_stale(
     if isinstance(error, NeedsUnpickling):
         raise error
     forecast.count_questions()
-    return _table(past, made, forecast, error, runs.note)
+    return _table(past, made, forecast, error, bounded.note)
 
 
 def _json_only(record: Record, run_id: str) -> Record:
@@ -190,7 +189,7 @@ def _table(past: PastRun, made: Run, forecast: Forecast, error: BaseException | 
     """The rows of the definition as it is now, then the removed ones of the run."""
     aligned = align(list(past.progress.rows.values()), list(made.progress.rows.values()))
     depend = dependents(made._linked, forecast.made)
-    stopped = error is not None and bool(forecast.made)
+    stopped = error is not None and (bool(forecast.made) or past.status == "ok")
     rows = [_row(row, forecast, depend, stopped, row.key not in aligned) for row in made.progress.rows.values()]
     ids = {row["key"]: row for row in rows}
     of_run = {before.id: ids[key] for key, before in aligned.items()}

@@ -4,7 +4,8 @@
     problems -> shift_tab                                          underlined problems while a cell is written
     options -> given -> commands -> notebook -> base -> magics            lines and what they do
     config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
-    explorer_session, _calls, _requests -> explorer -> view        a run in the page: its steps, values, timeline
+    explorer_session, _calls, _later, _requests -> explorer -> view    a run in the page: its steps, values, moments
+    opening                                                        a journaled call as a variable and a cell
     ask, view -> background_questions                              the questions of a background run
     timeline -> slider                                             the context of a plan after each message
 

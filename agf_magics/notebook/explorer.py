@@ -7,7 +7,9 @@ element, the static page shows. The kernel sends a message only if something has
 
 from __future__ import annotations
 
+import base64
 import contextvars
+import gzip
 import hashlib
 import json
 import re
@@ -66,16 +68,18 @@ def script() -> str:
     return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
 
 
-def offered_script() -> str:
-    """The module of an explorer: the script with its name in the page, under which later explorers find it."""
-    return f"{script()}\nglobalThis[{json.dumps(_name_of_script())}] = ours;\nexport default ours;"
+@cache
+def packed_script() -> str:
+    """The script and the name under which it is in the page, compressed, in base64."""
+    named = f"{script()}\nglobalThis[{json.dumps(_name_of_script())}] = ours;"
+    return base64.b64encode(gzip.compress(named.encode(), mtime=0)).decode()
 
 
 @cache
-def loader() -> str:
-    """A small module that takes the script from another explorer of the page, and else asks the kernel for it."""
+def loader(with_script: bool) -> str:
+    """The module of an explorer. Without the script it takes that of another one of the page, or asks the kernel."""
     text = _shortened((FOLDER / "loader.js").read_text(encoding="utf-8"))
-    return text.replace("$NAME", _name_of_script())
+    return text.replace("$NAME", _name_of_script()).replace("$PACKED", packed_script() if with_script else "")
 
 
 @cache
@@ -107,7 +111,7 @@ class Model(anywidget.AnyWidget):
     def __init__(self, channel: Channel, **more: Any) -> None:
         self.channel = channel
         # Front ends with frames have no page that explorers share.
-        module = loader() if Model._has_script and not in_frames() else offered_script()
+        module = loader(with_script=in_frames() or not Model._has_script)
         Model._has_script = True
         super().__init__(_esm=module, mark=f"agf-{secrets.token_hex(8)}", **more)
 
@@ -182,7 +186,7 @@ class Channel:
 
     def edited(self) -> None:
         """A cell ran: the page may compare the run with the definitions and functions of now."""
-        if self.run.progress.ended is not None:
+        if "rerun" in self._actions():
             self._send({"type": "edited"})
 
     @property
@@ -255,7 +259,7 @@ class Channel:
             case "start":
                 return self.start()
             case "script":
-                return offered_script()
+                return packed_script()
             case "cancel" if isinstance(self.run, Run):
                 self.run.cancel("Cancel button")
             case "answer":

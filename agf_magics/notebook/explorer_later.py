@@ -77,30 +77,35 @@ def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
     }
 
 
-class _Last:
-    """The moments of the run that was asked for last: they hold its values."""
+class _Recent:
+    """The moments of the run that was asked for last: they hold its values, so those of one run are kept."""
 
-    key: tuple[object, ...] = ()
+    run_id = ""
     found: Moments | None = None
 
 
-def _moments_of(run: AnyRun) -> Moments:
-    journal_of(run)
-    key = (run.run_id, run.progress.status, run.progress.changes)
-    if _Last.found is None or _Last.key != key:
-        _Last.found, _Last.key = find_moments(run), key
-    return _Last.found
-
-
 def _moments(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """How many moments there are."""
-    found = _moments_of(run)
+    """How many moments there are now."""
+    journal_of(run)
+    _Recent.found = None
+    _Recent.run_id, _Recent.found = run.run_id, (found := find_moments(run))
     return {"total": len(found), "note": plain(found.note, 400)}
+
+
+def _found_moments(run: AnyRun) -> Moments:
+    """The moments at the last count: a running run has more by now."""
+    found = _Recent.found
+    if found is None or _Recent.run_id != run.run_id:
+        _moments(run, {})
+        found = _Recent.found
+    assert found is not None, "they were just found"
+    return found
 
 
 def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The state at the moment ``at``, and how it differs from that at the moment ``since``."""
-    found = _moments_of(run)
+    journal_of(run)
+    found = _found_moments(run)
     at, since = natural(given.get("at")), natural(given.get("since"))
     if max(at, since) >= len(found):
         raise Refused(f"the run has no moment {max(at, since) + 1}")

@@ -17,6 +17,7 @@ from ..pictures.boxes import Frame
 from ..pictures.counters import spent, tallies, times, words
 from ..pictures.diagram import place
 from ..pictures.fold import fold
+from ..pictures.groups import group
 from ..pictures.page import format_exception, status
 from ..pictures.plain import duration, line, plain
 from ..pictures.run_page import MOST_STORES, how_to_continue
@@ -35,6 +36,7 @@ from .explorer_calls import (
     Refused,
     call_row,
     linked_at,
+    natural,
     row_of,
     texts_of,
 )
@@ -62,21 +64,27 @@ def answer_request(run: AnyRun, name: str, given: Mapping[str, Any]) -> Json:
 
 def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls that lead to it;
-    ``folded``: the ids of frames of which only the head is drawn; none: a large picture starts folded."""
+    ``folded``: the ids of frames of which only the head is drawn; none: a large picture starts folded. In a large
+    picture long chains are groups, which have the states of their steps."""
     inside = texts_of(given.get("flow"))
-    drawn = scene(linked_at(run, inside).flow)
+    drawn, groups = scene(linked_at(run, inside).flow), dict[str, tuple[str, ...]]()
+    is_large = len(list(drawn.boxes)) > MOST_UNFOLDED
+    if is_large:
+        drawn, groups = group(drawn)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
-    if "folded" not in given and len(list(drawn.boxes)) > MOST_UNFOLDED:
-        folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
+    if "folded" not in given and is_large:
+        folded = list({**dict.fromkeys(part.id for part in drawn.parts if isinstance(part, Frame)), **groups})
     drawn = fold(drawn, folded)
     placed = place(drawn)
+    boxes = [box.id for box in drawn.boxes]
     return {
         "svg": paint(drawn, placed, {}),
         "flow": inside,
-        "boxes": [box.id for box in drawn.boxes],
+        "boxes": boxes,
         "frames": [frame.id for frame in drawn.frames],
         "folded": folded,
+        "groups": {id: groups[id] for id in boxes if id in groups},
         "edges": [[way, round(at.x, 1), round(at.y, 1)] for way, at in edge_places(drawn, placed)],
     }
 
@@ -95,9 +103,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
             [line(format_path(one.at), 100), line(run.secrets.text(format_exception(one.error)), 200)]
             for one in progress.failures[:MOST_FINDINGS]
         ],
-        "stores": [
-            [line(name, 60), value_json(mask(value), mask)] for name, value in islice(run.stores.items(), MOST_STORES)
-        ],
+        "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
     }
     if run.error is not None:
         found["error"] = _error(run, run.error)
@@ -106,6 +112,15 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
     if run.input:
         found["input"] = value_json(mask(run.input), mask)
     return found
+
+
+def _store(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """The value of one of the stores, by its number."""
+    mask, number = run.secrets.shown, natural(given.get("number"))
+    found = list(islice(run.stores.values(), number, number + 1))
+    if not found:
+        raise Refused("the run no longer has this store")
+    return value_json(mask(found[0]), mask)
 
 
 def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -206,6 +221,7 @@ def _indent(text: str) -> float:
 
 REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "run": _run,
+    "store": _store,
     "picture": _picture,
     "step": _step,
     **CALL_REQUESTS,

@@ -27,13 +27,13 @@ from .options import ParsedLine, read
 TARGET = "agf-magics.problems"
 """The target of the comm."""
 
-MOST_TEXT = 50_000
+LONGEST_CELL = 50_000
 """Characters of a cell that is checked while it is written."""
 MOST_PROBLEMS = 50
 MOST_MESSAGE = 2_000
 """Characters of a message and of a hint."""
 
-MAGIC = re.compile(r"\s*%%(?P<name>pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=\s|$)")
+_MAGIC = re.compile(r"\s*%%(?P<name>pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=\s|$)")
 DEFINES = ("pipeline", "policy", "plan", "graph")
 
 Problem = dict[str, Any]
@@ -47,8 +47,8 @@ def problems_of(cell: str, registry: Registry) -> list[Problem]:
     >>> [(one["code"], one["start"], one["end"]) for one in problems_of("%%pipeline p\\nstps: []", Registry())][:1]
     [('pipeline.document-kind', 13, 17)]
     """
-    magic = MAGIC.match(cell)
-    if magic is None or len(cell) > MOST_TEXT:
+    magic = _MAGIC.match(cell)
+    if magic is None or len(cell) > LONGEST_CELL:
         return []
     start, newline = magic.start("name") - 2, cell.find("\n", magic.end())
     end = newline if newline >= 0 else len(cell)

@@ -19,7 +19,7 @@ from .schema_walk import describe_value, keys_at
 
 _LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}(\w+)")
 _CELL = re.compile(r"%%(\w+)")
-MOST = 300
+MOST_HELP = 300
 """Characters of a signature and of a description."""
 
 
@@ -77,14 +77,14 @@ def _named(language: Language, before: str, name: str, registry: Registry) -> It
     if language.schema is not None and (text := describe_value(language.schema, spot, name)):
         yield f"{name}: {text}"
     if (tool := registry.tools.get(name)) is not None:
-        yield f"tool {name} takes {one_line(tool.takes, MOST) or 'no arguments'}"
-        yield one_line(tool.description, MOST)
+        yield f"tool {name} takes {one_line(tool.takes, MOST_HELP) or 'no arguments'}"
+        yield one_line(tool.description, MOST_HELP)
     if (agent := registry.agents.get(name)) is not None:
-        yield f"agent {name}: {one_line(agent.description, MOST)}".rstrip(": ")
+        yield f"agent {name}: {one_line(agent.description, MOST_HELP)}".rstrip(": ")
     if (flow := registry.flows.get(name)) is not None:
         inputs = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in flow.inputs))
-        yield f"{flow.language} {name} reads {one_line(inputs, MOST) or 'no input'}"
-        yield one_line(flow.description, MOST)
+        yield f"{flow.language} {name} reads {one_line(inputs, MOST_HELP) or 'no input'}"
+        yield one_line(flow.description, MOST_HELP)
 
 
 def _help(language: Language, before: str, word: str) -> Iterator[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from IPython.core.magic import line_magic, magics_class
 
-from ..pictures.listing import list_rows
 from ..pictures.plain import counted, html, line
+from ..pictures.values import drop_empty_columns, table_html, table_text
+from ..workers.dask.tasks import describe_process
 from ..workers.on import started
 from ..workers.options import describe
 from ..workers.status import BackendStatus, WorkerStatus
@@ -49,7 +50,11 @@ def list_workers(found: Iterable[BackendStatus]) -> Bundle:
     """The table by MIME type."""
     backends = list(found)
     rows = [row for one in backends for row in _rows(one)]
-    bundle = dict(list_rows(COLUMNS, rows, "row", NONE))
+    bundle = {"text/html": f"<p>{NONE}</p>", "text/plain": NONE}
+    if rows:
+        table = drop_empty_columns(COLUMNS, tuple(rows))
+        caption = counted(len(backends), "worker backend")
+        bundle = {"text/html": table_html(*table, caption), "text/plain": "\n".join(table_text(*table))}
     for one in backends:
         if one.dashboard.startswith(("http://", "https://")):
             link = html(one.dashboard)
@@ -74,7 +79,7 @@ def _row(worker: WorkerStatus) -> tuple[str, ...]:
     if memory and worker.memory_limit:
         memory += f" of {_megabytes(worker.memory_limit)}"
     resources = ", ".join(f"{name} {amount:g}" for name, amount in worker.resources.items())
-    versions = ", ".join(f"{name} {version}" for name, version in worker.versions.items() if version)
+    versions = _versions(worker.versions)
     return (
         f"  {line(worker.name, 80)}",
         f"{worker.lanes:,}",
@@ -83,6 +88,13 @@ def _row(worker: WorkerStatus) -> tuple[str, ...]:
         line(resources, 60),
         line(versions, 120),
     )
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    """The versions that differ from those of this process."""
+    here = describe_process()
+    other = [f"{name} {version}" for name, version in versions.items() if version and version != here.get(name)]
+    return ", ".join(other) or ("as here" if versions else "")
 
 
 def _megabytes(size: int) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from .boxes import Arrow, Box, Frame, Scene, within
+from .boxes import LABEL, Arrow, Box, Frame, Scene, within
+from .plain import line
 
 
 def fold(drawn: Scene, ids: Collection[str]) -> Scene:
@@ -15,7 +16,17 @@ def fold(drawn: Scene, ids: Collection[str]) -> Scene:
     parts = tuple(_folded(drawn.parts, ids, heads))
     gone = {frame.id for frame in drawn.frames} - {frame.id for frame in Scene(name="", parts=parts, arrows=()).frames}
     arrows = [one for arrow in drawn.arrows if (one := _moved(arrow, heads, gone)) is not None]
-    return Scene(name=drawn.name, parts=parts, arrows=tuple(dict.fromkeys(arrows)))
+    return Scene(name=drawn.name, parts=parts, arrows=tuple(_merged(arrows)))
+
+
+def _merged(arrows: Iterable[Arrow]) -> Iterator[Arrow]:
+    """Values that flow between the same two boxes are one arrow."""
+    found: dict[Arrow, dict[str, None]] = {}
+    for arrow in arrows:
+        label = arrow.label if arrow.line == "data" else ""
+        found.setdefault(arrow._replace(label="") if label else arrow, {})[label] = None
+    for arrow, labels in found.items():
+        yield arrow._replace(label=line(", ".join(filter(None, labels)), LABEL)) if any(labels) else arrow
 
 
 def _folded(parts: tuple[Box | Frame, ...], ids: Collection[str], heads: dict[str, str]) -> Iterator[Box | Frame]:

@@ -15,10 +15,12 @@ from math import ceil
 from . import theme as look
 from .boxes import POINTS_WORD, Scene
 from .layout import Layout
-from .nets import Net
+from .nets import Net, Reader
 from .plain import line
 from .rows import Rect, Used, find_rows, rectangles
 
+LABEL_GAP = 5.0
+"""The distance of the label of a graph's edge from its box."""
 LANE = 9.0
 """The distance of two trunks."""
 _HEAD = 12.0
@@ -52,6 +54,8 @@ class Tap:
 
     box: int
     side: int
+    control: bool = False
+    """Whether it is an edge of a graph: then its label is at its beginning."""
     trunks: list[Trunk] = field(default_factory=list)
     names: dict[str, None] = field(default_factory=dict)
     """In the order of the trunks."""
@@ -90,6 +94,11 @@ class Lanes:
     def is_hidden(self, trunk: Trunk) -> bool:
         """Whether a trunk begins at a box that other boxes hide."""
         return trunk.net.leaves is None and not self.is_free(trunk.net.source, trunk.side)
+
+    def label(self, trunk: Trunk, reader: Reader) -> str:
+        """The label at the beginning of a graph's edge, with the direction of the edge."""
+        arrow = "↑" if self.row_of[reader.box] <= trunk.row else "↓"
+        return f"{reader.label} {arrow}" if reader.label else ""
 
     def _trunk(self, net: Net) -> Trunk:
         row = self.row_of[net.source]
@@ -144,12 +153,15 @@ class Lanes:
             self._take_lane(used[trunk.side], trunk)
 
     def _taps(self) -> list[Tap]:
-        taps: dict[tuple[int, int], Tap] = {}
+        taps: dict[tuple[int, int, bool], Tap] = {}
         for trunk in self.trunks:
             for reader in trunk.net.readers:
-                tap = taps.setdefault((reader.box, trunk.side), Tap(reader.box, trunk.side))
-                tap.trunks.append(trunk)
-                tap.names[reader.label] = None
+                control = trunk.net.control
+                tap = taps.setdefault((reader.box, trunk.side, control), Tap(reader.box, trunk.side, control))
+                if trunk not in tap.trunks:
+                    tap.trunks.append(trunk)
+                if not control:
+                    tap.names[reader.label] = None
         return [taps[key] for key in sorted(taps)]
 
     def _take_lanes(self) -> None:
@@ -160,5 +172,10 @@ class Lanes:
                 outermost = origin + LANE * (used[tap.side].lanes(2 * row, 2 * row).bit_length() - 1)
                 tap.at = max(self.boxes[tap.box].side(tap.side) + _HEAD, outermost)
                 self._take(used[tap.side], tap.at + look.width(tap.label, POINTS_WORD), tap.side, row)
+        for trunk in self.trunks:
+            if trunk.net.control and not self.is_hidden(trunk):
+                across = max(look.width(self.label(trunk, reader), POINTS_WORD) for reader in trunk.net.readers)
+                end = self.source(trunk).side(trunk.side) + LABEL_GAP + across
+                self._take(used[trunk.side], end, trunk.side, trunk.row)
         for trunk in sorted(self.trunks, key=lambda trunk: ((trunk.last - trunk.first).bit_length(), trunk.first)):
             trunk.lane = self._take_lane(used[trunk.side], trunk)

@@ -43,6 +43,8 @@ class Route(NamedTuple):
     points: tuple[Point, ...]
     tip: Point
     label: Point | None
+    text: str | None = None
+    """Its label; None: that of the arrow, and graphviz has found the route."""
 
 
 class Label(NamedTuple):
@@ -60,6 +62,8 @@ class Wiring(NamedTuple):
     """The base and the tip of each arrow head."""
     dots: tuple[Point, ...] = ()
     labels: tuple[Label, ...] = ()
+    joints: tuple[Point, ...] = ()
+    """The dots of the edges of a graph."""
 
 
 class Layout(NamedTuple):

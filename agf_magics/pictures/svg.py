@@ -105,8 +105,9 @@ def _wiring(wiring: Wiring) -> Iterator[str]:
         yield f'<path d="{_corners(points)}" fill="none" stroke="{look.DATA}" stroke-width="1.3"{DASHED}/>'
     for base, tip in wiring.heads:
         yield _head(base, tip, look.DATA)
-    for dot in wiring.dots:
-        yield f'<path d="M{dot.x:.1f} {dot.y:.1f}h0" stroke="{look.DATA}" stroke-width="5" stroke-linecap="round"/>'
+    for dots, color in ((wiring.dots, look.DATA), (wiring.joints, look.LINE)):
+        for dot in dots:
+            yield f'<path d="M{dot.x:.1f} {dot.y:.1f}h0" stroke="{color}" stroke-width="5" stroke-linecap="round"/>'
 
 
 def _corners(points: tuple[Point, ...]) -> str:
@@ -128,7 +129,7 @@ def _routed(drawn: Scene, placed: Layout) -> Iterator[tuple[Arrow, Route]]:
         route = placed.routes.get(f"e{place}")  # the others are in the wiring
         if arrow.line in HIDDEN or route is None:
             continue
-        if arrow.line == "control" and arrow.leaves:
+        if arrow.line == "control" and arrow.leaves and route.text is None:
             route = _straight(route, middles[arrow.head].x, *frames[arrow.leaves])
         yield arrow, route
 
@@ -144,10 +145,10 @@ def _straight(route: Route, x: float, corner: Point, far: Point) -> Route:
 
 
 def _label(arrow: Arrow, route: Route) -> Iterator[str]:
-    text = arrow.label or arrow.carries
+    text = (arrow.label or arrow.carries) if route.text is None else route.text
     if not text or route.label is None:
         return
-    x, y, anchor = route.label.x + (6 if arrow.way else 2), route.label.y, "middle"
+    x, y, anchor = route.label.x + (6 if arrow.way and route.text is None else 2), route.label.y, "middle"
     if arrow.carries or arrow.line == "again":  # to the right of the line
         x, anchor = max(p.x for p in route.points) + BESIDE + 5, "start"
     data = arrow.carries or arrow.line in ("data", "wire")
@@ -188,7 +189,8 @@ def edge_places(drawn: Scene, placed: Layout) -> Iterator[tuple[str, Point]]:
 
 
 def _labelled(arrow: Arrow, route: Route) -> tuple[str, Point]:
-    return arrow.label or arrow.carries, route.label or Point(0, 0)
+    text = (arrow.label or arrow.carries) if route.text is None else route.text
+    return text, route.label or Point(0, 0)
 
 
 def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:

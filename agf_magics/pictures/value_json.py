@@ -14,7 +14,6 @@ from . import values
 from .plain import plain
 from .values import MOST_PICTURE, Foreign, Grid, Group, Mask, Picture, Shown, Words
 
-PNG = b"\x89PNG\r\n\x1a\n"
 MOST_FRAME = 100_000
 """Characters of the HTML of a data frame."""
 
@@ -25,8 +24,6 @@ def value_json(value: Value, mask: Mask = lambda value: value) -> dict[str, Any]
     >>> value_json([True])
     {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
     """
-    if type(value) is bytes and value.startswith(PNG) and len(value) <= MOST_PICTURE:
-        return _png("PNG", value)
     return _json(values.shown(value, mask))
 
 

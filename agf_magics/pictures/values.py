@@ -27,6 +27,9 @@ _MOST_DEEP = 6
 MOST_LEAVES = 300
 MOST_PICTURE = 2_000_000
 """Bytes of a PNG that is embedded in a page; a larger picture is only named."""
+MOST_PICTURES = 12
+"""Pictures in one value; their PNG bytes together have at most MOST_PICTURE bytes."""
+PNG = b"\x89PNG\r\n\x1a\n"
 PIXELS = 640
 """The greatest width and height of a picture."""
 
@@ -66,7 +69,7 @@ class Foreign(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A figure or an image."""
+    """A figure, an image or the bytes of a PNG."""
 
     title: str
     png: Callable[[], bytes]
@@ -105,7 +108,7 @@ def value_text(value: Value, mask: Mask = lambda value: value) -> str:
 
 class _Builder:
     def __init__(self, mask: Mask) -> None:
-        self.left = MOST_LEAVES
+        self.left, self.pictures, self.bytes = MOST_LEAVES, MOST_PICTURES, MOST_PICTURE
         self.mask = mask
 
     def one(self, value: Value, depth: int) -> Shown:
@@ -121,7 +124,19 @@ class _Builder:
         if fields is not None:
             title = f"{line(kind.__name__, 60)} · {counted(len(fields), 'field')}"
             return self.group(title, self.mask(fields).items(), len(fields), depth)
-        return _frame(value) or _picture(value) or Words(_scalar(value))
+        return _frame(value) or self.picture(value) or Words(_scalar(value))
+
+    def picture(self, value: Value) -> Shown | None:
+        """The picture that ``value`` is, as long as there is room for it."""
+        if self.pictures <= 0:
+            return None
+        if type(value) is bytes and value.startswith(PNG) and len(value) <= self.bytes:
+            self.bytes -= len(value)
+            found: Picture | None = Picture("PNG", lambda: value)
+        else:
+            found = _picture(value)
+        self.pictures -= found is not None
+        return found
 
     def group(self, title: str, parts: Any, count: int, depth: int) -> Shown:
         if depth >= _MOST_DEEP or self.left <= 0:

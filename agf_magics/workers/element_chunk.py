@@ -71,22 +71,24 @@ class Answer(NamedTuple):
     ended: float
 
 
-def run_elements(program: Any, digest: str, given: bytes, version: Any, kernel: str) -> tuple[Any, ...]:
+def run_elements(program: Any, digest: str, given: bytes, count: int, options: dict[str, Any]) -> tuple[Any, ...]:
     """Run elements. Returns ``("ok", answer, seconds, prints, worker)``, or ``("no", why, …)`` for a program that this
     worker cannot run; the kernel then sends calls.
 
-    ``program``: the pickled program, or the path of a file with it. ``given``: the pickled numbers and elements.
-    ``kernel``: the name of the kernel's process, whose prints need not travel."""
+    ``program``: the pickled program, or the path of a file with it. ``given``: the pickled numbers and elements,
+    ``count`` of each. ``options``: ``kernel``, the name of the kernel's process, whose prints need not travel, and
+    ``version``, its version."""
     began = time.perf_counter()
     prints: list[tuple[int, str, str]] = []
     try:
-        if tuple(version) != version_of_workers():
+        if tuple(options["version"]) != version_of_workers():
             raise Unreadable(f"this worker has version {version_of_workers()}")
         found = _program(program, digest)
         numbers, items = pickle.loads(given)
-        capture = _capture_of(kernel)
+        capture = _capture_of(options["kernel"])
         prints = capture.texts if capture is not None else prints
-        context = contextvars.Context()
+        # On a worker, its context names it (distributed.get_worker); that of the kernel is not for elements.
+        context = contextvars.Context() if capture is None else contextvars.copy_context()
         context.run(_capturing.set, capture)
         answer = context.run(_run, found, numbers, items)
         data = _pack(found, numbers, answer)
@@ -181,11 +183,9 @@ class Counts:
     def __init__(self) -> None:
         self.rows: dict[tuple[str, ...], list[int]] = {}
 
-    def start(self, at: ev.StepPath, when: float, attempt: int) -> list[int]:
-        key = tuple([bit for bit in at if type(bit) is str])
-        row = self.rows.get(key)
+    def start(self, at: ev.StepPath, when: float, attempt: int, row: list[int] | None = None) -> list[int]:
         if row is None:
-            row = self.rows[key] = [0, 0]
+            row = self.rows.setdefault(tuple([bit for bit in at if type(bit) is str]), [0, 0])
         row[0] += 1
         return row
 

@@ -38,7 +38,8 @@ class ElementFlight:
         """``given``: the pickled numbers and elements; ``is_suspect``: their worker was lost before."""
         self.landed, self.numbers, self.weight = landed, numbers, len(given)
         self.run: Callable[..., Any] = run_elements
-        self.order: tuple[Any, ...] = (sent.program, sent.digest, given, version_of_workers(), KERNEL)
+        options = {"kernel": KERNEL, "version": version_of_workers()}
+        self.order: tuple[Any, ...] = (sent.program, sent.digest, given, len(numbers), options)
         self.shared = False
         self.is_suspect = is_suspect
         self.cancel: Cancel = _nothing

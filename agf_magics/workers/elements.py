@@ -40,7 +40,7 @@ from .element_flights import (
     lost_worker,
     stopped,
 )
-from .eligible import calls_of, reason_to_stay, steps_of
+from .eligible import HEAVY_ELEMENT, HEAVY_PROGRAM, calls_of, reason_to_stay, steps_of
 from .outcomes import LOSSES
 from .pickles import dump_plain, load_plain
 from .program import make_program, sources_of
@@ -48,9 +48,6 @@ from .sending import HEAVY, own_modules
 from .sizes import ChunkSize
 
 Items = list[Value] | Sequenced
-
-HEAVY_ELEMENT = 10_000
-"""Bytes of an element and its answer, above which calls are sent instead."""
 
 
 class Elements:
@@ -73,6 +70,8 @@ class Elements:
         except Exception:
             program = b""
         if not 0 < len(program) <= HEAVY:  # calls are sent instead: their errors and warnings name the part
+            return None
+        if len(program) > HEAVY_PROGRAM:
             return None
         return ElementPool(self.dispatcher, site, inside, keep, items, rest, Sent(program, sources, modules))
 

@@ -22,6 +22,12 @@ MANY = 4
 FEWEST = 1
 """Calls in a body, from which on an element travels: an expression alone takes less time than its trip."""
 
+HEAVY_PROGRAM = 1_000_000
+"""Bytes of a program, above which calls are sent instead: a warning then names what is heavy."""
+
+HEAVY_ELEMENT = 10_000
+"""Bytes of an element and its answer, above which calls are sent instead."""
+
 CALLED = ("tool", "flow", "transform")
 """The kinds of calls that an element on a worker may make."""
 
@@ -78,8 +84,12 @@ def _reason_of_call(step: Invoke, callee: Any) -> str | None:
             return "secret"
         if not callee.reuse:
             return "effect"
+        if callee.resources:
+            return "resources"
     elif not isinstance(callee, Transform):
         return "callee"
+    if getattr(callee, "resources", None):
+        return "resources"  # a chunk of calls is placed where they are
     return "place" if callee.where is not None or callee.is_async or _is_for_kernel(callee) else None
 
 

@@ -49,13 +49,13 @@ class WithOptions:
         return count(self.resources) if count is not None and self.resources else self.backend.lanes
 
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
-        options = dict(order[-1])
-        if self.resources:
-            options["resources"] = {**self.resources, **order[-1].get("resources", {})}
-        if self._setup is None:
-            return self.backend.submit(run, (*order[:-1], options), done)
-        options["setup"] = (*self._setup, loadable(run))
-        return self.backend.submit(run_after_setup, (*order[:-1], options), lambda outcome: done(_checked(outcome)))
+        own = order[-1] if isinstance(order[-1], Mapping) else {}
+        options = {
+            "effect": own.get("effect", False),
+            "resources": {**self.resources, **own.get("resources", {})},
+            "setup": (*self._setup, loadable(run)) if self._setup is not None else (b"", "", loadable(run)),
+        }
+        return self.backend.submit(run_after_setup, (*order, options), lambda outcome: done(_checked(outcome)))
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
         own = [Need("", self.resources, False, None)] if self.resources else []

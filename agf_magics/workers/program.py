@@ -87,7 +87,7 @@ def reduced(linked: Linked, steps: Iterable[Step], without_text: bool = False) -
     named = any(isinstance(step, Invoke) and step.gives is not None for step in own)
     return replace(
         linked,
-        flow=_bare(linked.flow) if without_text else linked.flow,
+        flow=_bare(linked.flow) if without_text else replace(linked.flow),  # without what `Flow.linked` caches
         callees=callees,
         schemas=linked.schemas if named else {},
         tools={}, own={}, direct={}, accepted={},

@@ -221,10 +221,13 @@ class RemotePool(Generic[C]):
         self.in_flight += count
         self._place(self.in_flight, self.queue.backend.name)
 
-    def hand(self, calls: Sequence[C], first: Sequence[C] = ()) -> None:
-        held, self.held, self.halted = self.held, [], False
-        new = [Entry(call, self) for call in calls]
-        early = [*(Entry(call, self) for call in first), *held]
+    def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
+        new, early = [Entry(call, self) for call in calls], [Entry(call, self) for call in first]
+        if self.halted and not resumes:
+            self.held = [*early, *self.held, *new]
+            return
+        early += self.held
+        self.held, self.halted = [], False
         if self._line is None:
             if not calls and not first:
                 return

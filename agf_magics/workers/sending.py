@@ -117,7 +117,7 @@ def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
     return pickle.dumps(_Applied(loadable(run), order), 5)
 
 
-BY_VALUE = frozenset({f"{_PACKAGE}.workers.chunk"})
+BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "setup", "dask.tasks"))
 """Modules of ours that import nothing of ours."""
 
 _loadable: dict[Callable[..., Any], Loadable] = {}

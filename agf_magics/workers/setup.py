@@ -14,9 +14,12 @@ from typing import Any
 
 
 def run_after_setup(*order: Any) -> Any:
-    """``run(*order)`` after the setup; ``setup`` in the last part of ``order`` is the pickled function, its digest and
-    ``run``. If the setup fails, in this chunk or in an earlier one: ``("setup", why, traceback)``."""
+    """``run`` with all of ``order`` but its last part, after the setup: ``setup`` in that part is the pickled function,
+    empty if there is none, its digest, and ``run``. If the setup fails, in this chunk or in an earlier one:
+    ``("setup", why, traceback)``."""
     pickled, digest, run = order[-1]["setup"]
+    if not pickled:
+        return run(*order[:-1])
     held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
     with held.__dict__.setdefault("setup_lock", threading.Lock()):
         done: dict[str, tuple[str, str] | None] = held.__dict__.setdefault("setups", {})
@@ -27,4 +30,4 @@ def run_after_setup(*order: Any) -> Any:
             except BaseException as error:
                 done[digest] = f"{type(error).__name__}: {error}"[:500], traceback.format_exc()[-20_000:]
         failed = done[digest]
-    return ("setup", *failed) if failed is not None else run(*order)
+    return ("setup", *failed) if failed is not None else run(*order[:-1])

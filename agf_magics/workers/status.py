@@ -18,7 +18,7 @@ class WorkerStatus(NamedTuple):
     """Bytes; None: not known."""
     memory_limit: int | None = None
     versions: Mapping[str, str] = {}
-    """Of Python and of packages."""
+    """Of Python and of packages; empty: not known."""
     resources: Mapping[str, float] = {}
 
 

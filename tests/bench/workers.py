@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import agf_magics as agf
 from agf_magics.journal.store import Store
 from agf_magics.settings import current
+from agf_magics.workers.on import find_backend
 from agf_magics.workers.processes import Processes
 from tests.bench.rounds import Row, paired
 
@@ -173,15 +174,18 @@ class Ways:
         def pooled() -> None:
             assert sum(map(len, self.pool.map(call_chunk, [pickled] * len(chunks), chunks))) == len(case.xs)
 
-        def ours(journal: str | None) -> Callable[[], None]:
+        def ours(journal: str | None, on: Any = self.processes) -> Callable[[], None]:
             def run() -> None:
                 current.settings = replace(current.settings, journal=journal)
-                assert agf.run(flow, {"xs": case.xs}, registry=registry, on=self.processes).output == len(case.xs)
+                assert agf.run(flow, {"xs": case.xs}, registry=registry, on=on).output == len(case.xs)
 
             return run
 
         found = {"dask: client.map, chunked": mapped} if self.client is not None else {}
         found |= {"ProcessPoolExecutor.map, chunked": pooled}
+        if self.client is not None:
+            found["agf: Dask, journal on"] = ours(self.journal, self.client)
+            found["agf: Dask, calls, journal on"] = ours(self.journal, OnlyCalls(find_backend(self.client)))
         return found | {"agf: processes, journal on": ours(self.journal), "agf: processes, journal off": ours(None)}
 
 

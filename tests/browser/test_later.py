@@ -68,6 +68,11 @@ def test_after_an_edit_the_steps_that_would_run_again_are_marked(opened: Open, a
     assert badges(page, 1) == ["↻ stale"]
     page.says(1, "1 step would run again")
     page.picture(f"stale-{app}", 1)
+    twist = page.explorer(1).locator(".row", has_text="for_each").locator(".twist")
+    twist.click()
+    page.explorer(1).locator(".row .badge", has_text="inside").wait_for()
+    assert badges(page, 1) == ["↻ inside"]
+    twist.click()
     page.open_step(1, "clean")
     page.says(1, "its function, its model or its schema was edited")
     page.open_view(1, "Picture")
@@ -115,17 +120,34 @@ def test_a_call_is_opened_from_the_panel(opened: Open) -> None:
 BACKGROUND = """%%pipeline
 pipeline: slow
 steps:
-- tool: {name: nap, args: {seconds: !expr ctx.seconds}, output: done}
+- tool: {name: hold, args: {until: !expr ctx.until}, output: done}
 """
-NAP = """import asyncio
+HOLD = """import asyncio
+from pathlib import Path
 
 @tool
-async def nap(seconds: float) -> str:
-    await asyncio.sleep(seconds)
-    if seconds > 1.5:
+async def hold(until: str) -> str:
+    while not Path(until).exists():
+        await asyncio.sleep(0.05)
+    if "fails" in until:
         raise RuntimeError("<b>too long</b>")
     return "rested"
+
+def started(name: str) -> str:
+    Path(name).unlink(missing_ok=True)
+    return name
 """
+
+
+def run_held(name: str) -> str:
+    """A cell that starts a run in the background, which waits for the file ``name``."""
+    return f"until = started({name!r})\nhandle = %run_pipeline_async slow --set until=$until"
+
+
+def release(name: str) -> str:
+    return f"Path({name!r}).touch()"
+
+
 ASK = """%%graph asks
 state: {said: str}
 nodes:
@@ -139,11 +161,14 @@ FILL = "print('\\n' * 100)"
 
 @pytest.mark.parametrize("app", ["lab", "notebooks"])
 def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, app: str) -> None:
-    page = opened(
-        SETUP, NAP, BACKGROUND, ASK, "one = %run_pipeline_async slow --set seconds=1.2",
-        "two = %run_pipeline_async slow --set seconds=1.6", "three = %run_pipeline_async asks", FILL, app=app,
-    )  # fmt: skip
-    page.run_all()
+    ends, fails = f"{app}-ends", f"{app}-fails"
+    page = opened(SETUP, HOLD, BACKGROUND, ASK, run_held(ends), run_held(fails), "three = %run_pipeline_async asks",
+                  f"{release(ends)}; {release(fails)}; print('\\n' * 100)", app=app)  # fmt: skip
+    for cell in range(7):
+        page.run(cell)
+    for cell in (4, 5, 6):
+        page.explorer(cell)
+    page.run(7)
     page.cell(7).scroll_into_view_if_needed()
     for text in ("slow: ✓ ok", "slow: ✗ failed", "asks asks: Publish <b>it</b>?"):
         page.wait(f"({NOTICES})().includes(it)", text)
@@ -154,8 +179,8 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, a
         page.theme("Light")
     assert page.seen(7).strip() == ""  # nothing is printed into another cell
     page.page.evaluate(f"({SHOW})()")
-    page.wait("(box => box && box.top < innerHeight && box.bottom > 0)(document.querySelectorAll('.jp-Notebook "
-              ".jp-Cell')[6]?.getBoundingClientRect())")  # fmt: skip
+    in_sight = "(box => box && box.top < innerHeight && box.bottom > 0)"
+    page.wait(f"{in_sight}(document.querySelectorAll('.jp-Notebook .jp-Cell')[6]?.getBoundingClientRect())")
     page.explorer(6).locator("button", has_text="now").click()
     page.says(6, "ok")
 
@@ -173,18 +198,23 @@ ALONE = """() => {
 
 
 def test_without_the_extension_the_page_itself_shows_the_notice_and_the_bell_asks_the_browser(opened: Open) -> None:
-    page = opened(SETUP, NAP, BACKGROUND, "one = %run_pipeline_async slow --set seconds=5",
-                  "two = %run_pipeline_async slow --set seconds=1")  # fmt: skip
+    page = opened(SETUP, HOLD, BACKGROUND, run_held("own-ends"), run_held("own-fails"), release("own-ends"),
+                  release("own-fails"))  # fmt: skip
     page.page.evaluate(f"({ALONE})()")
-    page.run_all()
+    for cell in range(5):
+        page.run(cell)
     page.explorer(3).locator("button[aria-label='Notify me through the browser']").click()
+    page.explorer(4)
+    page.run(5)
+    page.wait("window.told.length === 1")
+    page.run(6)
     page.wait("window.told.length === 2")
     assert page.page.evaluate("window.told") == ["slow: ✓ ok", "slow: ✗ failed"]
     notices = page.page.locator("#agf-notices .notice")
-    assert notices.all_inner_texts()[1].startswith("slow: ✗ failed")
+    assert notices.last.inner_text().startswith("slow: ✗ failed")
     page.picture("notices-own")
-    notices.nth(1).locator("button[aria-label=Close]").click()
-    assert notices.count() == 1
+    notices.last.locator("button[aria-label=Close]").click()
+    page.wait("![...document.getElementById('agf-notices').shadowRoot.querySelectorAll('.notice.error')].length")
 
 
 HOSTILE = """%%pipeline --run
@@ -213,16 +243,15 @@ def test_html_in_every_text_is_text(opened: Open) -> None:
 
 
 def test_a_page_that_is_loaded_again_during_a_run_shows_its_state_over_time(opened: Open) -> None:
-    page = opened(SETUP, NAP, BACKGROUND.replace("slow", "long").replace(
-        "steps:\n", "steps:\n- transform: {value: '1', output: one}\n"),
-        "long = %run_pipeline_async long --set seconds=1.4", "long.wait()", "long")  # fmt: skip
-    page.run_all(wait=False)
-    page.says(3, "running")
+    flow = BACKGROUND.replace("steps:\n", "steps:\n- transform: {value: '1', output: one}\n")
+    page = opened(SETUP, HOLD, flow, run_held("again"), f"{release('again')}; handle.wait()", "handle")
+    for cell in range(4):
+        page.run(cell)
     page.explorer(3).locator("button", has_text="State over time").click()
     page.says(3, "moment 2 of 2", "is not in the journal: the state after it is not known")
     page.save()
-    page.reload(idle=False)
-    page.says(3, "long")
+    page.reload()
+    page.says(3, "slow")
     page.run(4)
     page.run(5)
     page.explorer(5).locator("button", has_text="State over time").click()
@@ -237,17 +266,19 @@ def test_without_a_journal_the_buttons_are_gone_and_a_lost_journal_is_named(open
     assert not page.explorer(4).locator("button", has_text="State over time").is_visible()
     assert not page.explorer(4).locator("button", has_text="Check edits").is_visible()
     page.explorer(1).locator("button", has_text="State over time").click()
-    page.explorer(1).locator(".time", has_text="there is no run").wait_for()
+    page.explorer(1).locator(".time", has_text="journal").wait_for()
     page.explorer(1).locator("button", has_text="Check edits").click()
     page.says(1, "Edits cannot be checked: there is no journal")
     page.picture("journal-gone", 1)
 
 
 def test_notices_can_be_switched_off(opened: Open) -> None:
-    page = opened(SETUP, NAP, BACKGROUND, "%config AgfMagics.notices = False",
-                  "one = %run_pipeline_async slow --set seconds=0.8", "one.wait()")  # fmt: skip
-    page.run_all()
-    page.says(4, "ok")
+    page = opened(SETUP, HOLD, BACKGROUND, "%config AgfMagics.notices = False", run_held("off"), release("off"))
+    for cell in range(5):
+        page.run(cell)
+    page.explorer(4)
+    page.run(5)
+    page.says(4, "✓ ok")
     assert page.page.evaluate(f"({NOTICES})()") == ""
 
 

@@ -41,6 +41,9 @@ class Put:
     name: str
     of: Callable[[Outcome], Value] = lambda outcome: outcome.value
 
+    def bind(self, frame: Frame, value: Value) -> Frame:
+        return self.store(frame, Outcome(value))
+
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
         return {**frame, self.name: self.of(outcome)}
 

@@ -177,8 +177,8 @@ def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
 
     monkeypatch.setattr(Writer, "write_all", write_all)
 
-    def write_here(self: Writer, rows: Sequence[tuple[str, Any]], *_: Any) -> None:
-        held.extend(rows)
+    def write_here(self: Writer, statement: str, rows: Sequence[Any], *_: Any) -> None:
+        held.extend((statement, row) for row in rows)
 
     monkeypatch.setattr(Writer, "write", lambda self, *row: write_all(self, [row]))
     monkeypatch.setattr(Writer, "write_here", write_here)

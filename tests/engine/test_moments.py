@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle import moments
+from agf_magics.lifecycle import forecast, moments
 from agf_magics.lifecycle.moments import Moments, find_moments
 from tests.engine.kept import journal_in
 from tests.engine.test_stale import INPUT, TEXTS, World, tools
@@ -142,6 +142,21 @@ def test_more_moments_than_the_most_are_left_out_and_named(monkeypatch: pytest.M
     agf.define(LOOP, "graph", name="g", registry=registry)
     found = find_moments(agf.run("g", registry=registry))
     assert (len(found), found.note) == (3, "the first 3 moments")
+
+
+def test_more_values_than_fit_into_the_memory_end_the_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "MOST_CHARACTERS", 250)
+    registry = tools(first=lambda n: "x" * 100)
+    text = "".join(f"- tool: {{name: first, args: {{n: {n}}}, output: a{n}}}\n" for n in range(5))
+    agf.define(f"pipeline: p\nsteps:\n{text}", registry=registry)
+    run = agf.run("p", registry=registry)
+    found = find_moments(run)
+    assert len(found) == 3
+    assert found.note == (
+        "the result of steps[2] is not in the journal: the state after it is not known; "
+        "only the first 200,000 calls, or 250 characters, are read"
+    )
+    assert "only the first 200,000 calls, or 250 characters, are read" in agf.stale(run, registry=registry).summary
 
 
 def test_secret_values_stay_hidden() -> None:

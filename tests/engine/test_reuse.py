@@ -144,6 +144,16 @@ def test_equal_calls_take_equal_outcomes_one_each(calls: Calls) -> None:
     assert (again.stores, len(calls.made)) == ({"a": 1, "b": 2}, 2)
 
 
+def test_equal_results_of_one_character_are_taken_one_each(calls: Calls) -> None:
+    text = "pipeline: two\nsteps:\n" + "".join(
+        f"- tool: {{name: load, args: {{path: same}}, output: {name}}}\n" for name in "ab"
+    )
+    registry = world(calls, reads=lambda: 1)
+    agf.run(text, registry=registry)
+    agf.run(text, registry=registry, reuse=True)
+    assert len(calls.made) == 2
+
+
 def test_a_table_is_taken_over_and_is_an_equal_argument_by_what_it_holds(calls: Calls) -> None:
     text = BOTH.replace('"say {rows}"', '"say {n}"').replace(
         "- agent", "- tool: {name: count_rows, args: {table: !expr rows}, output: n}\n- agent"

@@ -160,6 +160,15 @@ def test_every_shape_reads_a_sequence(xs: Any) -> None:
     assert [one["_map_index"] for one in run.output["sums"]] == [0, 1, 2]
 
 
+def test_a_list_is_no_sequence_of_the_journal(tmp_path: Path) -> None:
+    for number, text in enumerate((each(), FOLD, MAP % "")):
+        with kept.journal_in(tmp_path / str(number)) as path:
+            played(text, [1, 2, 3])
+            assert "sequence" not in [what for what, _, _ in kept.lines(path)]
+            played(text, range(1, 4))
+            assert "sequence" in [what for what, _, _ in kept.lines(path)]
+
+
 def test_a_policy_reads_the_elements_of_a_sequence() -> None:
     registry = agf.Registry()
 

@@ -576,6 +576,35 @@ def no_journal() -> Iterator[None]:
     current.settings = before
 
 
+class Watched:
+    """A sequence whose reading is code of a user."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __len__(self) -> int:
+        with open(self.path, "a") as file:
+            file.write("length\n")
+        return 2
+
+    def __getitem__(self, number: int) -> int:
+        return number
+
+
+def test_a_sequence_with_code_of_a_user_is_not_read_and_what_it_feeds_is_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "reads"
+    registry = tools(first=lambda n: n)
+    agf.define("pipeline: p\nsteps:\n- for_each: {over: ctx.found, on_error: abort, "
+               "do: {tool: {name: first, args: {n: !expr item}}}, collect: {transform: {value: pipe}}}",
+               registry=registry)  # fmt: skip
+    run = agf.run("p", {"found": Watched(str(path))}, registry=registry)
+    before = path.read_text()
+    marked = agf.stale(run, registry=registry)
+    assert path.read_text() == before
+    assert marked.unknown == ("steps[0].do",)
+    assert "the comparison ended early" in marked.summary
+
+
 def test_a_flow_that_is_not_awaited_calls_nothing(tmp_path: Path) -> None:
     path = str(tmp_path / "calls")
 

@@ -170,6 +170,17 @@ def test_a_run_continues_without_its_journal_when_that_is_removed(tmp_path: Path
         assert [found.code for found in made.warnings] == ["journal.unwritable"]
 
 
+def test_what_goes_wrong_on_a_thread_is_left_to_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Journal, "write_here", wrong)
+    with kept.journal_in(tmp_path) as path:
+        made = run(lambda x: x)
+        kept.flush(path)
+        assert (made.output, finished(path)) == (list(range(ELEMENTS)), ELEMENTS)
+
+
 def test_a_journal_that_is_closed_gets_no_records_of_threads() -> None:
     class Closed(Journal):
         def __init__(self) -> None:

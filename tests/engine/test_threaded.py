@@ -25,9 +25,11 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.engine import concurrent
+from agf_magics.engine import threaded as threaded_module
 from agf_magics.host import threads
 from agf_magics.host.host import Host
 from agf_magics.host.rights import Rights, rights
+from agf_magics.host.thread_pool import ThreadPool
 from agf_magics.journal.store import ROOM
 from agf_magics.lifecycle.launch import start_run
 from agf_magics.lifecycle.options import RunOptions
@@ -228,6 +230,19 @@ def test_both_ways_give_the_same_without_a_journal(xs: list[Any], limit: int, on
         assert threaded == steps
     else:
         assert by_place(threaded) == by_place(steps)
+
+
+@pytest.mark.parametrize("journaled", [False, True])
+def test_an_element_is_tried_again_before_calls_that_were_built_ahead(
+    journaled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if the loop takes a turn before each call that it builds."""
+    monkeypatch.setattr(threaded_module, "TURN", -1.0)
+    monkeypatch.setattr(ThreadPool, "is_quick", True)
+    xs = numbered([*["ok"] * 60, "once", *["ok"] * 60, "fail", "ok"])
+    text, way = FAN.format(limit=1, on_error="retry(1)", tool="work"), observed if journaled else unjournaled
+    threaded, steps = (way(one, text, xs) for one in (True, False))
+    assert threaded == steps
 
 
 @settings(max_examples=25, deadline=None)

@@ -207,7 +207,7 @@ def test_of_many_rows_all_are_written_but_those_that_cannot(way: str, tmp_path: 
             store.writer.later_all(ADD, rows, failed.append)
             store.flush()
         else:
-            store.writer.write_here([(ADD, row) for row in rows], failed.append)
+            store.writer.write_here(ADD, rows, failed.append)
         with closing(sqlite3.connect(path)) as reading:
             found = reading.execute("SELECT line, value FROM records ORDER BY line").fetchall()
         assert (found, len(failed)) == ([(1, "a"), (3, "c"), (4, "d")], 2)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from agf_magics.notebook.explorer import script
 from tests.notebook.conftest import Cell, Kernel
 
 pytestmark = pytest.mark.kernel
@@ -393,17 +396,32 @@ long = agf_magics.define("pipeline: long\\nsteps:\\n" + steps)
 """
 
 
+def test_a_page_gets_the_script_once_packed_and_small(seen: Kernel) -> None:
+    seen.good("%config AgfMagics.progress_after = 0")
+    cell = "%%pipeline --run\npipeline: short\nsteps: [{transform: {value: '1'}}]"
+    pages = [Page(seen, seen.good(cell)) for _ in range(2)]
+    assert len(pages[1].state["_esm"]) < 2_000  # it finds the script in the page
+    packed = pages[1].get("script")
+    assert len(packed) < 30_000
+    assert gzip.decompress(base64.b64decode(packed)).decode().startswith(script())
+
+
 def test_the_messages_about_500_steps_are_small(seen: Kernel) -> None:
     seen.good("import agf_magics\n%config AgfMagics.progress_after = 0\n" + LONG)
     cell = seen.good("%run_pipeline long --out r")
     (opened,) = [content for content in cell.of("comm_open") if "mark" in content["data"]["state"]]
-    assert len(json.dumps(opened)) < 150_000  # the script, the tree, all rows
+    assert len(json.dumps(opened)) < 100_000  # the tree, all rows
     page = Page(seen, cell)
     updates = [page.state["start"]["update"], *page.updates]
     assert len(updates[-1]["rows"]) == 500
     assert all(len(json.dumps(update)) < 45_000 for update in updates)
     # A picture of them is drawn on request only.
     assert "<svg" not in str(page.state)
+    picture = page.get("picture")
+    assert len(picture["boxes"]) == len(picture["groups"]) == 20
+    assert len(json.dumps(picture)) < 60_000
+    assert page.get("store", number=499) == {"kind": "text", "text": "499"}
+    assert "no longer has this store" in page.ask("store", number=500)["why"]
 
 
 def test_prints_of_a_step_are_in_its_row_and_in_its_details(seen: Kernel) -> None:

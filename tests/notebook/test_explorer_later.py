@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from agf_magics.notebook.explorer import script
 from tests.notebook.conftest import Kernel
 from tests.notebook.test_explorer import CHOOSY, EACH, Page, journaled
 
@@ -159,5 +160,5 @@ def test_html_stays_text(journaled: Kernel) -> None:
 
 def test_the_script_of_these_views_is_sent_only_on_request(journaled: Kernel) -> None:
     page = two(journaled)
-    assert "class Time" not in page.state["_esm"]
+    assert "class Time" not in script()
     assert "class Time" in page.get("later")["code"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agf_magics.catalog import Registry, policy, tool
 from agf_magics.flow.steps import Compute
-from agf_magics.notebook.problems import MOST_TEXT, TARGET, problems_of
+from agf_magics.notebook.problems import LONGEST_CELL, TARGET, problems_of
 from tests.notebook.conftest import Kernel
 
 
@@ -82,7 +82,7 @@ def test_nothing_is_registered_no_file_is_read_and_no_code_is_called(tmp_path: P
 
 
 def test_a_long_cell_is_not_read() -> None:
-    assert marked("%%pipeline p\n" + "x: [\n" * MOST_TEXT) == []
+    assert marked("%%pipeline p\n" + "x: [\n" * LONGEST_CELL) == []
 
 
 @given(st.text(max_size=60))

@@ -17,9 +17,12 @@ def definition(seed: int) -> tuple[str, str]:
     """The language and the text of flow number ``seed``; the same on every machine."""
     random = Random(seed)
     language = sorted(LANGUAGES)[seed % len(LANGUAGES)]
-    document = LANGUAGES[language](random, random.randint(1, MOST_STEPS))
+    return language, text_of(LANGUAGES[language](random, random.randint(1, MOST_STEPS)))
+
+
+def text_of(document: Mapping[str, Any]) -> str:
     written = json.dumps(document, ensure_ascii=False, indent=1)
-    return language, re.sub(r'"!expr ([^"]*)"', r'!expr "\1"', written)
+    return re.sub(r'"!expr ([^"]*)"', r'!expr "\1"', written)
 
 
 class _Pipeline:

@@ -72,6 +72,9 @@ class Kept:
 
     path: str
 
+    def bind(self, frame: Frame, value: Value) -> Frame:
+        return {**frame, self.path: value}
+
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
         return {**frame, self.path: outcome.value}
 

@@ -405,6 +405,13 @@ def test_heavy_elements_are_sent_as_calls(fan: Fan) -> None:
     assert run.calls == len(fan.calls) == 40
 
 
+def test_a_heavy_function_is_sent_with_calls(fan: Fan) -> None:
+    table, backend = bytes(2_000_000), InProcess()
+    run = fan.run(list(range(9)), backend, lambda x: x + table[x])
+    assert run.output == list(range(9))
+    assert backend.numbers == []
+
+
 def unsendable(x: int) -> Any:
     return threading.Lock() if x == 3 else x
 

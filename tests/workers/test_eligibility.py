@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.catalog import Tool
 from agf_magics.engine.linked import Linked
 from agf_magics.engine.runner import CallSite, Scope
 from agf_magics.flow.declared import Caps
@@ -171,6 +172,15 @@ def test_the_called_flow_keeps_the_elements(ask: Callable[..., Asked], change: d
         change = {"extension": plan.extension and plan.extension.with_context("mine")}
     callees = {asked.body.id: replace(callee, flow=replace(callee.flow, **change))}
     assert reason_of_body(asked.body, replace(asked.linked, callees=callees)) == reason
+
+
+def test_a_tool_that_needs_a_resource_keeps_its_elements(ask: Callable[..., Asked]) -> None:
+    """Its calls are sent to the workers that have the resource."""
+    asked = ask()
+    tool = asked.linked.callees[asked.body.id]
+    assert isinstance(tool, Tool)
+    callees = {asked.body.id: replace(tool, resources={"gpu": 1})}
+    assert reason_of_body(asked.body, replace(asked.linked, callees=callees)) == "resources"
 
 
 def test_a_time_limit_of_a_called_flow_keeps_the_elements(ask: Callable[..., Asked]) -> None:

@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import agf_magics as agf
 from agf_magics.engine.sequences import READ_AHEAD
 from agf_magics.workers.backend import AHEAD
 from agf_magics.workers.sizes import CHUNK_BYTES, GROWTH
 from tests.engine import kept
-from tests.workers.test_pool import double, run_fan
+from tests.workers.fans import run_fan
 
 BYTES = 100_000
 
@@ -57,6 +58,12 @@ class Block:
 
     def __reduce__(self) -> Any:
         return bytes, (self.data,)
+
+
+def double(x: int) -> int:
+    if x < 0:
+        raise KeyError(f"negative: {x}")
+    return x * 2
 
 
 def size(x: Any) -> int:
@@ -103,3 +110,27 @@ def test_large_elements_are_read_for_the_chunks_in_flight_and_the_next_ones(
     # A chunk has at most CHUNK_BYTES bytes; what is known of the bytes of a call decreases by a tenth a chunk, or less.
     assert Blocks.most <= chunks * CHUNK_BYTES / BYTES * 1.5 + READ_AHEAD + GROWTH
     assert not Blocks.alive
+
+
+NESTED = """
+pipeline: main
+steps:
+  - for_each:
+      over: ctx.xs
+      on_error: abort
+      do:
+        for_each:
+          over: ctx.ys
+          on_error: abort
+          do: {tool: {name: work, args: {x: !expr item}}}
+          collect: {transform: {value: sum(pipe)}}
+      collect: {transform: {value: pipe}}
+"""
+
+
+def test_a_journaled_fan_out_over_a_range_in_whole_elements(executor: Executor, tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(double, name="work", registry=registry)
+    with kept.journal_in(tmp_path):
+        run = agf.run(NESTED, {"xs": range(40), "ys": np.arange(3)}, registry=registry, on=executor)
+    assert run.output == [6] * 40

@@ -59,10 +59,13 @@ class Built(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Stores a value in a frame. A Target."""
+    """Stores a value in a frame. A Target and a Binding."""
 
     write: Callable[[Frame, Value], Frame]
     places: tuple[Ref, ...]
+
+    def bind(self, frame: Frame, value: Value) -> Frame:
+        return self.write(frame, value)
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
         return self.write(frame, outcome.value)

@@ -153,6 +153,9 @@ class Bind:
 
     name: str
 
+    def bind(self, frame: Frame, value: Value) -> Frame:
+        return {**frame, self.name: value}
+
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
         return {**frame, self.name: outcome.value}
 

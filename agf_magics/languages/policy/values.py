@@ -124,8 +124,23 @@ def store_output(alias_of: Callable[[Frame], str | None]) -> Store:
     return Store(store, (Ref((OUTPUT,)),))
 
 
+class BindElement:
+    """Binds an element of a batch."""
+
+    __slots__ = ()
+
+    def bind(self, frame: Frame, value: Value) -> Frame:
+        return {**frame, ELEMENT: value}
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return self.bind(frame, outcome.value)
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref((ELEMENT,)),)
+
+
 RESULT = Store(lambda frame, outcome: {**frame, OUTPUT: outcome.value}, (Ref((OUTPUT,)),))
-EACH = Store(lambda frame, outcome: {**frame, ELEMENT: outcome.value}, (Ref((ELEMENT,)),))
+EACH = BindElement()
 
 
 class JoinParallel:

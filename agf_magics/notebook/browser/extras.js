@@ -25,6 +25,7 @@ class Extras {
     this.note = element("div", { class: "message", role: "status", hidden: true });
     this.place = element("div", { class: "time", hidden: true });
     if (this.state.extras.isOpen) this.openTime();
+    this.isDue = !this.state.last.live; // an ended run is compared when a person comes to it
   }
 
   header(can) {
@@ -35,7 +36,7 @@ class Extras {
 
   // Another run is shown.
   reset() {
-    Object.assign(this.state.extras, { marks: new Map(), summary: "" });
+    Object.assign(this.state.extras, { marks: new Map(), around: new Set(), summary: "" });
     this.more?.reset();
     this.paint();
   }
@@ -50,16 +51,17 @@ class Extras {
   }
 
   come() {
-    if (!this.isDue) return;
+    if (!this.isDue || this.stale.hidden) return;
     this.isDue = false;
     this.check(true);
   }
 
   async check(auto = false) {
-    const { extras } = this.state;
+    const { extras, runId } = this.state;
     this.stale.disabled = true;
     try {
       const found = await this.state.request("stale", { auto });
+      if (runId !== this.state.runId) return; // another run is shown by now
       if (found.skipped) extras.summary = extras.marks.size || extras.summary ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : "";
       else {
         extras.marks = new Map(found.marks.map(([i, ...mark]) => [i, mark]));
@@ -69,8 +71,9 @@ class Extras {
     } catch (error) {
       extras.summary = auto && !extras.summary ? "" : `Edits cannot be checked: ${error.message}`;
       extras.marks = new Map();
-    }
-    this.stale.disabled = false;
+    } finally { this.stale.disabled = false; }
+    extras.around = new Set();
+    for (const i of extras.marks.keys()) for (let outer = this.state.parent[i]; outer >= 0; outer = this.state.parent[outer]) extras.around.add(outer);
     for (const view of this.state.views) view.extras.paint();
   }
 
@@ -81,11 +84,15 @@ class Extras {
     this.view.draw();
   }
 
-  mark(i) { return this.state.extras.marks.get(i); }
+  // The mark of a row; a folded row shows that there is one inside.
+  mark(i, isFolded = false) {
+    const { marks, around } = this.state.extras;
+    return marks.get(i) ?? (isFolded && around?.has(i) ? ["inside", "A step inside has a mark", 0, 0, ""] : undefined);
+  }
 
   // A row of the tree: a badge after its name.
   paintRow(node, i) {
-    const mark = this.mark(i), now = mark ? mark.join() : "";
+    const mark = this.mark(i, this.view.folded.has(i)), now = mark ? mark.join() : "";
     if (node.marked === now || (!now && !node.badge)) return;
     node.marked = now;
     node.badge ??= node.insertBefore(element("span", { class: "badge" }), node.took);
@@ -94,7 +101,7 @@ class Extras {
 
   // A box of the picture: a dashed border, and a label on its lower edge.
   paintBox(box, i) {
-    const mark = this.mark(i), now = mark ? mark.join() : "";
+    const mark = this.mark(i, this.view.picture?.found?.folded.includes(box.id)), now = mark ? mark.join() : "";
     if (box.marked === now || (!now && !box.badge)) return;
     box.marked = now;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(box.ring.getAttribute(name)));
@@ -145,7 +152,7 @@ class Extras {
   changed(before) { this.more?.changed(before); }
 }
 
-const BADGES = { again: "↻ stale", depends: "↻ depends", unknown: "? unknown" };
+const BADGES = { again: "↻ stale", depends: "↻ depends", unknown: "? unknown", inside: "↻ inside" };
 const SENTENCES = { again: "A new run with --reuse runs it again", depends: "A new run with --reuse runs it again unless the steps before have the same results", unknown: "Not known" };
 
 function badgeOf([state, , , , change]) { return [BADGES[state], change].filter(Boolean).join(", "); }

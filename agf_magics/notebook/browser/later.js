@@ -43,6 +43,7 @@ export default base => {
 
     async fetch() {
       this.asked = performance.now();
+      const { runId } = this.state;
       let found;
       try { found = await this.state.request("moments"); this.took = performance.now() - this.asked; }
       catch (error) {
@@ -51,6 +52,7 @@ export default base => {
         this.note.hidden = true;
         return this.body.replaceChildren(hint(error.message));
       }
+      if (runId !== this.state.runId) return; // another run is shown by now
       const wasLast = this.at == null || this.at === this.total - 1;
       this.total = found.total;
       this.slider.max = Math.max(0, found.total - 1);

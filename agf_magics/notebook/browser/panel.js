@@ -52,12 +52,23 @@ class Panel {
     if (run.error) part("Error", errorElement(run.error));
     if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
     if (run.output) part("Output", valueElement(run.output));
-    if (run.stores.length) part("Stores", ...run.stores.map(([name, value]) => details(name, [valueElement(value)], false)));
+    if (run.stores.length) part("Stores", ...run.stores.map((name, number) => this.store(name, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
     if (run.dropped.length) part("Failed and dropped", table(["path", "error"], run.dropped.map(cells => ({ cells }))));
     if (run.warnings.length) part("Warnings", ...run.warnings.map(errorElement));
     if (children.length === 2) children.push(hint("Select a step to see what went in and out."));
     this.node.replaceChildren(...children);
+  }
+
+  // A store is fetched when it is opened.
+  store(name, number) {
+    const node = details(name, [], false);
+    node.addEventListener("toggle", async () => {
+      if (!node.open || node.children.length > 1) return;
+      try { node.append(valueElement(await this.state.request("store", { number }))); }
+      catch (error) { node.append(hint(error.message)); }
+    });
+    return node;
   }
 
   show(step) {

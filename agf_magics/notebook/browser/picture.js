@@ -40,6 +40,10 @@ class PictureView {
       const found = await this.state.request("picture", { flow, ...(folded ? { folded } : {}) });
       if (flow === this.flow && folded === this.folded) this.put(found);
     } catch (error) {
+      if (flow === this.found?.flow && this.svg && folded) { // too much was unfolded
+        this.folded = this.found.folded;
+        return this.view.inform(error.message);
+      }
       this.svg = null;
       this.boxes.clear();
       this.canvas.replaceChildren(hint(error.message));
@@ -68,28 +72,43 @@ class PictureView {
     this.svg.prepend(svgElement("rect", { x: x - 5000, y: y - 5000, width: width + 10000, height: height + 10000, fill: "transparent" }));
     this.boxes = new Map();
     const prefix = found.flow.map(id => `${id}/`).join("");
-    found.boxes.forEach((id, place) => this.addBox(groups[place], this.state.byId.get(prefix + id), id));
+    const rowOf = id => this.state.byId.get(prefix + id), rings = new Map();
+    found.boxes.forEach((id, place) => {
+      const rows = found.groups[id]?.map(rowOf).filter(i => i != null);
+      rings.set(id, this.addBox(groups[place], rows ? -1 - place : rowOf(id), id, rows));
+    });
     found.frames.forEach((id, place) => this.addFold(frames[place], id, "−"));
-    for (const id of found.folded) this.addFold(this.boxes.get(this.state.byId.get(prefix + id))?.ring, id, "+");
+    for (const id of found.folded) this.addFold(rings.get(id), id, "+");
     this.addEdges(found.edges ?? []);
     this.canvas.replaceChildren(this.svg);
     if (this.box) this.show(this.box); else this.begin();
     this.draw();
   }
 
-  addBox(group, i, id) {
-    if (!group || i == null) return;
+  // The box of a row; that of a group has a number below zero and the `rows` of its steps. Returns its ring.
+  addBox(group, i, id, rows) {
+    if (!group || i == null) return null;
     const ring = [...group.children].find(child => child.localName === "rect" && child.getAttribute("stroke-opacity") == null);
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(ring.getAttribute(name)));
     const bar = color => svgElement("rect", { x: x + 12, y: y + height - 4.5, height: 2.5, width: 0, fill: color });
-    const box = { id, group, ring, x: x + width / 2, y: y + height / 2, left: x + 12, room: width - 24, done: bar("#27894f"), lost: bar("#d64545") };
+    const box = { id, rows, group, ring, x: x + width / 2, y: y + height / 2, left: x + 12, room: width - 24, done: bar("#27894f"), lost: bar("#d64545") };
     box.corner = svgElement("text", { x: x + width - 11, y: y + 17, "text-anchor": "end", "font-weight": "bold" });
     const name = group.querySelector("title")?.textContent ?? id;
     for (const [key, value] of Object.entries({ role: "button", tabindex: "-1", "aria-label": name, "data-row": i })) group.setAttribute(key, value);
     group.append(box.corner, box.done, box.lost);
-    group.addEventListener("click", () => this.moved || this.view.choose(i));
+    group.addEventListener("click", () => this.moved || (rows ? this.toggle(id) : this.view.choose(i)));
     group.addEventListener("dblclick", () => this.open(i, id));
     this.boxes.set(i, box);
+    return ring;
+  }
+
+  // What a box shows, as a row: of a group, what its steps have together.
+  rowOf(i, { rows }) {
+    if (!rows) return [this.state.look(i), ...this.state.rows[i].slice(1)];
+    const names = rows.map(k => this.state.look(k).name), share = test => names.filter(test).length / names.length;
+    const ok = share(name => name === "ok"), failed = share(name => FAILED.has(name)), pending = share(name => name === "pending");
+    const name = failed ? "failed" : pending === 1 ? "pending" : rows.every(k => this.state.rows[k][END] != null) ? "ok" : "running";
+    return [this.state.byName.get(name), `${Math.round(ok * names.length)}/${names.length}`, "", "", null, null, "", ok, failed];
   }
 
   // The button at the corner of a frame that folds and unfolds it.
@@ -130,9 +149,10 @@ class PictureView {
 
   draw() {
     for (const [i, box] of this.boxes) {
-      this.view.extras.paintBox(box, i);
-      const row = this.state.rows[i], look = this.state.look(i), isChosen = i === this.view.chosen;
-      const now = `${row[STATE]} ${row[CORNER]} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
+      const { extras } = this.view;
+      extras.paintBox(box, box.rows ? box.rows.find(k => extras.mark(k)) ?? i : i);
+      const row = this.rowOf(i, box), look = row[STATE], isChosen = i === this.view.chosen || (box.rows?.includes(this.view.chosen) ?? false);
+      const now = `${look.name} ${row[CORNER]} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
       if (box.now === now) continue;
       box.now = now;
       box.corner.textContent = row[CORNER];
@@ -232,14 +252,15 @@ class PictureView {
 
   // The nearest box in a direction.
   neighbour([dx, dy]) {
-    const me = this.boxes.get(this.view.chosen) ?? this.boxes.values().next().value;
+    const focused = [...this.boxes.values()].find(box => box.group === this.view.root.activeElement);
+    const me = focused ?? this.boxes.get(this.view.chosen) ?? this.boxes.values().next().value;
     let best = null, least = Infinity;
     for (const [i, box] of this.boxes) {
       const x = box.x - me.x, y = box.y - me.y, ahead = x * dx + y * dy, far = ahead + 2 * (Math.abs(x * dy) + Math.abs(y * dx));
       if (box !== me && ahead > 1 && far < least) [best, least] = [i, far];
     }
     if (best == null) return;
-    this.view.choose(best);
+    if (best >= 0) this.view.choose(best);
     this.boxes.get(best).group.focus();
   }
 }

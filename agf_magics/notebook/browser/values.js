@@ -24,7 +24,23 @@ function keyElement(key) {
   return element("span", { style: { opacity: 0.75 } }, `${key}: `);
 }
 
+const frames = new Map(); // each with its value: a frame has none of the page's style, so it is written again in another theme
+
+new MutationObserver(() => {
+  for (const [frame, value] of frames) if (frame.isConnected) frame.srcdoc = framePage(value); else frames.delete(frame);
+}).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name"] });
+
+function framePage(value) {
+  const theme = getComputedStyle(document.body), color = name => theme.getPropertyValue(`--jp-${name}`).replace(/[<>"';{}]/g, "").trim();
+  const text = color("ui-font-color1") || "#1b1b1b", back = color("layout-color0") || "#fff", line = color("border-color2") || "#bbb";
+  const style = `body{margin:2px;font:12px sans-serif;color:${text};background:${back}}table{border-collapse:collapse}`
+    + `td,th{border:1px solid ${line};padding:2px 6px;text-align:left}`;
+  return `${POLICY}<style>${style}</style><body>${value.html}`;
+}
+
 function sandboxed(value) {
-  const page = `${POLICY}<body style="font:12px sans-serif;color:#1b1b1b;background:#fff">${value.html}`;
-  return element("iframe", { sandbox: "", title: value.title, srcdoc: page });
+  const rows = value.html.match(/<tr/g)?.length ?? 8;
+  const frame = element("iframe", { sandbox: "", title: value.title, srcdoc: framePage(value), style: { height: `${Math.min(280, 40 + 24 * rows)}px` } });
+  frames.set(frame, value);
+  return frame;
 }

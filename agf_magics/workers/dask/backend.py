@@ -12,6 +12,7 @@ import itertools
 import secrets
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -57,6 +58,9 @@ class Dask:
         self._arrived: list[_Flight] = []
         self._cancelled: list[_Flight] = []
         self._programs: dict[str, Any] = {}
+        self._threads: Mapping[str, int] = {}
+        self._freed = asyncio.Event()
+        """Set on the client's loop when a chunk has ended."""
         self._looking = False
         self.addresses: tuple[str, ...] = ()
         """Of the scheduler, then of the workers, when they were last looked at."""
@@ -121,16 +125,18 @@ class Dask:
             flight.end(Lost("cancelled", cancelled=True))
             return
         self._flights[flight.key] = flight
+        if not self._looking:
+            self._looking = True
+            self._loop.add_callback(self._look)
         try:
             order, where = await self._prepared(flight)
+            if flight.cancels:
+                self._finish(flight, Lost("cancelled", cancelled=True))
+                return
             flight.future = self.client.submit(loadable(tasks.run_task), *order, key=flight.key, pure=False, **where)
             flight.future.add_done_callback(lambda _: self._loop.add_callback(self._arrive, flight))
         except Exception as error:
             self._finish(flight, error)
-            return
-        if not self._looking:
-            self._looking = True
-            self._loop.add_callback(self._look)
 
     async def _prepared(self, flight: _Flight) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What to submit for a chunk, and where it may run."""
@@ -150,13 +156,19 @@ class Dask:
         return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
 
     async def _free_worker(self) -> tuple[str, str]:
-        """The worker with the fewest chunks that are pinned to it, and its token."""
-        while not self.tokens:
+        """A worker with a lane that has no pinned chunk, and its token.
+
+        A chunk that waited for its worker would be lost with it, although it has not begun."""
+        if not self.tokens:
             await self._update()
-            if not self.tokens:
-                await asyncio.sleep(LOOK)
-        pinned = [flight.worker for flight in self._flights.values()]
-        return min(self.tokens.items(), key=lambda found: pinned.count(found[0]))
+        while True:
+            pinned = Counter(flight.worker for flight in self._flights.values())
+            for worker, token in self.tokens.items():
+                if pinned[worker] < self._threads.get(worker, 1):
+                    return worker, token
+            self._freed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._freed.wait(), LOOK)  # or a new worker
 
     def _arrive(self, flight: _Flight) -> None:
         """A chunk has ended. Those that end in one turn of the loop are fetched together."""
@@ -179,6 +191,7 @@ class Dask:
 
     def _finish(self, flight: _Flight, outcome: Any) -> None:
         self._flights.pop(flight.key, None)
+        self._freed.set()
         flight.future = None
         flight.end(outcome)
 
@@ -218,7 +231,7 @@ class Dask:
         new = [address for address in threads if address not in self.tokens]
         found = await self.client.run(loadable(tasks.process_token), workers=new, on_error="ignore") if new else {}
         self.tokens = {address: token for address, token in {**self.tokens, **found}.items() if address in threads}
-        self._lanes = sum(threads.values())
+        self._threads, self._lanes = threads, sum(threads.values())
 
     # --- on any other thread: these wait, so they are not for an event loop ---
 
@@ -255,6 +268,8 @@ class Dask:
         if self.client is None:
             return BackendStatus(self.name, self._lanes, len(self._early or ()))
         running = self.client.run(loadable(tasks.running_tasks), on_error="ignore")
+        if not self.versions:
+            self.versions = self.client.run(loadable(tasks.describe_process), on_error="ignore")
         rows = [
             WorkerStatus(
                 address, int(found.get("nthreads", 0)), len(running.get(address, ())),

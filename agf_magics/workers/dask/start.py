@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ..sending import loadable
+from . import tasks
 from .backend import Dask
 
 REACH = 5.0
@@ -29,7 +31,7 @@ def start_cluster(count: int | None = None) -> Dask:
 
     def start() -> None:
         try:
-            from distributed import Client, LocalCluster
+            from distributed import Client, LocalCluster, fire_and_forget
 
             cluster = LocalCluster(
                 n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
@@ -38,6 +40,8 @@ def start_cluster(count: int | None = None) -> Dask:
             ends.append(cluster.close)
             client = Client(cluster, set_as_default=False)
             ends.insert(0, client.close)
+            for worker in client.nthreads():  # the import takes a second, which the first chunk need not wait for
+                fire_and_forget(client.submit(loadable(tasks.import_elements), workers=[worker], pure=False))
             backend.open(client)
         except Exception as error:
             _close_all(ends)
@@ -49,18 +53,38 @@ def start_cluster(count: int | None = None) -> Dask:
 
 def connect_address(address: str) -> Dask:
     """The scheduler at an address. Raises DefinitionError if none answers within `REACH` seconds."""
-    from distributed import Client
-
     host, _, port = address.partition("://")[2].rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), REACH).close()
-        client = Client(address, timeout=REACH, set_as_default=False)
+        client = _client_in_time(address)
     except (OSError, ValueError, RuntimeError) as error:
-        why = (getattr(error, "strerror", None) or type(error).__name__).lower()
+        why = (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
         message = f"no Dask scheduler answers at {address!r}: {why}"
         hint = "start one with `dask scheduler`, or check the address; for tls:// give a Client with its Security"
         raise DefinitionError(Diagnostic("on.unreachable", message, hint=hint)) from None
     return _opened(Dask(f"dask {address}", close=client.close), client)
+
+
+def _client_in_time(address: str) -> Any:
+    """A client, on a thread of its own: with a server that accepts and never answers, distributed waits for ever."""
+    from distributed import Client
+
+    found: list[Any] = []
+
+    def connect() -> None:
+        try:
+            found.append(Client(address, timeout=REACH, set_as_default=False))
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=connect, name="agf-dask-connect", daemon=True)
+    thread.start()
+    thread.join(REACH)
+    if not found:
+        raise TimeoutError(f"no answer in {REACH:g} s")
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
 
 
 def connect_client(client: Any) -> Dask:

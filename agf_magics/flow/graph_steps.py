@@ -1,0 +1,54 @@
+"""The step kinds whose parts are not in order: they run by dependency, or along edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+
+from ..text.diagnostics import Diagnostic
+from .data import data
+from .declared import Edge
+from .frame import Frame, Outcome, Scheduler
+from .step import Step
+
+
+@data
+class Dag(Step):
+    """Run each step when its inputs exist, as a `Scheduler` decides."""
+
+    steps: tuple[Step, ...]
+    open: Callable[[Frame], Scheduler]
+    feeds: tuple[tuple[str, str, str], ...] = ()
+    """The data flow in the text: the id that writes, the id that reads, the name. The picture shows it."""
+    written: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    """The paths of each step's result, by the step's id."""
+
+
+@data
+class Walk(Step):
+    """Run nodes along edges, in rounds: all nodes of a round see one frame, then `join` makes the next one.
+
+    After a node follow its edges without a condition and the first one whose condition is true, else its ``otherwise``;
+    a node with several incoming edges runs once per round. A node that reached its limit is skipped, and the walk
+    continues at its exit.
+    """
+
+    nodes: Mapping[str, Step]
+    edges: tuple[Edge, ...]
+    join: Callable[[Frame, Sequence[tuple[str, Outcome]]], Frame]
+    """The frame after a round, from the outcomes of its nodes in the order of their names. May raise StepError."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    exits: Mapping[str, str] = field(default_factory=dict)
+    """The node after one that reached its limit; default END."""
+    over: Callable[[str], Diagnostic] | None = None
+    """The finding about a node that reached its limit."""
+    rounds: int
+    """The maximum number of rounds."""
+    endless: Callable[[int], Diagnostic]
+    """The error, given `rounds`, after the last one; it names the setting."""
+    width: int = 0
+    """How many nodes of a round run at a time; 0: all."""
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The keys of the state that each node writes, as far as its text determines them."""
+    feeds: tuple[tuple[str | None, str, str], ...] = ()
+    """The data flow: the id of the node that writes (None: the input), of the node that reads, the key."""

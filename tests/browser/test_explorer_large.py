@@ -1,0 +1,203 @@
+"""The explorer with much to show: hundreds of steps, thousands of calls, rich values. Several checks share one page."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from tests.browser.harness import Notebook, Open
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+%config AgfMagics.journal = "large.sqlite"
+import agf_magics as agf
+from agf_magics import tool
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+
+@tool
+async def same(item: int) -> int:
+    if item % 1000 == 7:
+        raise ValueError(f"no {item}")
+    return item
+
+agf.model_agent("clerk", model=FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart("Seen.")])))
+steps = "".join(f"- transform: {{value: '{n}', output: o{n}}}\\n" for n in range(500))
+agf.define("pipeline: long\\nsteps:\\n" + steps)"""
+
+WALK = """%%graph walk --run --draw
+state: {n: int}
+variables: {n: 0}
+nodes: {count: {type: passthrough, output: {n: "{state.n + 1}"}}, say: {type: passthrough, output: {n: "{state.n}"}}}
+edges:
+- {from: START, to: count}
+- {from: count, to: count, condition: n < 3}
+- {from: count, to: say, condition: else}
+- {from: say, to: END}"""
+
+MANY = """%%pipeline --run --set items=$items
+pipeline: many
+steps:
+- for_each:
+    over: ctx.items
+    on_error: continue
+    do: {tool: {name: same, args: {item: !expr item}}}
+    collect: {transform: {value: count(pipe)}}
+- for_each:
+    items: [1, 2, 3]
+    on_error: continue
+    do: {agent: {prompt: "Look at {item}.", identity: clerk}}
+    collect: {transform: {value: count(pipe)}}"""
+
+
+def both_themes(page: Notebook, name: str, cell: int) -> None:
+    for theme in ("Dark", "Light"):
+        page.theme(theme)
+        page.picture(f"explorer-{name}-{theme.lower()}", cell)
+
+
+def test_long_flows_walks_and_thousands_of_calls(opened: Open) -> None:
+    page = opened(SETUP, "%run_pipeline long", WALK, "items = list(range(4_200))", MANY)
+    page.run_all()
+
+    # 500 steps in a row: groups, which have the states of their steps and unfold.
+    explorer = page.explorer(1)
+    page.open_view(1, "Picture")
+    boxes = explorer.locator(".picture g[data-row]")
+    boxes.first.wait_for()
+    assert boxes.count() == 20
+    assert "25/25" in (boxes.first.text_content() or "")
+    both_themes(page, "groups", 1)
+    explorer.locator("g[aria-label^='Unfold']").nth(1).click()
+    explorer.locator("g[aria-label^='Fold']").wait_for()
+    assert boxes.count() == 45
+    both_themes(page, "unfolded", 1)
+
+    # A walk: the rounds after which an edge was taken.
+    walk = page.explorer(2)
+    walk.locator(".picture g[visibility=visible]").first.wait_for()
+    assert walk.locator(".picture g[visibility=visible]").all_text_contents() == ["1", "2, 3", "4", "5"]
+    both_themes(page, "walk", 2)
+
+    # More than 4,000 calls: a density; calls by element; one session of several.
+    many = page.explorer(4)
+    page.open_step(4, "for_each")
+    panel = many.locator(".panel")
+    panel.locator("button:text-is('By element')").click()
+    panel.locator("th:text-is('element')").wait_for()
+    panel.locator("text=1–100 of 4,200").wait_for()
+    row = panel.locator("tr[tabindex]").first
+    assert "✗ failed" in row.inner_text()
+    row.click()
+    panel.locator("p:has-text('element #7')").wait_for()
+    panel.locator("text=1–1 of 1").wait_for()
+    both_themes(page, "elements", 4)
+    page.open_view(4, "Timeline")
+    page.open_step(4, "for_each")
+    many.locator("canvas[aria-label*='4,200 calls, at most']").wait_for()
+    page.open_step(4, "clerk")
+    panel.locator("select[aria-label=Session]").select_option(label="#2")
+    panel.locator(".said >> text=Look at 3.").wait_for()
+    both_themes(page, "sessions", 4)
+    assert page.errors == []
+
+
+RICH = """import dataclasses, pydantic
+import numpy, pandas
+HACK = "<script>parent.hacked=1</script><img src=x onerror=parent.hacked=2>"
+
+class Order(pydantic.BaseModel):
+    fruit: str
+    amount: int
+
+@dataclasses.dataclass
+class Point:
+    x: float
+    label: str
+
+class Evil:
+    def _repr_html_(self):
+        raise SystemExit("called")
+    __repr__ = __str__ = _repr_html_
+
+def png():
+    import struct, zlib
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = zlib.compress((b"\\0" + bytes(range(200))) * 40)
+    head = struct.pack(">IIBBBBB", 200, 40, 8, 0, 0, 0, 0)
+    return b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+def frame():
+    return pandas.DataFrame({"fruit": ["pear", HACK], "price": [2.5, 7.0]})
+
+def polars_frame():
+    import polars
+    return polars.DataFrame({"fruit": ["pear", HACK], "price": [2.5, 7.0]})
+
+def figure():
+    from matplotlib.figure import Figure
+    found = Figure(figsize=(4, 2))
+    found.subplots().plot([1, 4, 9, 16])
+    return found
+
+def image():
+    import PIL.Image
+    return PIL.Image.linear_gradient("L")
+
+VALUES = {
+    "figure": figure, "image": image, "png": png, "frame": frame, "polars": polars_frame,
+    "array": lambda: numpy.arange(12).reshape(3, 4), "model": lambda: Order(fruit="fig", amount=3),
+    "dataclass": lambda: Point(1.5, HACK), "nested": lambda: {"a": {"b": [{"c": 1, "d": HACK}, {"c": 2, "d": "x"}]}},
+    "evil": Evil, "large": lambda: "x" * 10_000_000, "several": lambda: {"picture": png(), "table": frame()},
+}
+
+@tool
+def make(name: str) -> object:
+    return VALUES[name]()"""
+
+LIBRARIES = {"figure": "matplotlib", "image": "PIL", "polars": "polars"}
+"""Values of libraries that may be missing: the notebook has those that are installed."""
+
+SHOWS = {
+    "figure": ".panel img[alt=figure]",
+    "image": ".panel img[alt*='256 × 256']",
+    "png": ".panel img[alt=PNG]",
+    "frame": ".panel iframe[sandbox=''][title*=DataFrame]",
+    "polars": ".panel iframe[sandbox=''][title*=DataFrame]",
+    "array": ".panel pre:has-text('array')",
+    "model": ".panel summary:has-text('Order · 2 fields')",
+    "dataclass": ".panel summary:has-text('Point · 2 fields')",
+    "nested": ".panel td:has-text('<script>parent.hacked')",
+    "evil": ".panel pre:has-text('Evil')",
+    "large": ".panel pre:has-text('xxxx')",
+    "several": ".panel li:has(img[alt=PNG]) ~ li iframe[sandbox='']",
+}
+
+
+def test_rich_values_are_shown_bounded_and_do_nothing(opened: Open) -> None:
+    names = [name for name in SHOWS if find_spec(LIBRARIES.get(name, "numpy"))]
+    steps = "".join(f"- tool: {{name: make, args: {{name: {name}}}, output: {name}_1}}\n" for name in names)
+    page = opened(SETUP, RICH, f"%%pipeline --run\npipeline: rich\nsteps:\n{steps}")
+    page.run_all()
+    explorer = page.explorer(2)
+    explorer.locator(".title:has-text('✓ ok')").wait_for()
+    explorer.locator(".panel h4:text-is('Stores')").wait_for()
+    shown = explorer.locator("img").count()
+    explorer.locator(".panel summary:text-is('png_1')").click()  # a value is fetched when it is opened
+    explorer.locator(".panel details:has(> summary:text-is('png_1')) img").wait_for()
+    assert explorer.locator("img").count() == shown + 1
+    for number, name in enumerate(names):
+        explorer.locator(".row").nth(number).click()
+        explorer.locator(f".panel code:text-is('steps[{number}]')").wait_for()
+        explorer.locator(SHOWS[name]).first.wait_for()
+        if name in ("figure", "several"):
+            both_themes(page, f"value-{name}", 2)
+        assert len(explorer.locator(".panel").inner_html()) < 3_000_000
+    assert page.page.evaluate("window.hacked") is None
+    saved = page.save()
+    assert "widgets" not in saved.metadata
+    page.reload()
+    assert page.page.evaluate("window.hacked") is None
+    assert page.errors == []

@@ -1,0 +1,426 @@
+"""Runs on Dask: one LocalCluster for all tests of this file, and clusters of the kernel's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.host.limits import Limits
+from agf_magics.journal.queries import records
+from agf_magics.settings import Settings, current
+from agf_magics.text.diagnostics import DefinitionError
+from agf_magics.workers.on import Workers, find_backend, started
+from tests.workers import fans
+from tests.workers.fans import FAN
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
+    )
+    found = distributed.Client(cluster)
+    yield found
+    found.close()
+    cluster.close()
+    started.close()
+
+
+def run_fan(work: Any, xs: list[Any], on: object, **options: Any) -> agf.Run:
+    return fans.run_fan(work, xs, on, "continue", **options)
+
+
+def codes(run: agf.Run) -> list[str]:
+    return [found.error.code for found in run.progress.failures]
+
+
+def test_a_run_gives_what_a_run_on_threads_gives(client: Any) -> None:
+    def work(x: int) -> int:
+        if x < 0:
+            raise KeyError(f"negative: {x}")
+        return x * 2
+
+    xs = [*range(300), -1, *range(300)]
+    here, there = (run_fan(work, xs, on) for on in ("here", client))
+    assert here.output == there.output
+    assert [found.at for found in here.progress.failures] == [found.at for found in there.progress.failures]
+    assert "tool 'work' failed: KeyError: 'negative: -1'" in str(there.progress.failures[0].error)
+    assert "in work" in str(there.progress.failures[0].error.__cause__.__cause__)
+
+
+def test_classes_of_the_notebook_travel_both_ways_and_their_exceptions_are_instances(client: Any) -> None:
+    class Point:
+        def __init__(self, x: int) -> None:
+            self.x = x
+
+    class TooFar(Exception):
+        pass
+
+    def work(x: Point) -> Point:
+        if x.x > 2:
+            raise TooFar(x.x)
+        return Point(x.x + 1)
+
+    run = run_fan(work, [Point(1), Point(3)], client)
+    (point,) = run.output
+    assert (type(point), point.x) == (Point, 2)
+    assert isinstance(run.progress.failures[0].error.__cause__, TooFar)
+
+
+def test_prints_of_a_chunk_arrive_with_it(client: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    def work(x: int) -> int:
+        print("number", x)
+        print("problem", x, file=sys.stderr)
+        return x
+
+    run_fan(work, [1, 2], client)
+    shown = capsys.readouterr()
+    assert sorted(shown.out.split("\n")) == ["", "number 1", "number 2"]
+    assert sorted(shown.err.split("\n")) == ["", "problem 1", "problem 2"]
+
+
+def test_prints_of_a_long_call_arrive_while_it_runs(
+    client: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        print("begun")
+        while not pathlib.Path(stop).exists():
+            time.sleep(0.05)
+        print("ended")
+        return x
+
+    stop = str(tmp_path / "stop")
+    registry = agf.Registry()
+    agf.tool(work, name="work", registry=registry)
+    handle = agf.start(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on=client)
+    shown = ""
+    while "begun\n" not in shown:
+        assert not handle.done
+        shown += capsys.readouterr().out
+        handle.wait(0.1)
+    Path(stop).touch()
+    assert handle.result().output == [1]
+    assert (shown + capsys.readouterr().out).count("begun") == 1
+
+
+@pytest.mark.parametrize("times", [2])
+def test_killed_workers_lose_no_result_and_no_call_is_recorded_twice(
+    times: int, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(current, "settings", Settings(journal=str(tmp_path / "runs.sqlite")))
+
+    def work(x: int) -> int:
+        import time
+
+        time.sleep(0.002)
+        return x * 2
+
+    registry, xs = agf.Registry(), list(range(1500))
+    agf.tool(work, name="work", registry=registry)
+    handle = agf.start(FAN.format(on_error="abort"), {"xs": xs}, registry=registry, on=client)
+    for _ in range(times):
+        pids = list(client.run(os.getpid, on_error="ignore").values())
+        os.kill(next(pid for pid in pids if isinstance(pid, int)), signal.SIGKILL)
+        handle.wait(0.5)
+    assert handle.result().output == [x * 2 for x in xs]
+    assert handle.journal is not None
+    recorded = [record.at for record in records(handle.journal.store, handle.journal.num)]
+    assert len(recorded) == len(set(recorded)) == len(xs)
+
+
+def test_a_call_that_ends_its_worker_fails_alone(client: Any) -> None:
+    def work(x: int) -> int:
+        import os
+
+        if x == 7:
+            os._exit(1)
+        return x
+
+    run = run_fan(work, list(range(20)), client)
+    assert run.output == [x for x in range(20) if x != 7]
+    assert codes(run) == ["step.worker-lost"]
+
+
+def test_a_call_with_an_effect_is_sent_once(client: Any, tmp_path: Path) -> None:
+    log = tmp_path / "calls"
+    log.touch()
+
+    def work(x: int) -> int:
+        import os
+
+        with open(path, "a") as file:
+            file.write(f"{x}\n")
+        if x == 2:
+            os._exit(1)
+        return x
+
+    path = str(log)
+    run = run_fan(work, [1, 2, 3], client, reuse=False)
+    assert run.output == [1, 3]
+    assert codes(run) == ["step.worker-lost"]
+    assert sorted(log.read_text().split()) == ["1", "2", "3"]
+
+
+def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kernel(tmp_path: Path) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        pathlib.Path(begun).touch()
+        time.sleep(600)
+        return x
+
+    begun = str(tmp_path / "begun")
+    registry = agf.Registry()
+    agf.tool(work, name="work", registry=registry)
+    handle = agf.start(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on="dask:1")
+    wait_until(lambda: Path(begun).exists())
+    handle.cancel()
+    assert handle.wait(60).status == "cancelled"
+    assert run_fan(lambda x: x, [5], "dask:1").output == [5]
+
+
+def test_a_large_function_is_sent_once_to_the_cluster(client: Any) -> None:
+    table = list(range(400_000))
+
+    def work(x: int) -> int:
+        return table[x]
+
+    assert run_fan(work, list(range(200)), client).output == list(range(200))
+
+
+def test_resources_place_calls_and_bound_the_lanes(tmp_path: Path) -> None:
+    spec = {"cls": distributed.Nanny, "options": {"nthreads": 1, "resources": {"gpu": 1}}}
+    plain = {"cls": distributed.Nanny, "options": {"nthreads": 1}}
+    with (
+        distributed.SpecCluster(
+            workers={"gpu": spec, "plain": plain},
+            scheduler={"cls": distributed.Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": ":0"}},
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+
+        def work(x: int) -> str:
+            from distributed import get_worker
+
+            return str(get_worker().name)
+
+        own.wait_for_workers(2)
+        assert set(run_fan(work, list(range(20)), own, resources={"gpu": 1}).output) == {"gpu"}
+        on = Workers(own, resources={"gpu": 1})
+        assert find_backend(on).lanes == 1  # type: ignore[union-attr]
+        assert set(run_fan(work, list(range(20)), on).output) == {"gpu"}
+        registry = agf.Registry()
+        agf.tool(work, resources={"gpu": 2}, registry=registry)
+        with pytest.raises(DefinitionError, match=r"tool 'work' needs 2 gpu.*on\.resources"):
+            agf.run(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on=own)
+
+
+def test_the_lanes_follow_the_cluster_and_a_run_waits_for_the_first_worker(tmp_path: Path) -> None:
+    with (
+        distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+        registry = agf.Registry()
+        agf.tool(lambda x: x, name="work", registry=registry)
+        flow = FAN.format(on_error="abort")
+        handle = agf.start(flow, {"xs": [1, 2]}, registry=registry, on=Workers(own, adaptive=True))
+        assert [found.code for found in handle.warnings] == ["on.no-workers"]
+        assert not handle.wait(0.2).done
+        cluster.scale(1)
+        assert handle.result().output == [1, 2]
+        backend = find_backend(own)
+        assert backend is not None
+        assert backend.lanes == sum(own.nthreads().values()) > 0
+
+
+def test_a_scheduler_that_ends_fails_the_calls(tmp_path: Path) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        pathlib.Path(begun).touch()
+        time.sleep(600)
+        return x
+
+    begun = str(tmp_path / "begun")
+    cluster = distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50)
+    own = distributed.Client(cluster, set_as_default=False)
+    registry = agf.Registry()
+    agf.tool(work, name="work", registry=registry)
+    handle = agf.start(FAN.format(on_error="continue"), {"xs": [1]}, registry=registry, on=own)
+    wait_until(lambda: Path(begun).exists())
+    own.close()
+    cluster.close()
+    assert codes(handle.wait(60)) == ["step.worker-lost"]
+    with pytest.raises(DefinitionError, match=r"on\.unreachable"):
+        find_backend(own)
+
+
+def test_an_address_is_a_cluster(client: Any) -> None:
+    run = run_fan(lambda x: x + 1, [1, 2], client.scheduler.address)
+    assert run.output == [2, 3]
+    assert run_fan(lambda x: x + 1, [1], Workers(client.scheduler.address)).output == [2]
+
+
+def test_an_address_without_a_scheduler_is_refused_in_time() -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with pytest.raises(DefinitionError) as found:
+            find_backend(f"tcp://127.0.0.1:{listener.getsockname()[1]}")
+        assert found.value.code == "on.unreachable"
+
+
+def test_no_byte_that_is_sent_has_a_secret(client: Any) -> None:
+    """The secret stays in the kernel: the tool that gets it runs there, and the others are sent without it."""
+    marker, sent = "mArKeR-93b1", list[bytes]()
+    backend = find_backend(client)
+    assert backend is not None
+    submit = backend.submit
+
+    class Recording:
+        name, identifies_lost_chunk = "recorded", True
+
+        @property
+        def lanes(self) -> int:
+            return backend.lanes
+
+        def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Callable[[], None]:
+            sent.append(repr(order).encode())
+            return submit(run, order, done)
+
+    registry = agf.Registry()
+
+    def sign(x: int, token: str) -> int:
+        assert token == marker
+        return x + 1
+
+    agf.tool(sign, secret=["token"], registry=registry)
+    agf.tool(lambda x: x * 2, name="work", registry=registry)
+    text = """
+pipeline: main
+steps:
+  - for_each:
+      over: ctx.xs
+      on_error: abort
+      do: {tool: {name: sign, args: {x: !expr item, token: !expr ctx.token}}}
+      collect: {transform: {value: pipe}}
+      output: signed
+  - for_each:
+      over: signed
+      on_error: abort
+      do: {tool: {name: work, args: {x: !expr item}}}
+      collect: {transform: {value: pipe}}
+"""
+    run = agf.run(text, {"xs": [1, 2], "token": marker}, registry=registry, on=Recording())
+    assert run.output == [4, 6]
+    assert sent
+    assert not any(marker.encode() in each for each in sent)
+
+
+SCRIPT = """
+import os, sys, time
+from pathlib import Path
+import agf_magics as agf
+from agf_magics import tool
+
+@tool
+def work(x: int) -> int:
+    with open("calls.txt", "a") as file:
+        file.write(f"{x} {os.getpid()}\\n")
+    time.sleep(0.002)
+    return x * 2
+
+TEXT = '''
+pipeline: main
+steps:
+  - for_each:
+      over: ctx.xs
+      on_error: abort
+      do: {tool: {name: work, args: {x: !expr item}}}
+      collect: {transform: {value: count(pipe)}}
+'''
+
+if __name__ == "__main__":
+    agf.define(TEXT)
+    if sys.argv[1] == "start":
+        agf.run("main", {"xs": list(range(1000))}, on="dask:2")
+    else:
+        print(agf.resume(on="dask:2").output)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_no_process_survives_a_killed_kernel_and_its_run_is_resumed(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "pyproject.toml").touch()
+    calls = tmp_path / "calls.txt"
+    calls.touch()
+    environment = {**os.environ, "PYTHONPATH": str(Path(agf.__file__).parents[1])}
+    command = [sys.executable, "script.py"]
+    kernel = subprocess.Popen([*command, "start"], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    wait_until(lambda: calls.read_text().count("\n") > 100)
+    kernel.kill()
+    kernel.wait()
+    workers = {int(line.split()[1]) for line in calls.read_text().splitlines() if len(line.split()) == 2}
+    wait_until(lambda: not any(is_running(pid) for pid in workers))
+    before = calls.read_text().count("\n")
+    done = subprocess.run([*command, "resume"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout == "1000\n", done.stderr
+    assert calls.read_text().count("\n") - before < 1000 - 50
+
+
+def test_no_process_survives_close() -> None:
+    pids = set(run_fan(lambda x: os.getpid(), list(range(50)), "dask:2").output)
+    assert os.getpid() not in pids
+    started.close()
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
+    assert not any(thread.name.startswith("agf-dask") for thread in threading.enumerate())
+
+
+def test_a_time_limit_of_the_run_ends_calls_on_workers(client: Any) -> None:
+    registry = agf.Registry()
+
+    def work(x: int) -> int:
+        import time
+
+        time.sleep(600)
+        return x
+
+    agf.tool(work, registry=registry)
+    limits = Limits(timeout=1.0)
+    run = agf.run(
+        FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on="dask:1", limits=limits, raises=False
+    )
+    assert run.error is not None
+    assert run.error.code == "limit.timeout"
+
+
+def is_running(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for another process; the faulthandler of pytest ends a test that never ends."""
+    while not condition():
+        time.sleep(0.05)
