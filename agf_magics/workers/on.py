@@ -48,7 +48,7 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     """The worker backend that ``on`` means; None: this process.
 
     ``names``: the variables that a text may name; None: a text names no variable. Raises DefinitionError. Connecting to
-    an address takes up to 5 seconds, so the caller must not be an event loop.
+    an address can take 5 seconds, so the caller must not be an event loop.
     """
     if on is None or _is_backend(on):
         return cast("WorkerBackend | None", on)

@@ -40,7 +40,7 @@ class Dask:
         self, name: str, lanes: int = 0, *, kills: bool = False, close: Callable[[], None] | None = None
     ) -> None:
         """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers are our own, so that
-        a call can be ended by ending its worker. ``close``: ends what was started for this backend."""
+        a call can be ended by ending its worker. ``close``: ends the cluster and the connection."""
         self._name, self._lanes, self.kills, self._close = name, lanes, kills, close
         self.ahead = AHEAD
         self.client: Any = None
@@ -158,7 +158,7 @@ class Dask:
     async def _free_worker(self) -> tuple[str, str]:
         """A worker with a lane that has no pinned chunk, and its token.
 
-        A chunk that waited for its worker would be lost with it, although it has not begun."""
+        A chunk that waited for its worker would be lost with it, although it did not start."""
         if not self.tokens:
             await self._update()
         while True:

@@ -1,4 +1,4 @@
-"""What a run needs to know of a cluster before its first step: versions, resources, and who can read what is sent."""
+"""What a run needs to know of a cluster before its first step: versions, resources, encryption."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _difference(package: str, here: Versions, workers: Sequence[Versions]) -> st
 def find_problems(
     needs: Sequence[Need], name: str, addresses: Sequence[str], resources: Mapping[str, Mapping[str, float]]
 ) -> list[Diagnostic]:
-    """What is wrong with sending the calls of these tools to a cluster.
+    """The problems of sending the calls of these tools to a cluster.
 
     ``addresses``: of the scheduler, then of the workers. ``resources``: of each worker, by its address.
     """

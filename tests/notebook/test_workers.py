@@ -1,0 +1,98 @@
+"""`--on` in the lines of magics, `%config AgfMagics.on`, and `%workers`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agf_magics.notebook.workers import list_workers
+from agf_magics.workers.on import find_backend, started
+from agf_magics.workers.status import BackendStatus, WorkerStatus
+
+if TYPE_CHECKING:
+    from .conftest import Shell
+
+CELL = """%%pipeline --run --out r --quiet{}
+pipeline: where
+steps:
+- for_each:
+    items: [1, 2]
+    on_error: abort
+    do: {{tool: {{name: process, args: {{x: !expr item}}}}}}
+    collect: {{transform: {{value: pipe}}}}"""
+TOOL = "import os\nfrom agf_magics import tool\n@tool\ndef process(x: int) -> int:\n    return os.getpid()"
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    started.close()
+
+
+def pids(shell: Shell) -> set[int]:
+    return set(shell.names["r"].output)
+
+
+def text(shown: object) -> str:
+    return str(shown.outputs[0]["text/plain"])  # type: ignore[attr-defined]
+
+
+def test_on_is_an_option_of_a_cell_and_of_a_line_and_workers_are_listed_and_closed(shell: Shell) -> None:
+    shell.good(TOOL)
+    shell.good(CELL.format(" --on processes:1"))
+    (pid,) = pids(shell)
+    assert pid != os.getpid()
+    shell.good("%run_pipeline where --on processes:1 --out r --quiet")
+    assert pids(shell) == {pid}
+    shell.good("from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)")
+    shell.good("%run_pipeline where --on pool --out r --quiet")
+    assert pids(shell) == {os.getpid()}
+    assert f"process {pid}" in text(shell.good("%workers"))
+    shell.good("%workers --restart")
+    shell.good("%run_pipeline where --on processes:1 --out r --quiet")
+    assert pids(shell) not in ({pid}, {os.getpid()})
+    assert shell.good("%workers --close").out == "closed 1 worker backend\n"
+    assert "this process has used no workers" in text(shell.good("%workers"))
+
+
+def test_a_setting_is_the_default_of_all_runs_and_here_turns_it_off(shell: Shell) -> None:
+    shell.good(TOOL)
+    shell.good("%config AgfMagics.on = 'processes:1'")
+    shell.good(CELL.format(""))
+    assert pids(shell) != {os.getpid()}
+    shell.good(CELL.format(" --on here"))
+    assert pids(shell) == {os.getpid()}
+    shown = shell.run("%config AgfMagics.on = 'proceses'")
+    assert "AgfMagics.on must be processes, processes:4, dask" in shown.out
+
+
+@pytest.mark.parametrize("line", ["--on pol", "--on tcp://127.0.0.1:9"])
+def test_a_mistake_in_on_points_at_its_word(shell: Shell, line: str) -> None:
+    shell.good(TOOL)
+    shown = shell.run(CELL.format(f" {line}"))
+    assert not shown.ok
+    assert f"{'^' * len(line.split()[1])}\n" in shown.out
+
+
+def test_unloading_ends_the_processes(shell: Shell) -> None:
+    shell.good(TOOL)
+    shell.good(CELL.format(" --on processes:1"))
+    backend = find_backend("processes:1")
+    shell.good("%unload_ext agf_magics")
+    assert backend is not None
+    assert getattr(backend, "closed", False)
+    assert not list(started)
+
+
+def test_the_list_escapes_names_and_links_only_to_web_addresses() -> None:
+    worker = WorkerStatus("<b>one</b>", 2, 1, 10_000_000, 20_000_000, {}, {"<i>": 1})
+    found = BackendStatus("<s>", 2, 1, (worker,), "http://127.0.0.1:8787/status?a=\"'>")
+    bundle = list_workers([found, BackendStatus("b", 1, None, (), "javascript:alert(1)")])
+    assert "<b>" not in bundle["text/html"]
+    assert "<i>" not in bundle["text/html"]
+    assert "<s>" not in bundle["text/html"]
+    assert "javascript" not in bundle["text/html"]
+    assert "10 MB of 20 MB" in bundle["text/plain"]
