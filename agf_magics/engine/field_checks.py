@@ -1,4 +1,4 @@
-"""Checks the fields that a flow reads of results and passes to calls against the schemas of its callees.
+"""Checks the fields that a flow reads of results and passes to calls, and the schemas that it names.
 
 A schema may be incomplete, so an unknown field is only a warning (AGF-10).
 """
@@ -10,7 +10,8 @@ from typing import Any
 
 from ..catalog import Agent, Tool
 from ..flow.schema_fields import lacking
-from ..flow.steps import Flow, Invoke, every
+from ..flow.schemas import Schema, cycle, resolve
+from ..flow.steps import Flow, Invoke, Name, every
 from ..text.diagnostics import Diagnostic, Diagnostics, suggest
 
 
@@ -72,3 +73,32 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
             message = f"tool {tool.name!r} needs {name!r}"
             hint = f"it takes {takes.takes}"
             findings.error("flow.missing-argument", message, step.name.span, hint)
+
+
+def check_passed(step: Invoke, flow: Flow, found: Diagnostics) -> None:
+    """Check that a call passes what its callee certainly reads."""
+    if step.args.names is None:
+        return
+    given = [name for name, _ in step.args.names]
+    for ref in flow.inputs if step.pick is None else ():  # the chooser also gives the arguments
+        name = ref.path[-1]
+        if ref.certain and name not in given:
+            hint = suggest(name, given) or f"pass: [{', '.join([*given, name])}]"
+            message = f"{flow.name!r} reads {name!r}, which this step does not pass"
+            related = (("read here", ref.span),) if ref.span else ()
+            found.add(Diagnostic("flow.not-passed", message, step.name.span, hint, related=related))
+
+
+def check_schema(name: Name, schemas: Mapping[str, Schema], found: Diagnostics) -> None:
+    """Check that the schema ``name`` and all that it refers to exist."""
+    if name.text not in schemas:
+        hint = suggest(name.text, schemas, "schemas") or f"declare it: a document with schema: {name.text}"
+        found.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
+        return
+    used, missing = resolve(name.text, schemas)
+    if chain := cycle(used):
+        found.error("schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span)
+    for ref in missing:
+        hint = suggest(ref.schema, schemas) or f"declare it: a document with schema: {ref.schema}"
+        message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
+        found.error("flow.unknown-schema", message, ref.span or name.span, hint)

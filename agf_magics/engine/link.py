@@ -12,12 +12,11 @@ from dataclasses import replace
 from ..catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..catalog.arguments import Arguments
 from ..catalog.tools import derive
-from ..flow.schemas import Schema, cycle, resolve
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
-from .field_checks import check_arguments, unknown_gifts, unknown_reads
+from ..text.diagnostics import DefinitionError, Diagnostics, join_hints, suggest
+from .field_checks import check_arguments, check_passed, check_schema, unknown_gifts, unknown_reads
 from .linked import Built, Callee, Choice, Linked, Person, is_direct
 from .sessions import ModelBinding, model_binding, registered_name, session_flow, session_name
 
@@ -81,7 +80,7 @@ class _Linker:
                     more, deeper = self.size[key_of(callee.flow)]
                     steps, open_inside = steps + more, max(open_inside, deeper)
                 if step.gives is not None:
-                    self.schema(step.gives, schemas)
+                    check_schema(step.gives, schemas, self.found)
         if steps > MOST_STEPS:  # a run has a row for each step of each call
             message = f"{flow.name!r} has {steps:,} steps with all that it calls; at most {MOST_STEPS:,} are allowed"
             self.found.error("flow.too-large", message, flow.span, "a for_each or a fold repeats a step without a copy")
@@ -320,34 +319,8 @@ class _Linker:
             return None
         if name not in self.done:
             self.done[name] = self.flow(flow, around, self.base)  # a session does not give its tools to its callees
-        self.passed(step, flow)
+        check_passed(step, flow, self.found)
         return self.done[name]
-
-    def passed(self, step: Invoke, flow: Flow) -> None:
-        """Check that a call passes what its callee certainly reads."""
-        if step.args.names is None:
-            return
-        given = [name for name, _ in step.args.names]
-        for ref in flow.inputs if step.pick is None else ():  # the chooser also gives the arguments
-            name = ref.path[-1]
-            if ref.certain and name not in given:
-                hint = suggest(name, given) or f"pass: [{', '.join([*given, name])}]"
-                message = f"{flow.name!r} reads {name!r}, which this step does not pass"
-                related = (("read here", ref.span),) if ref.span else ()
-                self.found.add(Diagnostic("flow.not-passed", message, step.name.span, hint, related=related))
-
-    def schema(self, name: Name, schemas: Mapping[str, Schema]) -> None:
-        if name.text not in schemas:
-            hint = suggest(name.text, schemas, "schemas") or f"declare it: a document with schema: {name.text}"
-            self.found.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
-            return
-        used, missing = resolve(name.text, schemas)
-        if chain := cycle(used):
-            self.found.error("schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span)
-        for ref in missing:
-            hint = suggest(ref.schema, schemas) or f"declare it: a document with schema: {ref.schema}"
-            message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
-            self.found.error("flow.unknown-schema", message, ref.span or name.span, hint)
 
 
 def key_of(flow: Flow) -> str:

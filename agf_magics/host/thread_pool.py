@@ -266,7 +266,7 @@ class ThreadPool(Generic[C]):
             return False
         try:
             saved = save(found)
-        except Exception:  # the loop saves them, and reports what is wrong
+        except Exception:  # the loop saves them, and reports the problem
             saved = [False] * len(found)
         self._ended.extend(found)
         self._slots.extend([None] * sum(saved))

@@ -38,6 +38,8 @@ not JSON."""
 class CollectingJournal(Journal):
     """A journal on a worker: it keeps its records in a list."""
 
+    writes_on_threads = False
+
     def __init__(self, most: int, dump: Callable[[Any], bytes]) -> None:
         """``most``: bytes of one value; ``dump``: pickles arguments that are not JSON."""
         super().__init__(None, 0, "", most)  # type: ignore[arg-type]  # it has no file

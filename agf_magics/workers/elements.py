@@ -44,7 +44,7 @@ from .eligible import HEAVY_ELEMENT, HEAVY_PROGRAM, calls_of, reason_to_stay, st
 from .outcomes import LOSSES
 from .pickles import dump_plain, load_plain
 from .program import make_program, sources_of
-from .sending import own_modules
+from .sending import HEAVY, own_modules
 from .sizes import ChunkSize
 
 Items = list[Value] | Sequenced
@@ -67,7 +67,9 @@ class Elements:
         sources, modules = sources_of(site.step, inside.linked), own_modules()
         try:
             program = make_program(site, inside, sources, modules)
-        except Exception:  # calls are sent instead: their errors name the part that cannot be sent
+        except Exception:
+            program = b""
+        if not 0 < len(program) <= HEAVY:  # calls are sent instead: their errors and warnings name the part
             return None
         if len(program) > HEAVY_PROGRAM:
             return None

@@ -36,8 +36,6 @@ def test_problems_are_underlined_while_a_cell_is_written(opened: Open, app: str)
     if app == "lab":
         page.picture("writing-light")
         page.theme("Dark")
-        problem.hover()
-        box.wait_for()
         page.picture("writing-dark")
         page.theme("Light")
 

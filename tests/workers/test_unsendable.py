@@ -60,13 +60,13 @@ def test_a_function_is_named_with_the_variable_that_cannot_be_sent() -> None:
 
 
 def test_a_result_that_cannot_be_sent_fails_alone() -> None:
-    def locked(x: int) -> Any:
+    def work(x: int) -> Any:
         return threading.Lock() if x == 2 else x
 
-    output, found = messages(locked, [1, 2, 3])
+    output, found = messages(work, [1, 2, 3])
     assert output == [1, 3]
     error = "TypeError: cannot pickle '_thread.lock' object"
-    assert found == [("step.unsent-result", f"the result of 'locked' cannot be sent to the kernel: {error}")]
+    assert found == [("step.unsent-result", f"the result of 'work' cannot be sent to the kernel: {error}")]
 
 
 def test_an_exception_that_cannot_be_sent_keeps_its_name_and_text() -> None:
