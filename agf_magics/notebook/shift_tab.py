@@ -19,6 +19,7 @@ from .schema_walk import describe_value, keys_at
 
 _LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}(\w+)")
 _CELL = re.compile(r"%%(\w+)")
+_WORD, _NAME = re.compile(r"[\w-]+"), re.compile(r"[\w.-]+")
 MOST_HELP = 300
 """Characters of a signature and of a description."""
 
@@ -47,7 +48,7 @@ def describe(code: str, position: int, registry: Registry) -> str | None:
     """The help for the word at ``position``: empty where a cell of ours has none, None where the cell is not ours."""
     start, end = code.rfind("\n", 0, position) + 1, code.find("\n", position)
     line = code[start : end if end >= 0 else len(code)]
-    word, name = (_word_at(pattern, line, position - start) for pattern in (r"[\w-]+", r"[\w.-]+"))
+    word, name = (_word_at(pattern, line, position - start) for pattern in (_WORD, _NAME))
     magic = _LINE.match(line)
     if magic is not None:
         command = COMMANDS.get(magic[1])
@@ -65,8 +66,8 @@ def describe(code: str, position: int, registry: Registry) -> str | None:
     return "\n".join(dict.fromkeys(found))
 
 
-def _word_at(pattern: str, line: str, column: int) -> re.Match[str] | None:
-    return next((found for found in re.finditer(pattern, line) if found.start() <= column <= found.end()), None)
+def _word_at(pattern: re.Pattern[str], line: str, column: int) -> re.Match[str] | None:
+    return next((found for found in pattern.finditer(line) if found.start() <= column <= found.end()), None)
 
 
 def _named(language: Language, before: str, name: str, registry: Registry) -> Iterator[str]:

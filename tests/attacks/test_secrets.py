@@ -255,10 +255,14 @@ def test_what_cannot_be_searched_for_the_secret_of_its_call_is_not_stored(how: s
     assert of_a_call(lambda token: make(token), tmp_path) == ["journal.unkept"]
 
 
+PLAIN_TABLE = pandas.DataFrame({"a": [1.5, 2], "b": pandas.Series(["x", "y"], dtype=object)})
+PLAIN_TABLE.columns = PLAIN_TABLE.columns.astype(object)  # the buffers of pyarrow cannot be searched
+
+
 @pytest.mark.parametrize(
     "result",
     [
-        pandas.DataFrame({"a": [1.5, 2], "b": ["x", "y"]}),
+        PLAIN_TABLE,
         numpy.arange(6.0).reshape(2, 3),
         Box({"when": datetime.datetime(2020, 1, 1), "of": [b"a text"]}),
         {"plain": [1, "json"]},
