@@ -235,9 +235,35 @@ def _begins(nodes: Nodes) -> Iterator[str]:
             inner = value[1]
         elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
             inner = [value[2]]
+        elif op is sre.ATOMIC_GROUP:
+            inner = [value]
         for one in inner:
             yield from (before + begin for begin in _begins(one))
     yield _example(nodes)
+
+
+_SINGLE = (sre.IN, sre.LITERAL, sre.NOT_LITERAL, sre.ANY)
+
+
+def repeats_groups_possessively(pattern: str, flags: int) -> bool:
+    """Whether more than one character is repeated like ``(?:ab?)*+``: before CPython 3.11.5, that misses matches.
+    ``(?>(?:ab?)*)`` means the same and does not."""
+    return _has_possessive_group(_parser.parse(pattern, flags))
+
+
+def _has_possessive_group(nodes: Any) -> bool:
+    for op, value in nodes:
+        if op is sre.POSSESSIVE_REPEAT and (
+            len(value[2]) != 1 or value[2][0][0] not in (sre.IN, sre.LITERAL, sre.NOT_LITERAL, sre.ANY)
+        ):
+            return True
+        if isinstance(value, _parser.SubPattern):
+            value = [value]
+        inner = value if isinstance(value, (list, tuple)) else ()
+        parts = [part for one in inner for part in (one if isinstance(one, list) else [one])]
+        if any(isinstance(part, _parser.SubPattern) and _has_possessive_group(part) for part in parts):
+            return True
+    return False
 
 
 def _repeated(nodes: Nodes) -> Iterator[Nodes]:
@@ -247,6 +273,8 @@ def _repeated(nodes: Nodes) -> Iterator[Nodes]:
             yield from _repeated(value[2])
         elif op is sre.SUBPATTERN:
             yield from _repeated(value[3])
+        elif op is sre.ATOMIC_GROUP:
+            yield from _repeated(value)
         elif op is sre.BRANCH:
             for one in value[1]:
                 yield from _repeated(one)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .regex_cost import PACKAGE, Matcher, Use, constant, grows, is_regex, uses
+from .regex_cost import PACKAGE, Matcher, Use, constant, grows, is_regex, repeats_groups_possessively, uses
 
 USES = uses()
 
@@ -18,6 +18,18 @@ USES = uses()
 @pytest.mark.parametrize("use", USES, ids=[use.where for use in USES])
 def test_a_pattern_costs_twice_as_much_for_twice_the_text(use: Use) -> None:
     assert list(grows(use.pattern, use.flags, use.anchored)) == []
+
+
+@pytest.mark.parametrize("use", USES, ids=[use.where for use in USES])
+def test_a_pattern_means_the_same_in_all_versions_of_python(use: Use) -> None:
+    assert not repeats_groups_possessively(use.pattern, use.flags)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?:a|bc)*+", r"x(?:\.\w++)*+", r"(a(?:b?c)?+)", r"(?>(?:ab)*+)", r"(?:a|(?:bc)*+)"]
+)
+def test_a_group_that_is_repeated_possessively_is_found(pattern: str) -> None:
+    assert repeats_groups_possessively(pattern, 0)
 
 
 OLD = {

@@ -16,7 +16,7 @@ from ..text.source import Text
 
 T = TypeVar("T")
 
-QUOTED: Final = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""", re.DOTALL)
+QUOTED: Final = re.compile(r""""(?>(?:[^"\\]|\\.)*)"|'(?>(?:[^'\\]|\\.)*)'""", re.DOTALL)
 """A text in quotes in which a backslash escapes the next character."""
 JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 LONGEST_NUMBER: Final = 1_000

@@ -201,7 +201,7 @@ def _frame(value: Value) -> Foreign | None:
         try:
             few = value.head(10)
             few = few.iloc[:, :MOST_COLUMNS] if library == "pandas" else few[:, :MOST_COLUMNS]
-            page = re.sub(r"<style(?:[^<]|<(?!/?style))*+</style>", "", few._repr_html_() or "")
+            page = re.sub(r"<style(?>(?:[^<]|<(?!/?style))*)</style>", "", few._repr_html_() or "")
             return Foreign(title, plain(page, 100_000), plain(str(few), MOST_TEXT))
         except Exception:  # a cell may be any object, with any repr
             return Foreign(title, "", "")

@@ -67,15 +67,20 @@ async def stopped(
 
 async def _wait(flights: dict[ElementFlight, None], landed: Landed, seconds: float) -> bool:
     """Wait until chunks have landed, and remove these. Returns False if this task was cancelled meanwhile."""
-    try:
-        async with asyncio.timeout(seconds):
-            while flights:
-                flight, _ = await landed.get()
-                flights.pop(flight, None)
-    except TimeoutError:
-        return True
-    except asyncio.CancelledError:
-        return False
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while flights:
+        # Before CPython 3.12, `asyncio.timeout` raises no TimeoutError in a task that was cancelled before.
+        next_one = loop.create_task(landed.get())
+        try:
+            await asyncio.wait([next_one], timeout=max(0.0, until - loop.time()))
+        except asyncio.CancelledError:
+            next_one.cancel()
+            return False
+        if not next_one.done():
+            next_one.cancel()
+            return True
+        flights.pop(next_one.result()[0], None)
     return True
 
 

@@ -29,7 +29,6 @@ def process_of(x: int) -> list[int]:
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     found: Executor = ThreadPoolExecutor(2)
     if request.param == "processes":
-        vars(sys.modules["__main__"]).setdefault("__spec__", None)  # a shell of another test may have replaced it
         found = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
     with found:
         yield found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -27,7 +26,6 @@ BYTES = 100_000
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     found: Executor = ThreadPoolExecutor(2)
     if request.param == "processes":
-        vars(sys.modules["__main__"]).setdefault("__spec__", None)  # a shell of another test may have replaced it
         found = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
     with found:
         yield found

@@ -22,7 +22,7 @@ from .reading import Reader
 from .takes import PROMPT
 from .words import PROMPT_FILE
 
-_NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?:/[\w-][\w.-]*+)*+")
+_NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")
 _FILE = re.compile(r"[\w./-]+\.(?:yaml|yml|txt|md)")
 _LARGEST = 1_000_000
 _NOT_READ = ("name", "description", "version", "metadata")

@@ -22,10 +22,10 @@ from .value_grammar import Arithmetic, Sentence, Unfilled, atoms, parse_template
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _STATE_INSIDE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
-_BARE_PATH = re.compile(r"(?<![\w.$])\$?(state\.([A-Za-z_]\w*)(?:\.\w++)*+)")
+_BARE_PATH = re.compile(r"(?<![\w.$])\$?(state\.([A-Za-z_]\w*)(?>(?:\.\w++)*))")
 _COMPUTED = re.compile(r"(state\.)?([A-Za-z_]\w*+)[\w.]*+\s*+[-+*/%|(\[]")
-_NAMES = re.compile(r"[A-Za-z_]\w*+(?:\.\w++)*+")
-_JINJA = re.compile(r"\{\{-?\s*+([A-Za-z_][\w.]*+)?+[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
+_NAMES = re.compile(r"[A-Za-z_]\w*+(?>(?:\.\w++)*)")
+_JINJA = re.compile(r"\{\{-?\s*+(?>([A-Za-z_][\w.]*+)?)[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
 
 ROOT = ("state",)
 """The place of the state in a frame."""

@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[^{}+\-*/]+")
 _OPERATOR = re.compile(r"[+\-*/]")
 # In a text without quotes: an operator after a number or path, before a path, between blanks, at the end; any + or *.
 _ARITHMETIC = re.compile(
-    r"(?<![\w.])(?:(?:(?!state\.\w)[\w.])*+state\.\w[\w.]*+|[+-]?\.?\d[\d_.]*+(?:[eE][+-]?\d++)?)\s*+([+\-*/])"
+    r"(?<![\w.])(?:(?>(?:(?!state\.\w)[\w.])*)state\.\w[\w.]*+|[+-]?\.?\d[\d_.]*+(?:[eE][+-]?\d++)?)\s*+([+\-*/])"
     r"|([+\-*/])\s*+(?=state\.\w)|\S\s++([+\-*/])(?=\s|\w|$)|[^\W_]\s*+([+*])\s*+\w|([+\-*/])$"
 )
 

@@ -25,7 +25,7 @@ _LONGEST = 200
 _PATH = re.compile(r"(?<![\w.'\"†$-])([A-Za-z_][A-Za-z0-9_-]*)\.([^\s.|&()\[\]'\"†{}]+)")
 _BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
 _NAMES = rf"({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)"
-_PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?:\s*+\}}{{1,2}})?+")
+_PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)")
 _COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
 _PUNCTUATION = ".,;:!?"
 
