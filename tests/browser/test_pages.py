@@ -96,7 +96,7 @@ def test_enter_answers_a_question_whose_field_has_the_question_as_its_name(opene
     page.says(2, "waiting")
     field.fill("pears")
     field.press("Enter")
-    page.says(2, "→ pears", "✓ ok")
+    page.says(2, "→ answered", "✓ ok")
     page.output(2).get_by_role("textbox").first.wait_for(state="detached")
     page.run(3)
     page.says(3, "pears!")
