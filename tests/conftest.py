@@ -4,6 +4,7 @@ property tests."""
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -62,3 +63,10 @@ def _settings_are_reset() -> Iterator[None]:
     yield
     vars(current).update(before)
     default()._chosen = chosen
+
+
+@pytest.fixture(scope="module", autouse=True)
+def complete_main() -> None:
+    """A shell of another test may have replaced ``__main__`` by a module without ``__spec__``, which the processes of
+    `multiprocessing` need."""
+    vars(sys.modules["__main__"]).setdefault("__spec__", None)

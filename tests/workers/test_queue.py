@@ -254,7 +254,7 @@ def test_a_result_that_the_kernel_cannot_read_fails_alone() -> None:
 
 
 @pytest.mark.law
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     lanes=st.integers(1, 4),
     count=st.integers(0, 300),

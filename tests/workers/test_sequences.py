@@ -99,13 +99,13 @@ def test_large_elements_are_read_for_the_chunks_in_flight_and_the_next_ones(
     executor: Executor, journal: bool, tmp_path: Path
 ) -> None:
     Blocks.most = 0
-    xs: Any = Blocks(3000)
+    xs: Any = Blocks(1000)
     if journal:
         with kept.journal_in(tmp_path):
             run = run_fan(size, xs, executor)
     else:
         run = run_fan(size, xs, executor)
-    assert run.output == [BYTES] * 3000
+    assert run.output == [BYTES] * 1000
     chunks = 2 * (AHEAD + 1)
     # A chunk has at most CHUNK_BYTES bytes; what is known of the bytes of a call decreases by a tenth a chunk, or less.
     assert Blocks.most <= chunks * CHUNK_BYTES / BYTES * 1.5 + READ_AHEAD + GROWTH
