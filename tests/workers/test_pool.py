@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 import pytest
 
@@ -23,15 +21,6 @@ def double(x: int) -> int:
 
 def process_of(x: int) -> list[int]:
     return [x, os.getpid()]
-
-
-@pytest.fixture(scope="module", params=["threads", "processes"])
-def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    found: Executor = ThreadPoolExecutor(2)
-    if request.param == "processes":
-        found = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
-    with found:
-        yield found
 
 
 def test_a_run_on_an_executor_gives_what_a_run_on_threads_gives(executor: Executor) -> None:

@@ -1,0 +1,18 @@
+"""Executors that the tests of workers share."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    found: Executor = ThreadPoolExecutor(2)
+    if request.param == "processes":
+        found = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+    with found:
+        yield found
