@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from .calls import cross
 from .threads import NEVER_BEGAN, Call
@@ -32,6 +32,10 @@ TWICE = 0.2
 
 IN_FLIGHT = 1.0
 """Seconds to wait for a signal that was sent; it only stays away if a tool has installed its own handler."""
+
+
+class Ended(Protocol):
+    def is_set(self) -> bool: ...
 
 
 class Waiter:
@@ -71,7 +75,7 @@ class Waiter:
                 self.owed, self.forced = call, force
                 _signal_main_thread()
 
-    def serve(self, ended: threading.Event, watch: Callable[[], None]) -> None:
+    def serve(self, ended: Ended, watch: Callable[[], None]) -> None:
         """Make the calls of the run until its end. Raises KeyboardInterrupt at the second interrupt.
 
         ``watch`` is called regularly and may raise, too.
@@ -154,6 +158,9 @@ class _OnSigint:
 
     def __init__(self, before: Any) -> None:
         self.before = before
+        self._cancels = False
+        """Whether it cancels the runs: a signal of ours that arrives meanwhile must not interrupt that. It is sent
+        again if its call continues."""
         self._pid = os.getpid()
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -166,6 +173,8 @@ class _OnSigint:
         for waiter in stack:
             if waiter.owed is not None:
                 call, waiter.owed = waiter.owed, None
+                if self._cancels:
+                    return
                 if waiter is top and waiter.inside is call and (waiter.forced or not call.struck):
                     _strike(call, frame if call.struck else None)
                 return
@@ -176,8 +185,14 @@ class _OnSigint:
         if self.before is signal.SIG_IGN:
             return
         stack[0].hits += 1
-        for waiter in stack:
-            waiter.cancel("interrupt")
+        if self._cancels:
+            return
+        self._cancels = True
+        try:
+            for waiter in stack:
+                waiter.cancel("interrupt")
+        finally:
+            self._cancels = False
         if top.inside is None:
             top.wake()
         elif not top.inside.struck or stack[0].hits > 1:

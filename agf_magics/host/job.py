@@ -35,6 +35,30 @@ class Limit(NamedTuple):
     """Makes the error of a job that took longer, from a text about the calls that are left running."""
 
 
+class End:
+    """Is set once. An interrupt in `threading.Event.wait` can leave the lock of the event locked, and ``set`` would
+    then wait for ever; this ``set`` never waits."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self._closed = threading.Lock()
+        self._closed.acquire()
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        """The first call counts; the caller makes sure that there is no second one."""
+        self._set = True
+        self._closed.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end, at most ``seconds``; whether it is set."""
+        if not self._set and self._closed.acquire(timeout=seconds):
+            self._closed.release()
+        return self._set
+
+
 class Job(Generic[T]):
     """A run on the engine's loop, driven from another thread."""
 
@@ -55,7 +79,7 @@ class Job(Generic[T]):
         self.started = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._host = Host(self._calls if waited else None, enter)
-        self._ended = threading.Event()
+        self._ended = End()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], object]] = []
@@ -202,7 +226,8 @@ class Job(Generic[T]):
                     self._over(outcome)
             finally:
                 self._ended.set()
-        Watchdog.shared().forget(self._watched)
+        if self._limit is not None or self.asked is not None:
+            Watchdog.shared().forget(self._watched)
         self._calls.put(None)
         for notify in list(self._listeners):
             notify()

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, ClassVar
 
@@ -60,9 +61,13 @@ class EngineLoop:
     def stuck(self) -> bool:
         if time.monotonic() - self._beaten < STUCK or self.runs_here():
             return False
-        alive = threading.Event()
-        self.loop.call_soon_threadsafe(alive.set)
-        return not alive.wait(ANSWER)
+        answers: SimpleQueue[None] = SimpleQueue()  # an interrupt can leave an Event locked, for the loop too
+        self.loop.call_soon_threadsafe(answers.put, None)
+        try:
+            answers.get(timeout=ANSWER)
+        except Empty:
+            return True
+        return False
 
     def runs_here(self) -> bool:
         return threading.current_thread() is self.thread

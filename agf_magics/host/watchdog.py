@@ -2,23 +2,24 @@
 
 A run is watched from its start if it has a time limit, otherwise from its cancellation. The thread that waits for a run
 checks it too; the watchdog is for background runs, and for a tool that blocks that thread.
+
+A handler of signals calls `Watchdog.watch`, and an interrupt can end it anywhere. So it must not use what an interrupt
+leaves locked, such as a `Condition` or the start of a `Thread` of `threading`.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
-import threading
 import time
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import ClassVar
 
 from .rights import NO_RIGHTS, under
 
 AGAIN = 0.25
 """Seconds between two checks of a run that is due."""
-
-WATCHDOG_IDLE = 10.0
-"""Seconds after which the thread ends if it has nothing to watch."""
 
 Look = Callable[[], bool]
 """Checks a run; whether it needs no further check."""
@@ -30,10 +31,9 @@ class Watchdog:
     _shared: ClassVar[Watchdog | None] = None
 
     def __init__(self) -> None:
-        self._due: dict[Look, float] = {}
-        """When each run is checked next, by the monotonic clock."""
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._requests: SimpleQueue[tuple[Look, float | None]] = SimpleQueue()
+        """What to check and when, by the monotonic clock; None: no longer."""
+        self._started = False
         self._pid = os.getpid()
 
     @classmethod
@@ -45,36 +45,35 @@ class Watchdog:
 
     def watch(self, look: Look, when: float) -> None:
         """Call ``look`` at ``when`` (by the monotonic clock) or sooner, and from then on until it says True."""
-        with self._changed:
-            self._due[look] = min(when, self._due.get(look, when))
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=under, args=(NO_RIGHTS, self._serve), name="agf-watchdog", daemon=True
-                )
-                self._thread.start()
-            self._changed.notify()
+        self._requests.put((look, when))
+        if not self._started:  # without a lock: a second thread that starts at the same moment does no harm
+            _thread.start_new_thread(under, (NO_RIGHTS, self._serve))
+            self._started = True
 
     def forget(self, look: Look) -> None:
-        if self._due:
-            with self._changed:
-                self._due.pop(look, None)
+        """Do not call ``look`` again."""
+        self._requests.put((look, None))
 
     def _serve(self) -> None:
+        due: dict[Look, float] = {}
         while True:
-            with self._changed:
-                now = time.monotonic()
-                due = [look for look, when in self._due.items() if when <= now]
-                if not due:
-                    wait = min(self._due.values()) - now if self._due else WATCHDOG_IDLE
-                    if not self._changed.wait(wait) and not self._due:
-                        self._thread = None
-                        return
-                    continue
-            for look in due:
-                over = look()
-                with self._changed:
-                    if over:
-                        self._due.pop(look, None)
-                    elif look in self._due:
-                        self._due[look] = time.monotonic() + AGAIN
-            del due, look  # a waiting thread has no references
+            wait = max(0.0, min(due.values()) - time.monotonic()) if due else None
+            try:
+                look, when = self._requests.get(timeout=wait)
+            except Empty:
+                _check(due)
+                continue
+            if when is None:
+                due.pop(look, None)
+            else:
+                due[look] = min(when, due.get(look, when))
+            del look  # a waiting thread has no references
+
+
+def _check(due: dict[Look, float]) -> None:
+    """Check what is due now."""
+    for look in [look for look, when in due.items() if when <= time.monotonic()]:
+        if look():
+            del due[look]
+        else:
+            due[look] = time.monotonic() + AGAIN

@@ -136,11 +136,12 @@ class Writer:
     def flush(self) -> None:
         own = threading.current_thread() is self._thread or os.getpid() != self._pid  # a fork has no such thread
         if not own and not self._closed:
-            written = threading.Event()
-            self._requests.put(written.set)
+            written: SimpleQueue[None] = SimpleQueue()  # an interrupt can leave an Event locked, for the thread too
+            self._requests.put(lambda: written.put(None))
             until = time.monotonic() + BUSY
-            while not written.wait(BEAT) and self._thread.is_alive() and time.monotonic() < until:
-                pass
+            while self._thread.is_alive() and time.monotonic() < until:
+                with contextlib.suppress(Empty):
+                    return written.get(timeout=BEAT)
 
     def close(self) -> None:
         self._requests.put(None)

@@ -74,8 +74,8 @@ def runs(run_id: str | None = None) -> Any:
     if run_id is not None:
         return live.find(run_id) or find_past_run(run_id)
     here = {run.run_id: run for run in live if run.journal is None}
-    found = [_live_line(run) for run in reversed(here.values())]
-    return Runs([*found, *(_line(one) for one in journaled_runs())])
+    found = [*(_live_line(run) for run in reversed(here.values())), *(_line(one) for one in journaled_runs())]
+    return Runs(sorted(found, key=lambda line: line.started, reverse=True))
 
 
 def find_past_run(run_id: str) -> PastRun:

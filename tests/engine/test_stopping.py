@@ -5,17 +5,23 @@ A tool that is not stopped sleeps for an hour; the test then fails by the proces
 
 from __future__ import annotations
 
+import itertools
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from agf_magics.host import job, watchdog
 from agf_magics.host.host import Host
 from agf_magics.host.interrupts import Waiter
+from agf_magics.host.job import End
 from agf_magics.host.threads import Call
+from agf_magics.host.watchdog import Watchdog
 from tests.engine.jobs import start
 
 PREAMBLE = """
@@ -514,3 +520,40 @@ def test_an_interrupt_while_a_tool_runs_elsewhere_cancels_it(place: str) -> None
         stopped(start(lambda host: host.call(place, awaits, {{}})), by="interrupt")
         next_cell()
         """) == ["cancelled"]
+
+
+@pytest.mark.parametrize("shape", ["watch", "wait"])
+def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> None:
+    """A person's interrupt can end this code anywhere; another thread must still be able to continue."""
+    steps, interrupted = itertools.count(), True
+    while interrupted:
+        last, left, interrupted = next(steps), 0, False
+        end, seen, guard = End(), threading.Event(), Watchdog()
+
+        def look(seen: threading.Event = seen) -> bool:
+            seen.set()
+            return True
+
+        def trace(frame: FrameType, event: str, arg: Any, last: int = last) -> Any:
+            nonlocal left
+            frame.f_trace_opcodes = frame.f_code.co_filename in (watchdog.__file__, job.__file__, threading.__file__)
+            if event == "opcode":
+                if left == last:
+                    raise KeyboardInterrupt
+                left += 1
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            _ = guard.watch(look, 0) if shape == "watch" else end.wait(0.001)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.settrace(before)
+        other = threading.Thread(target=lambda end=end, guard=guard, look=look: (end.set(), guard.watch(look, 0)))
+        other.start()
+        other.join(20)
+        assert not other.is_alive()
+        assert seen.wait(20)
+    assert last > 10
