@@ -3,6 +3,7 @@ property tests."""
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         raise pytest.UsageError(f"{item.nodeid}: a test's name must not contain an address: choose other ids=")
     if is_hypothesis_test(getattr(item, "obj", None)):
         item.add_marker("law")
+
+
+def pytest_collection_finish() -> None:
+    """Take the 14,000 collected tests out of what the collector of garbage visits: a full collection, which each reset
+    of a shell makes, then takes 10 ms instead of 300."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -234,9 +234,9 @@ def test_a_long_replay_lets_the_loop_run_and_can_be_cancelled(tmp_path: Path) ->
 
 def test_runs_outside_of_the_journal_are_listed_in_the_order_of_their_starts(tmp_path: Path) -> None:
     registry = tools_of(World(tmp_path))
-    flow = agf.load("pipeline: p\nsteps:\n  - transform: {value: 1}\n", registry=registry)
+    flow = agf.load("pipeline: p\nsteps:\n  - transform: {value: pipe}\n", registry=registry)
     started = []
-    for journal in ("off", str(tmp_path / "runs.sqlite"), "off"):
+    for journal in (None, str(tmp_path / "runs.sqlite"), None):
         current.settings = Settings(journal=journal)
         started.append(agf.start(flow, registry=registry).wait().run_id)
     current.settings = Settings(journal=str(tmp_path / "runs.sqlite"))
