@@ -8,7 +8,9 @@ import contextvars
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ..text.diagnostics import Diagnostic
 from .backend import AHEAD, Cancel, WorkerBackend
+from .starvation import Starvation, Trip, clock
 
 
 class Chunk(Protocol):
@@ -20,6 +22,10 @@ class Chunk(Protocol):
     """Whether other chunks were in flight at the same time; set by the dispatcher."""
     cancel: Cancel
     """Set by the dispatcher."""
+
+    @property
+    def count(self) -> int:
+        """Of its calls or elements."""
 
     def land(self, outcome: Any) -> None:
         """Its outcome, or `Lost`, or the exception with which the backend failed; on the loop, once."""
@@ -39,11 +45,13 @@ class Source(Protocol):
 class Dispatcher:
     """Takes chunks from its sources in turn and sends them through a backend."""
 
-    def __init__(self, backend: WorkerBackend) -> None:
+    def __init__(self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None) -> None:
+        """``warn`` receives the warnings of the run."""
         self.backend = backend
-        self.in_flight: dict[Chunk, None] = {}
+        self.in_flight: dict[Chunk, Trip] = {}
         self.listeners: dict[Callable[[], None], None] = {}
         """Called after each chunk."""
+        self.starvation = Starvation(backend, warn)
         self._sources: dict[Source, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
@@ -54,11 +62,14 @@ class Dispatcher:
         """Chunks in flight for each lane."""
         return int(getattr(self.backend, "ahead", AHEAD))
 
-    def add(self, source: Source) -> None:
+    def add(self, source: Source, is_fan_out: bool = False) -> None:
         self._sources[source] = None
+        if is_fan_out:
+            self.starvation.open(source)
 
     def remove(self, source: Source) -> None:
         self._sources.pop(source, None)
+        self.starvation.close(source)
 
     def wake(self) -> None:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a chunk."""
@@ -95,11 +106,12 @@ class Dispatcher:
     def _send(self, chunk: Chunk) -> None:
         loop = self._loop
         assert loop is not None
-        self.in_flight[chunk] = None
+        trip = self.in_flight[chunk] = self.starvation.send()
         for one in self.in_flight if len(self.in_flight) > 1 else ():
             one.shared = True
 
         def done(outcome: Any) -> None:
+            trip.ended = trip.ended or clock()
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._land, chunk, outcome, context=self._context)
 
@@ -112,9 +124,10 @@ class Dispatcher:
     def _land(self, chunk: Chunk, outcome: Any) -> None:
         if chunk not in self.in_flight:
             return  # the first outcome counts
-        del self.in_flight[chunk]
+        trip, count = self.in_flight.pop(chunk), chunk.count
         chunk.land(outcome)
         chunk.cancel = _nothing  # it refers to the chunk: a circle would keep its arguments until the next collection
+        self.starvation.land(trip, outcome, count, self.in_flight.values())
         self.wake()
         for listener in list(self.listeners):
             listener()

@@ -196,7 +196,7 @@ class ElementPool(Parts):
 
     async def _run_there(self) -> None:
         loop = asyncio.get_running_loop()
-        self.dispatcher.add(self)
+        self.dispatcher.add(self, is_fan_out=True)
         try:
             while self.failure is None and (self.flights or self._has_more):
                 self.dispatcher.wake()

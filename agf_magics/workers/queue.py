@@ -39,7 +39,7 @@ class CallQueue:
 
     def __init__(self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None) -> None:
         """``warn`` receives the warnings of the run."""
-        self.dispatcher = Dispatcher(backend)
+        self.dispatcher = Dispatcher(backend, warn)
         self.warn = warn
         self._lines: dict[object, Line] = {}
         self._sizes: dict[int, ChunkSize] = {}
@@ -74,8 +74,15 @@ class CallQueue:
         return RemotePool(self, report, terms, halts, place)
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
-        self.dispatcher.listeners[wake] = None
-        return lambda: self.dispatcher.listeners.pop(wake, None)
+        dispatcher = self.dispatcher
+        dispatcher.listeners[wake] = None
+        dispatcher.starvation.open(wake)
+
+        def forget() -> None:
+            dispatcher.listeners.pop(wake, None)
+            dispatcher.starvation.close(wake)
+
+        return forget
 
     def line(self, function: Callable[..., Any], terms: Terms, grant: Grant, stops: bool, bound: object = None) -> Line:
         """The queue of calls with the same function and terms."""
@@ -206,6 +213,7 @@ class RemotePool(Generic[C]):
         self.held = list[Entry]()
         """Calls that wait for the next `hand` after a failure."""
         self._line: Line | None = None
+        queue.dispatcher.starvation.open(self)
 
     @property
     def running(self) -> list[C]:
@@ -253,6 +261,7 @@ class RemotePool(Generic[C]):
 
     def close(self) -> None:
         self.take_back()
+        self.queue.dispatcher.starvation.close(self)
         if self._line is not None and self.terms.limit is not None:
             self.queue.forget(self._line)
 
