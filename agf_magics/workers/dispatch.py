@@ -42,6 +42,13 @@ class Source(Protocol):
         """The next chunk, if there is one. While there are suspects: a chunk with one of them."""
 
 
+class OpenFanOut(Protocol):
+    """A fan-out that has work for the workers: `placed.Shown`."""
+
+    def again(self) -> None:
+        """The workers have started."""
+
+
 class Dispatcher:
     """Takes chunks from its sources in turn and sends them through a backend."""
 
@@ -52,6 +59,7 @@ class Dispatcher:
         self.listeners: dict[Callable[[], None], None] = {}
         """Called after each chunk."""
         self.starvation = Starvation(backend, warn)
+        self._fan_outs: dict[OpenFanOut, None] = {}
         self._sources: dict[Source, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
@@ -62,19 +70,29 @@ class Dispatcher:
         """Chunks in flight for each lane."""
         return int(getattr(self.backend, "ahead", AHEAD))
 
-    def add(self, source: Source, is_fan_out: bool = False) -> None:
+    def add(self, source: Source) -> None:
         self._sources[source] = None
-        if is_fan_out:
-            self.starvation.open(source)
 
     def remove(self, source: Source) -> None:
         self._sources.pop(source, None)
-        self.starvation.close(source)
+
+    def open(self, fan_out: OpenFanOut) -> None:
+        """A fan-out begins."""
+        self._fan_outs[fan_out] = None
+        self.starvation.open(fan_out)
+
+    def close(self, fan_out: OpenFanOut) -> None:
+        """A fan-out has no more work."""
+        self._fan_outs.pop(fan_out, None)
+        self.starvation.close(fan_out)
 
     def wake(self) -> None:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a chunk."""
         if self._loop is None:
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
+            notify: Callable[[Callable[[], None]], None] | None = getattr(self.backend, "notify_started", None)
+            if notify is not None:
+                notify(lambda: self._call(self._show_started))
         if not self._due:
             self._due = True
             self._loop.call_soon(self._send_all)
@@ -104,22 +122,29 @@ class Dispatcher:
         return any(getattr(chunk, "is_suspect", False) for chunk in self.in_flight)
 
     def _send(self, chunk: Chunk) -> None:
-        loop = self._loop
-        assert loop is not None
         trip = self.in_flight[chunk] = self.starvation.send()
         for one in self.in_flight if len(self.in_flight) > 1 else ():
             one.shared = True
 
         def done(outcome: Any) -> None:
             trip.ended = trip.ended or clock()
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._land, chunk, outcome, context=self._context)
+            self._call(self._land, chunk, outcome)
 
         try:
             chunk.cancel = self.backend.submit(chunk.run, chunk.order, done)
             chunk.order = ()  # its arguments, up to 8 MB, belong to the backend now
         except Exception as error:  # of the backend
             done(error)
+
+    def _call(self, function: Callable[..., None], *given: Any) -> None:
+        """Call ``function`` on the loop, from any thread."""
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(function, *given, context=self._context)
+
+    def _show_started(self) -> None:
+        for fan_out in list(self._fan_outs):
+            fan_out.again()
 
     def _land(self, chunk: Chunk, outcome: Any) -> None:
         if chunk not in self.in_flight:

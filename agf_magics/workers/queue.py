@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from ..host.limits import Grant, granted
-from ..host.remote import Terms
+from ..host.remote import Placement, Terms
 from ..host.threads import Call
 from ..text.diagnostics import Diagnostic
 from . import chunk
 from .backend import WorkerBackend
 from .dispatch import Dispatcher
 from .outcomes import Entry, Flight, end_call
+from .placed import Shown
 from .sending import HEAVY, Program, heavy_function, unsendable_arguments, unsendable_function
 from .sizes import WANTED, ChunkSize
 
@@ -69,7 +70,7 @@ class CallQueue:
         self.line(call.function, terms, granted.get(), False).add([Entry(call, None)])
 
     def pool(
-        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[int, str], None]
+        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[Placement], None]
     ) -> RemotePool[C]:
         return RemotePool(self, report, terms, halts, place)
 
@@ -203,17 +204,16 @@ class RemotePool(Generic[C]):
 
     def __init__(
         self, queue: CallQueue, report: Callable[[list[C]], None], terms: Terms, halts: bool,
-        place: Callable[[int, str], None],
+        place: Callable[[Placement], None],
     ) -> None:  # fmt: skip
         self.queue, self.report, self.terms, self.halts = queue, report, terms, halts
         self.in_flight = 0
-        self._place = place
+        self._shown = Shown(queue.dispatcher, place)
         self.grant = granted.get()
         self.halted = False
         self.held = list[Entry]()
         """Calls that wait for the next `hand` after a failure."""
         self._line: Line | None = None
-        queue.dispatcher.starvation.open(self)
 
     @property
     def running(self) -> list[C]:
@@ -227,7 +227,7 @@ class RemotePool(Generic[C]):
     def move(self, count: int) -> None:
         """So many more calls are with workers."""
         self.in_flight += count
-        self._place(self.in_flight, self.queue.backend.name)
+        self._shown.show(self.in_flight)
 
     def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
         new, early = [Entry(call, self) for call in calls], [Entry(call, self) for call in first]
@@ -261,7 +261,7 @@ class RemotePool(Generic[C]):
 
     def close(self) -> None:
         self.take_back()
-        self.queue.dispatcher.starvation.close(self)
+        self._shown.close()
         if self._line is not None and self.terms.limit is not None:
             self.queue.forget(self._line)
 
