@@ -267,7 +267,7 @@ def reduce_exception(thing: Any) -> Any:
 
     Pickle calls the class with ``args``, which is often a text that ``__init__`` has made, and not what it takes:
     ``NoSuch("pear")`` would fail, or say "no such no such pear". So the copy is made without ``__init__``."""
-    kind = type(thing)
+    kind: Any = type(thing)
     if (
         isinstance(thing, Exception)
         and isinstance(kind.__init__, types.FunctionType)
