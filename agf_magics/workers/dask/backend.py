@@ -143,9 +143,7 @@ class Dask:
         program, digest, *rest = flight.order
         options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
         if isinstance(program, bytes) and len(program) > HEAVY:
-            if digest not in self._programs:
-                self._programs[digest] = await self.client.scatter(program, hash=False)
-            program = self._programs[digest]
+            program = self._programs[digest] = self._programs.get(digest) or self._held_by_cluster(program)
         where: dict[str, Any] = {}
         if options.get("resources"):
             where["resources"] = dict(options["resources"])
@@ -154,6 +152,15 @@ class Dask:
             flight.worker, token = await self._free_worker()
             where |= {"workers": [flight.worker], "allow_other_workers": False}
         return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
+
+    def _held_by_cluster(self, program: bytes) -> Any:
+        """The future of a large function. It is the result of a task, since Dask repeats a task whose worker was lost;
+        scattered data would be lost, and all chunks with it."""
+        from dask import config
+
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # `on.heavy` has the warning
+            key = f"{self._prefix}-program-{next(self._numbers)}"
+            return self.client.submit(loadable(tasks.hold_program), program, key=key, pure=False)
 
     async def _free_worker(self) -> tuple[str, str]:
         """A worker with a lane that has no pinned chunk, and its token.
@@ -226,6 +233,11 @@ class Dask:
             await asyncio.sleep(LOOK)
         self._looking = False
 
+    async def _begin(self) -> None:
+        """A run begins. Large functions of earlier runs leave the cluster when their chunks have ended."""
+        self._programs.clear()
+        await self._update()
+
     async def _update(self) -> None:
         threads: Mapping[str, int] = await self.client.nthreads()
         new = [address for address in threads if address not in self.tokens]
@@ -239,7 +251,7 @@ class Dask:
         """Ask the scheduler for the workers, now."""
         if self.client is None:
             return
-        self.client.sync(self._update)
+        self.client.sync(self._begin)
         workers = self._workers()
         self.addresses = (self.client.scheduler.address, *workers)
         self.resources = {address: found.get("resources") or {} for address, found in workers.items()}
