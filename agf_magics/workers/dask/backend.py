@@ -143,7 +143,7 @@ class Dask:
         program, digest, *rest = flight.order
         options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
         if isinstance(program, bytes) and len(program) > HEAVY:
-            program = self._programs[digest] = self._programs.get(digest) or self._held_by_cluster(program)
+            program = self._programs[digest] = self._programs.get(digest) or self._held(program)
         where: dict[str, Any] = {}
         if options.get("resources"):
             where["resources"] = dict(options["resources"])
@@ -153,13 +153,13 @@ class Dask:
             where |= {"workers": [flight.worker], "allow_other_workers": False}
         return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
 
-    def _held_by_cluster(self, program: bytes) -> Any:
-        """The future of a large function. It is the result of a task, since Dask repeats a task whose worker was lost;
-        scattered data would be lost, and all chunks with it."""
+    def _held(self, program: bytes) -> Any:
+        """The future of a large function: a task, which Dask repeats after the loss of its worker. Scattered data and
+        all chunks that need it would be lost."""
         from dask import config
 
+        key = f"{self._prefix}-program-{next(self._numbers)}"
         with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # `on.heavy` has the warning
-            key = f"{self._prefix}-program-{next(self._numbers)}"
             return self.client.submit(loadable(tasks.hold_program), program, key=key, pure=False)
 
     async def _free_worker(self) -> tuple[str, str]:
@@ -233,11 +233,6 @@ class Dask:
             await asyncio.sleep(LOOK)
         self._looking = False
 
-    async def _begin(self) -> None:
-        """A run begins. Large functions of earlier runs leave the cluster when their chunks have ended."""
-        self._programs.clear()
-        await self._update()
-
     async def _update(self) -> None:
         threads: Mapping[str, int] = await self.client.nthreads()
         new = [address for address in threads if address not in self.tokens]
@@ -251,7 +246,8 @@ class Dask:
         """Ask the scheduler for the workers, now."""
         if self.client is None:
             return
-        self.client.sync(self._begin)
+        self._loop.add_callback(self._programs.clear)  # large functions of earlier runs leave the cluster
+        self.client.sync(self._update)
         workers = self._workers()
         self.addresses = (self.client.scheduler.address, *workers)
         self.resources = {address: found.get("resources") or {} for address, found in workers.items()}
