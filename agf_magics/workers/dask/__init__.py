@@ -2,5 +2,6 @@
 
     tasks -> backend -> checks -> start
 
-Only this package imports distributed, when it is used, and it uses its public interface only.
+Only this package imports distributed and dask (of which distributed is a part), when it is used, and it uses their public
+interface only.
 """
