@@ -2,6 +2,6 @@
 
     tasks -> backend -> checks -> start
 
-Only this package imports distributed and dask (of which distributed is a part), when it is used, and it uses their public
-interface only.
+Only this package imports distributed, and dask, which has the settings of distributed. It imports them when they are
+used, and uses their public interface only.
 """
