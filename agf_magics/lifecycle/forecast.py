@@ -154,9 +154,9 @@ class KnownResults:
         """Of a call with the same arguments, else at the same place, else of the same function. It is the failure of
         the same call if the run went on after it: so its element is dropped here too."""
         failed = self._failed.get(call.key.at)
-        if failed is not None and (failed.name, failed.given) == (call.name, call.given):
-            if not self._handled.isdisjoint(around(call.key.at)):
-                return failed
+        is_same = failed is not None and (failed.name, failed.given) == (call.name, call.given)
+        if is_same and not self._handled.isdisjoint(around(call.key.at)):
+            return failed
         by_path = self._by_path.get(call.key.at)
         candidates = (
             self._by_arguments.get((call.name, call.given or "")),
