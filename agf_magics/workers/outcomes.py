@@ -14,7 +14,7 @@ from ..host.remote import Terms
 from ..host.threads import Call
 from ..text.diagnostics import Diagnostic, StepError
 from .backend import Cancel, Lost, WorkerBackend
-from .sending import STAY, name_of
+from .sending import STAY, name_of, other_python
 from .sizes import ChunkSize
 
 LOSSES = 3
@@ -269,6 +269,10 @@ def _backend_failed(flight: Flight, error: BaseException) -> StepError:
         return error
     if isinstance(error, ImportError) and error.name:
         return _unread(flight, error)
+    if python := other_python(error):
+        message = f"a worker of {flight.line.backend.name} cannot read {flight.name!r}: {python}"
+        hint = "start the workers with the Python of the kernel"
+        return StepError(Diagnostic("step.unsendable", message, hint=hint))
     message = f"{flight.line.backend.name} could not run {flight.name!r}: {type(error).__name__}: {error}"
     return StepError(Diagnostic("step.worker-lost", message, hint=STAY))
 
