@@ -20,6 +20,8 @@ from .sizes import ChunkSize
 LOSSES = 3
 """How often a call is sent again after the loss of its worker."""
 
+LOST_HINT = "does it end its process? If memory is short: give each call less data, or start workers with more memory"
+
 
 class FanOut(Protocol):
     """A fan-out whose calls are in the queue: `queue.RemotePool`."""
@@ -281,7 +283,7 @@ def _worker_lost(flight: Flight, entry: Entry) -> StepError:
     times = {1: "once", 2: "twice"}.get(len(entry.workers), f"{len(entry.workers)} times")
     why = "; ".join(dict.fromkeys(entry.workers[-3:]))
     message = f"the worker of {flight.name!r} ended before the call did, {times}: {why}"
-    hint = "does it end its process, or need more memory than the worker has?"
+    hint = LOST_HINT
     if flight.line.terms.has_effect:
         hint = "the tool has an effect (reuse=False), so the call is not repeated: check whether it had its effect"
     return StepError(Diagnostic("step.worker-lost", message, hint=hint))

@@ -24,7 +24,7 @@ from ..sending import loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
 from .checks import compare_versions, find_problems
-from .losses import find_failure, gone
+from .losses import explain_end, find_failure
 
 LOOK = 1.0
 """Seconds between two looks at the workers while chunks are in flight."""
@@ -198,9 +198,9 @@ class Dask:
         except Exception as error:
             outcomes = [error] * len(finished)
         for each, outcome in zip(finished, outcomes, strict=True):
-            self._finish(each, Lost(gone(each.worker)) if outcome is None else outcome)
+            self._finish(each, Lost(await explain_end(self.client, each.worker)) if outcome is None else outcome)
         for each in failed:
-            self._finish(each, await find_failure(each.future, bool(each.cancels)))
+            self._finish(each, await find_failure(self.client, each.future, bool(each.cancels)))
 
     def _finish(self, flight: _Flight, outcome: Any) -> None:
         self._flights.pop(flight.key, None)
@@ -234,7 +234,7 @@ class Dask:
             for flight in list(self._flights.values()):
                 if flight.worker and flight.worker not in self.tokens and flight.future is not None:
                     future = flight.future
-                    self._finish(flight, Lost(gone(flight.worker)))
+                    self._finish(flight, Lost(await explain_end(self.client, flight.worker)))
                     await self.client.cancel([future], force=True)
             await asyncio.sleep(LOOK)
         self._looking = False
