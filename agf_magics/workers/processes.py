@@ -82,8 +82,8 @@ class Processes:
         return job.cancel
 
     def look(self) -> None:
-        """A run begins. Its first chunk on each process finds out whether the process is still fit; the files of functions
-        that the last runs did not use are removed."""
+        """A run begins. Before its first chunk, each process is asked whether it is still fit; files of functions that
+        the last runs did not use are removed."""
         with self._lock:
             self._runs += 1
             is_idle = self._waiting == self._threads
