@@ -1,9 +1,9 @@
 """The program of a worker process (`processes`): reads chunks from its standard input and writes their outcomes.
 
 It runs as a script and imports nothing of ours. A frame is 8 bytes of length and a pickle; reading that pickle executes
-the chunk (`sending.applied`). An empty frame asks whether a module that is not installed was edited since this process
-imported it: the kernel then starts another process. The process ends when its input ends or its parent is gone,
-whatever a call does.
+the chunk (`sending.applied`). An empty frame asks whether another process should take the place of this one: a module
+that is not installed was edited since it was imported here, or a call that took too long is still running. The process
+ends when its input ends or its parent is gone, whatever a call does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
     try:
         while True:
             frame, began = frames.get(), time.time()
-            write_frame(target, _outcome(frame) if frame else pickle.dumps(modules.were_edited()))
+            write_frame(target, _outcome(frame) if frame else pickle.dumps(modules.were_edited() or _has_calls()))
             modules.note(began)
     except OSError:  # the kernel is gone
         os._exit(0)
@@ -51,6 +51,11 @@ def _outcome(frame: bytes) -> bytes:
         return pickle.dumps(outcome, 5)
     except BaseException as error:
         return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"), 5)
+
+
+def _has_calls() -> bool:
+    """Whether a call is running, between two chunks (`chunk`)."""
+    return bool(getattr(sys.modules.get("_agf_chunk"), "calls", None))
 
 
 class Modules:

@@ -58,12 +58,13 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
 
 
 def _held() -> Any:
-    """What this process keeps between chunks."""
+    """What this process keeps between chunks. ``calls``: the threads that make calls now; `child` reads it."""
     held: Any = sys.modules.get("_agf_chunk")
     if held is None or not hasattr(held, "functions"):
         held = held or types.ModuleType("_agf_chunk")
         held.functions, held.weights = {}, {}
         held.local = threading.local()
+        held.calls = set()
         sys.modules["_agf_chunk"] = held
     return held
 
@@ -111,6 +112,7 @@ def _call(
 ) -> tuple[str, Any]:
     """One call in a context of its own. A process that it forks ends here."""
     process, before = os.getpid(), getattr(held.local, "capture", None)
+    held.calls.add(threading.get_ident())
     if capture is not None:
         _route(held)
         held.local.capture = (capture, i)
@@ -120,6 +122,7 @@ def _call(
         result = "e", error
     finally:
         held.local.capture = before
+        held.calls.discard(threading.get_ident())
     if os.getpid() != process:
         os._exit(0 if result[0] == "v" else 1)
     return result

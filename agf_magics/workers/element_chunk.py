@@ -139,8 +139,10 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function, updated=())
     def call(**given: Any) -> Any:
-        loop, local = asyncio._get_running_loop(), chunk._held().local
-        before, capture = getattr(local, "capture", None), _capturing.get()
+        loop, held, me = asyncio._get_running_loop(), chunk._held(), threading.get_ident()
+        held.calls.add(me)
+        local, capture = held.local, _capturing.get()
+        before = getattr(local, "capture", None)
         asyncio._set_running_loop(None)
         if capture is not None:  # of this thread: a call with a time limit has one of its own
             local.capture = (capture, 0)
@@ -149,6 +151,7 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             local.capture = before
             asyncio._set_running_loop(loop)
+            held.calls.discard(me)
 
     return call
 

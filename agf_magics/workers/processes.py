@@ -82,8 +82,8 @@ class Processes:
         return job.cancel
 
     def look(self) -> None:
-        """A run begins. Its first chunk on each process finds out whether modules were edited; the files of functions
-        that the last runs did not use are removed."""
+        """A run begins. Before its first chunk, each process is asked whether it is still fit; files of functions that
+        the last runs did not use are removed."""
         with self._lock:
             self._runs += 1
             is_idle = self._waiting == self._threads
@@ -227,8 +227,8 @@ class _Child:
         child.write_frame(self._input, pickle.dumps([os.path.abspath(path or ".") for path in sys.path]))
 
     def is_fit(self, runs: int) -> bool:
-        """Whether it may execute the next chunk: it was not restarted while it had no work, and none of its
-        modules was edited before the last run started."""
+        """Whether it may execute the next chunk: it was not restarted while it had no work, and when the last run
+        started, none of its modules was edited and no call was left running."""
         if self.process.poll() is not None:
             return False
         if runs == self._runs:

@@ -259,6 +259,26 @@ def test_a_timeout_counts_from_the_start_of_the_call_on_its_worker(processes: Pr
     assert re.search(r"took longer than 0\.3 s \(left running: slow on process \d+ on \S+\)", message), message
 
 
+@pytest.mark.parametrize("has_effect", [False, True], ids=["elements", "calls"])
+def test_a_call_that_was_left_running_ends_with_its_process_when_the_next_run_starts(
+    has_effect: bool, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    workers, registry = Processes(1), agf.Registry()
+    agf.tool(hold, name="work", timeout=0.5, registry=registry, reuse=not has_effect)
+    run = agf.start(FAN.format(on_error="continue"), {"xs": [str(pipe)]}, registry=registry, on=workers)
+    with pipe.open() as file:
+        assert file.readline() == "begun\n"
+        assert [one.error.code for one in run.wait().progress.failures] == ["step.timeout"]
+        (before,) = workers.pids
+        workers.look()
+        assert run_fan(double, [1], workers).output == [2]
+        assert file.read() == "", "the process has ended"
+    assert before not in workers.pids
+    workers.close()
+
+
 def test_what_calls_print_is_written_here_and_reported_for_each(
     processes: Processes, capsys: pytest.CaptureFixture[str]
 ) -> None:
