@@ -12,6 +12,7 @@ import itertools
 import secrets
 import sys
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -23,11 +24,13 @@ from ..needs import Need, lacking_resource
 from ..sending import loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
-from .checks import compare_versions, find_problems
+from .checks import compare_versions, find_problems, without_workers
 from .losses import explain_end, find_failure
 
 LOOK = 1.0
 """Seconds between two looks at the workers while chunks are in flight."""
+LEFT = 5
+"""Looks without a worker after which the run warns: a worker that ended may be restarted sooner."""
 HEAVY = 1_000_000
 """Bytes of a function above which it is sent once to the cluster instead of with each chunk."""
 
@@ -43,6 +46,9 @@ class Dask:
         """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers are our own, so that
         a call can be ended by ending its worker. ``close``: ends the cluster and the connection."""
         self.name, self._lanes, self.kills, self._close = name, lanes, kills, close
+        self.grow: Callable[[], object] | None = None
+        """Starts the workers of our own cluster that are missing: it gives up a worker that ends again and again."""
+        self._own, self._warned = lanes, set[weakref.WeakMethod[Callable[[Diagnostic], None]]]()
         self.ahead = AHEAD
         self.client: Any = None
         self._closed = False
@@ -108,6 +114,10 @@ class Dask:
         with self._lock:
             if self._early is not None:
                 self._started.append(call)
+
+    def notify_warning(self, warn: Callable[[Diagnostic], None]) -> None:
+        """Call ``warn``, a method, on any thread with each later warning, as long as its object exists."""
+        self._warned = {weakref.WeakMethod(warn), *(one for one in self._warned if one() is not None)}
 
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         flight = _Flight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
@@ -235,9 +245,17 @@ class Dask:
 
     async def _look(self) -> None:
         """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned chunks that ended."""
+        looks, had_workers = 0, False
         while self._flights and not self.closed:
             with contextlib.suppress(Exception):
                 await self._update()
+            had_workers = had_workers or bool(self._threads)
+            looks = looks + 1 if had_workers and not self._threads else 0
+            if self.grow is not None and len(self._threads) < self._own:
+                self.grow()
+            elif looks == LEFT:
+                for warn in filter(None, [one() for one in self._warned]):
+                    warn(without_workers("all workers have left the scheduler"))
             for flight in list(self._flights.values()):
                 if flight.worker and flight.worker not in self.tokens and flight.future is not None:
                     future = flight.future
