@@ -15,7 +15,7 @@ from .backend import Cancel, WorkerBackend
 from .element_chunk import body_name, run_elements
 from .outcomes import LOST_HINT
 from .program import version_of_workers
-from .queue import KERNEL
+from .queue import KERNEL, RESULT
 
 FORCE = 1.0
 """Seconds in which the worker of a chunk that did not end in time is ended."""
@@ -39,7 +39,7 @@ class ElementFlight:
         """``given``: the pickled numbers and elements; ``is_suspect``: their worker was lost before."""
         self.landed, self.numbers, self.weight = landed, numbers, len(given)
         self.run: Callable[..., Any] = run_elements
-        options = {"kernel": KERNEL, "version": version_of_workers()}
+        options = {"kernel": KERNEL, "version": version_of_workers(), "most": RESULT}
         self.order: tuple[Any, ...] = (sent.program, sent.digest, given, len(numbers), options)
         self.shared = False
         self.is_suspect = is_suspect

@@ -241,6 +241,33 @@ def test_a_large_function_is_sent_once_to_the_cluster(client: Any) -> None:
     assert run_fan(work, list(range(200)), client).output == list(range(200))
 
 
+def test_no_result_is_lost_with_the_workers_that_had_a_large_function(client: Any, tmp_path: Path) -> None:
+    table, folder = os.urandom(1_500_000), str(tmp_path)
+
+    def work(x: int) -> int:
+        if x % 20 == 5:
+            try:
+                os.close(os.open(f"{folder}/{x}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return table[x]
+
+    run = run_fan(work, list(range(100)), client)
+    assert (codes(run), run.output) == ([], list(table[:100]))
+    assert len(os.listdir(folder)) == 5
+
+
+def test_large_functions_of_earlier_runs_leave_the_cluster(client: Any) -> None:
+    def reads(table: bytes) -> Callable[[int], int]:
+        return lambda x: table[x]
+
+    for number in range(4):
+        assert run_fan(reads(bytes([number]) * 1_500_000), [0, 1], client).output == [number] * 2
+    wait_until(lambda: sum("program" in key for key in client.who_has()) == 1)
+
+
 def test_resources_place_calls_and_bound_the_lanes(tmp_path: Path) -> None:
     spec = {"cls": distributed.Nanny, "options": {"nthreads": 1, "resources": {"gpu": 1}}}
     plain = {"cls": distributed.Nanny, "options": {"nthreads": 1}}

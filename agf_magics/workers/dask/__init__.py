@@ -2,5 +2,6 @@
 
     tasks -> checks, losses -> backend -> start
 
-Only this package imports distributed, when it is used, and it uses its public interface only.
+Only this package imports distributed, and dask, which has the settings of distributed. It imports them when they are
+used, and uses their public interface only.
 """

@@ -154,9 +154,7 @@ class Dask:
         program, digest, *rest = flight.order
         options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
         if isinstance(program, bytes) and len(program) > HEAVY:
-            if digest not in self._programs:
-                self._programs[digest] = await self.client.scatter(program, hash=False)
-            program = self._programs[digest]
+            program = self._programs[digest] = self._programs.get(digest) or self._held(program)
         where: dict[str, Any] = {}
         if options.get("resources"):
             where["resources"] = dict(options["resources"])
@@ -167,6 +165,15 @@ class Dask:
         elif 0 < len(self.tokens) < len(self._threads):  # a worker without a token has another Python, or just came
             where |= {"workers": list(self.tokens), "allow_other_workers": False}
         return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
+
+    def _held(self, program: bytes) -> Any:
+        """The future of a large function: a task, which Dask repeats after the loss of its worker. Scattered data and
+        all chunks that need it would be lost."""
+        from dask import config
+
+        key = f"{self._prefix}-program-{next(self._numbers)}"
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # `on.heavy` has the warning
+            return self.client.submit(loadable(tasks.hold_program), program, key=key, pure=False)
 
     async def _free_worker(self) -> tuple[str, str]:
         """A worker with a lane that has no pinned chunk, and its token.
@@ -252,6 +259,7 @@ class Dask:
         """Ask the scheduler for the workers, now."""
         if self.client is None:
             return
+        self._loop.add_callback(self._programs.clear)  # large functions of earlier runs leave the cluster
         self.client.sync(self._update)
         workers = self._workers()
         self.addresses = (self.client.scheduler.address, *workers)
