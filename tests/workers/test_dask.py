@@ -411,53 +411,6 @@ def test_an_address_without_a_scheduler_is_refused_in_time() -> None:
         assert found.value.code == "on.unreachable"
 
 
-def test_no_byte_that_is_sent_has_a_secret(client: Any) -> None:
-    """The secret stays in the kernel: the tool that gets it runs there, and the others are sent without it."""
-    marker, sent = "mArKeR-93b1", list[bytes]()
-    backend = find_backend(client)
-    assert backend is not None
-    submit = backend.submit
-
-    class Recording:
-        name, identifies_lost_chunk = "recorded", True
-
-        @property
-        def lanes(self) -> int:
-            return backend.lanes
-
-        def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Callable[[], None]:
-            sent.append(repr(order).encode())
-            return submit(run, order, done)
-
-    registry = agf.Registry()
-
-    def sign(x: int, token: str) -> int:
-        assert token == marker
-        return x + 1
-
-    agf.tool(sign, secret=["token"], registry=registry)
-    agf.tool(lambda x: x * 2, name="work", registry=registry)
-    text = """
-pipeline: main
-steps:
-  - for_each:
-      over: ctx.xs
-      on_error: abort
-      do: {tool: {name: sign, args: {x: !expr item, token: !expr ctx.token}}}
-      collect: {transform: {value: pipe}}
-      output: signed
-  - for_each:
-      over: signed
-      on_error: abort
-      do: {tool: {name: work, args: {x: !expr item}}}
-      collect: {transform: {value: pipe}}
-"""
-    run = agf.run(text, {"xs": [1, 2], "token": marker}, registry=registry, on=Recording())
-    assert run.output == [4, 6]
-    assert sent
-    assert not any(marker.encode() in each for each in sent)
-
-
 SCRIPT = """
 import os, sys, time
 from pathlib import Path
