@@ -49,6 +49,15 @@ class WithOptions:
         count: Callable[[Mapping[str, float]], int] | None = getattr(self.backend, "lanes_with", None)
         return count(self.resources) if count is not None and self.resources else self.backend.lanes
 
+    @property
+    def starting(self) -> int:
+        return int(getattr(self.backend, "starting", 0))
+
+    def notify_started(self, call: Callable[[], None]) -> None:
+        notify: Callable[[Callable[[], None]], None] | None = getattr(self.backend, "notify_started", None)
+        if notify is not None:
+            notify(call)
+
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         own = order[-1] if isinstance(order[-1], Mapping) else {}
         options = {

@@ -41,7 +41,7 @@ class Dask:
     ) -> None:
         """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers are our own, so that
         a call can be ended by ending its worker. ``close``: ends the cluster and the connection."""
-        self._name, self._lanes, self.kills, self._close = name, lanes, kills, close
+        self.name, self._lanes, self.kills, self._close = name, lanes, kills, close
         self.ahead = AHEAD
         self.client: Any = None
         self._closed = False
@@ -52,6 +52,7 @@ class Dask:
         self._lock = threading.Lock()
         self._early: list[_Flight] | None = []
         """The chunks of the time before there is a client; None: there is one, or there will be none."""
+        self._started: list[Callable[[], None]] = []  # called at the end of that time
         self._failure: Exception | None = None
         self._flights: dict[str, _Flight] = {}
         """The chunks in flight, by key. Only the client's loop uses it."""
@@ -69,8 +70,8 @@ class Dask:
         self._findings: list[Diagnostic] = []
 
     @property
-    def name(self) -> str:
-        return self._name if self._early is None else f"{self._name} (starting)"
+    def starting(self) -> int:
+        return self._lanes if self._early is not None else 0
 
     @property
     def lanes(self) -> int:
@@ -95,8 +96,17 @@ class Dask:
     def _start(self, send: Callable[[_Flight], None]) -> None:
         with self._lock:
             early, self._early = self._early or [], None
+            started, self._started = self._started, []
         for flight in early:
             send(flight)
+        for call in started:
+            call()
+
+    def notify_started(self, call: Callable[[], None]) -> None:
+        """Call ``call`` on any thread when the workers are there; not at all if they are there already."""
+        with self._lock:
+            if self._early is not None:
+                self._started.append(call)
 
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         flight = _Flight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
@@ -274,7 +284,7 @@ class Dask:
     def describe(self) -> BackendStatus:
         """What `%workers` shows."""
         if self.client is None:
-            return BackendStatus(self.name, self._lanes, len(self._early or ()))
+            return BackendStatus(self.name, self._lanes, len(self._early or ()), starting=self.starting)
         running = self.client.run(loadable(tasks.running_tasks), on_error="ignore")
         if not self.versions:
             self.versions = self.client.run(loadable(tasks.describe_process), on_error="ignore")
