@@ -195,7 +195,7 @@ class ModelText(NamedTuple):
     """Counts from 1; after a retry the text of the attempt before does not count."""
     part: Literal["text", "thinking", "call"]
     text: str
-    """What is new, without secrets; of a call ``price(``, then its arguments as JSON."""
+    """The new part, without secrets; of a call ``price(``, then its arguments as JSON."""
 
 
 class StepPrinted(NamedTuple):
@@ -204,7 +204,7 @@ class StepPrinted(NamedTuple):
     at: StepPath
     when: float
     text: str
-    """What is new, without secrets."""
+    """The new part, without secrets."""
 
 
 class BackgroundCallEnded(NamedTuple):

@@ -100,7 +100,7 @@ class Arriving:
     """The reply of a model to one request, as far as it has arrived."""
 
     LONGEST = 4_000
-    """Characters of each part that are kept: its last ones."""
+    """The largest number of characters of each part; the last ones are stored."""
 
     def __init__(self, at: StepPath, attempt: int) -> None:
         self.at = at

@@ -159,6 +159,10 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
 class ChunkHost(Host):
     """The host of a chunk: calls with a time limit get a thread, which can be left running."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.where = f" on {chunk._worker()}"
+
     def start_call(
         self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
     ) -> Result | Pending[Result]:

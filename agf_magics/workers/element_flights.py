@@ -13,6 +13,7 @@ from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .backend import Cancel, WorkerBackend
 from .element_chunk import body_name, run_elements
+from .outcomes import LOST_HINT
 from .program import version_of_workers
 from .queue import KERNEL, RESULT
 
@@ -107,8 +108,7 @@ def lost_worker(body: Step, losses: Sequence[str]) -> Diagnostic:
     why = "; ".join(dict.fromkeys(losses[-3:]))
     what = "call" if isinstance(body, Invoke) else "element"
     message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
-    hint = "does it end its process, or need more memory than the worker has?"
-    return Diagnostic("step.worker-lost", message, span, hint)
+    return Diagnostic("step.worker-lost", message, span, LOST_HINT)
 
 
 def _nothing() -> None:

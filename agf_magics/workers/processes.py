@@ -263,6 +263,8 @@ class _Child:
             code = self.process.wait()
         if code >= 0:
             return f"the process ended with status {code}"
+        if code == -getattr(signal, "SIGKILL", 0):
+            return "the process was ended by SIGKILL, as the system does when memory is short"
         with contextlib.suppress(ValueError):
             return f"the process was ended by {signal.Signals(-code).name}"
         return f"the process was ended by signal {-code}"

@@ -24,6 +24,7 @@ from ..sending import loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
 from .checks import compare_versions, find_problems
+from .losses import explain_end, find_failure
 
 LOOK = 1.0
 """Seconds between two looks at the workers while chunks are in flight."""
@@ -161,6 +162,8 @@ class Dask:
         if options.get("effect"):
             flight.worker, token = await self._free_worker()
             where |= {"workers": [flight.worker], "allow_other_workers": False}
+        elif 0 < len(self.tokens) < len(self._threads):  # a worker without a token has another Python, or just came
+            where |= {"workers": list(self.tokens), "allow_other_workers": False}
         return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
 
     def _held(self, program: bytes) -> Any:
@@ -202,9 +205,9 @@ class Dask:
         except Exception as error:
             outcomes = [error] * len(finished)
         for each, outcome in zip(finished, outcomes, strict=True):
-            self._finish(each, Lost(_gone(each.worker)) if outcome is None else outcome)
+            self._finish(each, Lost(await explain_end(self.client, each.worker)) if outcome is None else outcome)
         for each in failed:
-            self._finish(each, await _failure(each))
+            self._finish(each, await find_failure(self.client, each.future, bool(each.cancels)))
 
     def _finish(self, flight: _Flight, outcome: Any) -> None:
         self._flights.pop(flight.key, None)
@@ -238,7 +241,7 @@ class Dask:
             for flight in list(self._flights.values()):
                 if flight.worker and flight.worker not in self.tokens and flight.future is not None:
                     future = flight.future
-                    self._finish(flight, Lost(_gone(flight.worker)))
+                    self._finish(flight, Lost(await explain_end(self.client, flight.worker)))
                     await self.client.cancel([future], force=True)
             await asyncio.sleep(LOOK)
         self._looking = False
@@ -333,26 +336,7 @@ class _Flight:
             self.done(outcome)
 
 
-async def _failure(flight: _Flight) -> BaseException:
-    """The outcome of a chunk that Dask could not execute: chunks themselves never raise."""
-    from distributed import KilledWorker
-
-    if flight.future.status != "error":
-        if flight.cancels:
-            return Lost("cancelled", cancelled=True)
-        return Lost("the scheduler was lost", last=True)
-    error: BaseException = await flight.future.exception()
-    if isinstance(error, KilledWorker):
-        last = error.last_worker.address
-        return Lost(f"{error.allowed_failures + 1} workers ended during it, the last one was {last}", last=True)
-    return error
-
-
 def _print_texts(event: tuple[float, Any]) -> None:
     """Write the prints of a chunk that still runs: ``(call, stream, text)`` each."""
     for _, stream, text in event[1]:
         getattr(sys, stream if stream == "stderr" else "stdout").write(text)
-
-
-def _gone(worker: str) -> str:
-    return f"worker {worker} ended during it"

@@ -102,8 +102,8 @@ def connect_client(client: Any) -> Dask:
 def _opened(backend: Dask, client: Any) -> Dask:
     backend.open(client)
     try:
-        backend.look()
         backend.check()
+        backend.look()
     except DefinitionError:
         backend.close()
         raise
