@@ -26,6 +26,7 @@ from ..status import BackendStatus, WorkerStatus
 from . import tasks
 from .checks import compare_versions, find_problems, without_workers
 from .losses import explain_end, find_failure
+from .programs import submit_program
 
 LOOK = 1.0
 """Seconds between two looks at the workers while chunks are in flight."""
@@ -164,7 +165,10 @@ class Dask:
         program, digest, *rest = flight.order
         options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
         if isinstance(program, bytes) and len(program) > HEAVY:
-            program = self._programs[digest] = self._programs.get(digest) or self._held(program)
+            if digest not in self._programs:
+                key = f"{self._prefix}-program-{next(self._numbers)}"
+                self._programs[digest] = submit_program(self.client, key, program)
+            program = self._programs[digest]
         where: dict[str, Any] = {}
         if options.get("resources"):
             where["resources"] = dict(options["resources"])
@@ -175,15 +179,6 @@ class Dask:
         elif 0 < len(self.tokens) < len(self._threads):  # a worker without a token has another Python, or just came
             where |= {"workers": list(self.tokens), "allow_other_workers": False}
         return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
-
-    def _held(self, program: bytes) -> Any:
-        """The future of a large function: a task, which Dask repeats after the loss of its worker. Scattered data and
-        all chunks that need it would be lost."""
-        from dask import config
-
-        key = f"{self._prefix}-program-{next(self._numbers)}"
-        with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # `on.heavy` has the warning
-            return self.client.submit(loadable(tasks.hold_program), program, key=key, pure=False)
 
     async def _free_worker(self) -> tuple[str, str]:
         """A worker with a lane that has no pinned chunk, and its token.
