@@ -17,7 +17,8 @@ from ..catalog.fingerprint import digest_function, digest_value
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import Grant
-from ..serialization.codec import DecodeError, decode_value, sign, user_key
+from ..serialization.codec import DecodeError, decode, decode_value, sign, user_key
+from .reading import JsonResult
 from .records import Record, value_of
 
 ReadValue = Callable[[Record, str], Record]
@@ -112,10 +113,18 @@ _Stored = str | tuple[Record, str]
 """A JSON text; or any other result with the id of its run."""
 
 
+def _result(record: Record, run_id: str) -> tuple[bytes | None, _Stored | None]:
+    """The digest of a call and its result, if that can be reused."""
+    if record.what != "finished" or record.form == "again":
+        return None, None
+    is_text = record.form == "json" and type(record.value) is str
+    return record.digest, record.value if is_text else (record, run_id)  # type: ignore[return-value]  # it is a text
+
+
 class Reuse:
     """The results of earlier runs, to be taken call by call."""
 
-    def __init__(self, source: str, runs: Iterable[tuple[str, Iterable[Record]]], read: ReadValue) -> None:
+    def __init__(self, source: str, runs: Iterable[tuple[str, Iterable[Record | JsonResult]]], read: ReadValue) -> None:
         """``source``: what the run says of them; ``runs``: the id and the records of each run, the newest run first.
         The n-th result of a digest is that of the newest run that has so many. ``read``: given a record and its run's
         id, the record with its value; raises DecodeError if that cannot be used."""
@@ -129,18 +138,17 @@ class Reuse:
             if type(results) is list:
                 results.reverse()
 
-    def _add(self, run_id: str, records: Iterable[Record]) -> None:
+    def _add(self, run_id: str, records: Iterable[Record | JsonResult]) -> None:
         found, count = self._left, dict[bytes, int]()
         for record in records:
-            digest, value = record.digest, record.value
-            if record.what != "finished" or not digest or record.form == "again":
+            digest, stored = _result(record, run_id) if isinstance(record, Record) else record
+            if not digest or stored is None:
+                continue
+            known = found.get(digest)
+            if known is None:  # not `setdefault(…) is stored`: two equal texts may be one object
+                found[digest], count[digest] = stored, 1
                 continue
             count[digest] = number = count.get(digest, 0) + 1
-            stored: _Stored = value if record.form == "json" and type(value) is str else (record, run_id)
-            known = found.get(digest)
-            if known is None:  # not `is stored`: two equal texts may be one object
-                found[digest] = stored
-                continue
             if type(known) is not list:
                 known = found[digest] = [known]  # type: ignore[list-item]
             if number > len(known):
@@ -164,8 +172,10 @@ class Reuse:
             if type(text) is not str or len(text) > most:
                 return None
             self._next(digest)
-            with suppress(DecodeError):
-                return decode_value("json", text), text
+            try:  # `suppress` takes as long as reading the value
+                return decode(text), text
+            except Exception:  # it is not JSON: the next one
+                continue
 
     def _next(self, digest: bytes) -> _Stored | None:
         """Take the next result out."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..journal.queries import RunHead, list_runs, records
+from ..journal.queries import RunHead, list_runs, results
 from ..journal.reuse import Reuse
 from ..journal.store import Store
 from .lookup import as_definition_errors, find_run, journal, refused, unpickled
@@ -30,7 +30,7 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         found = latest_runs(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
         if run.journal is not None:
             source = found[0].run_id if len(found) == 1 else f"the last {len(found)} runs"
-            runs = ((head.run_id, records(store, head.num)) for head in found)
+            runs = ((head.run_id, results(store, head.num)) for head in found)
             run.journal.reuse = Reuse(source, runs, partial(unpickled, trust=False))
 
 
